@@ -1,0 +1,5 @@
+//! Finds, judges, loads, isolates and unloads plugins.
+
+mod refusal;
+
+pub use refusal::{Reason, Refusal};
