@@ -1,1 +1,17 @@
-//! placeholder
+//! The plugin contract of Oarlock as raw Rust bindings.
+//!
+//! Everything here is generated from the contract and has the memory layout of the C header `oarlock/contract.h`. Nothing
+//! here is safe to use by itself: plugins are written with `oarlock-sdk`, and the host has wrappers of its own.
+#![no_std]
+#![expect(unsafe_code, reason = "raw pointers of a C contract are shared between threads by design")]
+
+mod generated;
+mod text;
+
+pub use generated::*;
+
+/// The type of `oarlock_plugin_query`, the one function a plugin exports.
+pub type PluginQuery = unsafe extern "C" fn(*const Host, *mut Plugin) -> Error;
+
+/// The name of the one symbol a plugin exports.
+pub const ENTRY: &str = "oarlock_plugin_query";

@@ -1,1 +1,50 @@
-//! placeholder
+//! Reads the plugin contract of Oarlock and checks it.
+//!
+//! The contract is data: one file, `oarlock.contract`, from which everything that must agree with it is generated. This
+//! crate knows what the file means ([`Contract`]), what its types become in memory ([`lower`], [`layout()`]), and what may
+//! never change again ([`lock`]). The generators themselves are in `scripts/xtask`.
+
+mod check;
+mod layout;
+mod lexer;
+pub mod lock;
+pub mod lower;
+pub mod model;
+mod parse;
+
+use std::fmt;
+
+pub use layout::{Layout, layout};
+pub use model::Contract;
+
+/// The text of the contract that this version of the crate was built with.
+pub const SOURCE: &str = include_str!("../oarlock.contract");
+
+/// A mistake in a contract.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Error {
+    line: usize,
+    expected: String,
+    found: String,
+}
+
+impl Error {
+    pub(crate) fn new(line: usize, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { line, expected: expected.into(), found: found.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: expected {}, found {}", self.line, self.expected, self.found)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Reads a contract and checks that it makes sense.
+pub fn read(source: &str) -> Result<Contract, Error> {
+    let contract = parse::parse(source)?;
+    check::check(&contract)?;
+    Ok(contract)
+}

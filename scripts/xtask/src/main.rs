@@ -1,2 +1,30 @@
-//! placeholder
-fn main() {}
+//! Developer tooling of Oarlock: `cargo xtask --help`.
+
+mod generate;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Developer tooling of Oarlock
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`
+    Generate {
+        /// Write nothing; fail when a file is stale or `abi.lock` would lose a line
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Generate { check } => generate::run(check),
+    }
+}

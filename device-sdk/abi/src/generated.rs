@@ -1,0 +1,3235 @@
+// Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.
+
+use core::ffi::c_void;
+use core::mem::{align_of, offset_of, size_of};
+
+/// The major version of the contract.
+pub const CONTRACT_MAJOR: u32 = 1;
+/// The newest minor version of the contract that these bindings know.
+pub const CONTRACT_MINOR: u32 = 0;
+
+/// UTF-8 text: a pointer and a length in bytes, with no terminating zero. Empty text may have a null pointer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Str {
+    /// The data of this.
+    pub data: *const u8,
+    /// The size of this.
+    pub size: u64,
+}
+
+impl Str {
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self { data: core::ptr::null(), size: 0 };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Str {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Str {}
+
+/// A version of a device, a driver or a library. Numbers that do not exist are 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// The major of this.
+    pub major: u32,
+    /// The minor of this.
+    pub minor: u32,
+    /// The patch of this.
+    pub patch: u32,
+    /// The build of this.
+    pub build: u32,
+}
+
+impl Version {
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self { major: 0, minor: 0, patch: 0, build: 0 };
+}
+
+/// An error that happened, kept by the host. 0 means that nothing went wrong.
+///
+/// An error is made with `error_create` of the host, read with `error_read` and freed with `error_release`, always by
+/// the host that made it, so it outlives the plugin it came from and a number the host never made is noticed.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Error(pub u64);
+
+/// A block of memory on a device. Where a device is `host_addressable`, handle plus offset is the address of the byte.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Memory(pub u64);
+
+/// An ordered queue of work on one device. 0 is the device's own queue, in which calls finish before they return.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Stream(pub u64);
+
+/// A point in a stream that others can wait for.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Event(pub u64);
+
+/// A compiled graph.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Executable(pub u64);
+
+/// One participant's place in a group of devices that exchange data.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Communicator(pub u64);
+
+/// What kind of thing went wrong.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(pub u32);
+impl Code {
+    /// An argument has a value it must not have.
+    pub const INVALID_ARGUMENT: Self = Self(1);
+    /// The thing that was asked for does not exist.
+    pub const NOT_FOUND: Self = Self(2);
+    /// An index or a size lies outside what is there.
+    pub const OUT_OF_RANGE: Self = Self(3);
+    /// The thing that was to be made exists already.
+    pub const ALREADY_EXISTS: Self = Self(4);
+    /// Memory, handles or another limited resource is used up.
+    pub const RESOURCE_EXHAUSTED: Self = Self(5);
+    /// The call came at a time at which it is not allowed.
+    pub const PRECONDITION_NOT_MET: Self = Self(6);
+    /// The caller may not do this.
+    pub const PERMISSION_DENIED: Self = Self(7);
+    /// The work did not finish in time.
+    pub const EXECUTION_TIMEOUT: Self = Self(8);
+    /// This plugin does not do what was asked, and says so.
+    pub const UNIMPLEMENTED: Self = Self(9);
+    /// The device or service cannot be reached now.
+    pub const UNAVAILABLE: Self = Self(10);
+    /// The plugin is in a state from which it cannot go on; a caught panic or exception is one.
+    pub const FATAL: Self = Self(11);
+    /// A library or driver below the plugin failed; `native_code` is its number.
+    pub const EXTERNAL: Self = Self(12);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::INVALID_ARGUMENT => Some("invalid_argument"),
+            Self::NOT_FOUND => Some("not_found"),
+            Self::OUT_OF_RANGE => Some("out_of_range"),
+            Self::ALREADY_EXISTS => Some("already_exists"),
+            Self::RESOURCE_EXHAUSTED => Some("resource_exhausted"),
+            Self::PRECONDITION_NOT_MET => Some("precondition_not_met"),
+            Self::PERMISSION_DENIED => Some("permission_denied"),
+            Self::EXECUTION_TIMEOUT => Some("execution_timeout"),
+            Self::UNIMPLEMENTED => Some("unimplemented"),
+            Self::UNAVAILABLE => Some("unavailable"),
+            Self::FATAL => Some("fatal"),
+            Self::EXTERNAL => Some("external"),
+            _ => None,
+        }
+    }
+}
+
+/// What a caller may conclude from an error.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrorFlags(pub u32);
+impl ErrorFlags {
+    /// The same call may succeed later.
+    pub const RETRYABLE: Self = Self(1 << 0);
+    /// The device is gone; every handle on it is dead.
+    pub const DEVICE_LOST: Self = Self(1 << 1);
+    /// The error was made from a panic or an exception that the plugin's glue caught.
+    pub const CAUGHT_PANIC: Self = Self(1 << 2);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::RETRYABLE => Some("retryable"),
+            Self::DEVICE_LOST => Some("device_lost"),
+            Self::CAUGHT_PANIC => Some("caught_panic"),
+            _ => None,
+        }
+    }
+}
+impl ErrorFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for ErrorFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// Everything an error says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorInfo {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The code of this.
+    pub code: Code,
+    /// The bits of this.
+    pub bits: ErrorFlags,
+    /// The number that the library or driver below the plugin returned, or 0.
+    pub native_code: i64,
+    /// One sentence: what was expected, what was found, what to do.
+    pub message: Str,
+    /// The rule of this contract that was broken, such as `M-2`, or empty.
+    pub rule: Str,
+    /// The name of the plugin or of the part of the host that made the error. Filled in by the host.
+    pub origin: Str,
+    /// The source file that made the error, or empty.
+    pub file: Str,
+    /// The line in that file, or 0.
+    pub line: u32,
+    /// The reserved of this.
+    pub reserved: u32,
+}
+
+impl ErrorInfo {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 104;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        code: Code(0),
+        bits: ErrorFlags(0),
+        native_code: 0,
+        message: Str::EMPTY,
+        rule: Str::EMPTY,
+        origin: Str::EMPTY,
+        file: Str::EMPTY,
+        line: 0,
+        reserved: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for ErrorInfo {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for ErrorInfo {}
+
+/// How loud a log message is.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LogLevel(pub u32);
+impl LogLevel {
+    /// The constant `error`.
+    pub const ERROR: Self = Self(1);
+    /// The constant `warning`.
+    pub const WARNING: Self = Self(2);
+    /// The constant `info`.
+    pub const INFO: Self = Self(3);
+    /// The constant `debug`.
+    pub const DEBUG: Self = Self(4);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::ERROR => Some("error"),
+            Self::WARNING => Some("warning"),
+            Self::INFO => Some("info"),
+            Self::DEBUG => Some("debug"),
+            _ => None,
+        }
+    }
+}
+
+/// The type of one element of a tensor. `i4` and `u4` hold two elements a byte, the first in the low half.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Dtype(pub u32);
+impl Dtype {
+    /// The constant `bool`.
+    pub const BOOL: Self = Self(1);
+    /// The constant `i4`.
+    pub const I4: Self = Self(2);
+    /// The constant `u4`.
+    pub const U4: Self = Self(3);
+    /// The constant `i8`.
+    pub const I8: Self = Self(4);
+    /// The constant `u8`.
+    pub const U8: Self = Self(5);
+    /// The constant `i16`.
+    pub const I16: Self = Self(6);
+    /// The constant `u16`.
+    pub const U16: Self = Self(7);
+    /// The constant `i32`.
+    pub const I32: Self = Self(8);
+    /// The constant `u32`.
+    pub const U32: Self = Self(9);
+    /// The constant `i64`.
+    pub const I64: Self = Self(10);
+    /// The constant `u64`.
+    pub const U64: Self = Self(11);
+    /// The constant `f8e4m3`.
+    pub const F8E4M3: Self = Self(12);
+    /// The constant `f8e5m2`.
+    pub const F8E5M2: Self = Self(13);
+    /// The constant `f16`.
+    pub const F16: Self = Self(14);
+    /// The constant `bf16`.
+    pub const BF16: Self = Self(15);
+    /// The constant `f32`.
+    pub const F32: Self = Self(16);
+    /// The constant `f64`.
+    pub const F64: Self = Self(17);
+    /// The constant `c64`.
+    pub const C64: Self = Self(18);
+    /// The constant `c128`.
+    pub const C128: Self = Self(19);
+    /// Elements are `str` values in host memory.
+    pub const STRING: Self = Self(20);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::BOOL => Some("bool"),
+            Self::I4 => Some("i4"),
+            Self::U4 => Some("u4"),
+            Self::I8 => Some("i8"),
+            Self::U8 => Some("u8"),
+            Self::I16 => Some("i16"),
+            Self::U16 => Some("u16"),
+            Self::I32 => Some("i32"),
+            Self::U32 => Some("u32"),
+            Self::I64 => Some("i64"),
+            Self::U64 => Some("u64"),
+            Self::F8E4M3 => Some("f8e4m3"),
+            Self::F8E5M2 => Some("f8e5m2"),
+            Self::F16 => Some("f16"),
+            Self::BF16 => Some("bf16"),
+            Self::F32 => Some("f32"),
+            Self::F64 => Some("f64"),
+            Self::C64 => Some("c64"),
+            Self::C128 => Some("c128"),
+            Self::STRING => Some("string"),
+            _ => None,
+        }
+    }
+}
+
+/// A set of dtypes: bit n stands for the dtype with the value n.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DtypeSet(pub u64);
+impl DtypeSet {
+    /// The constant `bool`.
+    pub const BOOL: Self = Self(1 << 1);
+    /// The constant `i4`.
+    pub const I4: Self = Self(1 << 2);
+    /// The constant `u4`.
+    pub const U4: Self = Self(1 << 3);
+    /// The constant `i8`.
+    pub const I8: Self = Self(1 << 4);
+    /// The constant `u8`.
+    pub const U8: Self = Self(1 << 5);
+    /// The constant `i16`.
+    pub const I16: Self = Self(1 << 6);
+    /// The constant `u16`.
+    pub const U16: Self = Self(1 << 7);
+    /// The constant `i32`.
+    pub const I32: Self = Self(1 << 8);
+    /// The constant `u32`.
+    pub const U32: Self = Self(1 << 9);
+    /// The constant `i64`.
+    pub const I64: Self = Self(1 << 10);
+    /// The constant `u64`.
+    pub const U64: Self = Self(1 << 11);
+    /// The constant `f8e4m3`.
+    pub const F8E4M3: Self = Self(1 << 12);
+    /// The constant `f8e5m2`.
+    pub const F8E5M2: Self = Self(1 << 13);
+    /// The constant `f16`.
+    pub const F16: Self = Self(1 << 14);
+    /// The constant `bf16`.
+    pub const BF16: Self = Self(1 << 15);
+    /// The constant `f32`.
+    pub const F32: Self = Self(1 << 16);
+    /// The constant `f64`.
+    pub const F64: Self = Self(1 << 17);
+    /// The constant `c64`.
+    pub const C64: Self = Self(1 << 18);
+    /// The constant `c128`.
+    pub const C128: Self = Self(1 << 19);
+    /// The constant `string`.
+    pub const STRING: Self = Self(1 << 20);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::BOOL => Some("bool"),
+            Self::I4 => Some("i4"),
+            Self::U4 => Some("u4"),
+            Self::I8 => Some("i8"),
+            Self::U8 => Some("u8"),
+            Self::I16 => Some("i16"),
+            Self::U16 => Some("u16"),
+            Self::I32 => Some("i32"),
+            Self::U32 => Some("u32"),
+            Self::I64 => Some("i64"),
+            Self::U64 => Some("u64"),
+            Self::F8E4M3 => Some("f8e4m3"),
+            Self::F8E5M2 => Some("f8e5m2"),
+            Self::F16 => Some("f16"),
+            Self::BF16 => Some("bf16"),
+            Self::F32 => Some("f32"),
+            Self::F64 => Some("f64"),
+            Self::C64 => Some("c64"),
+            Self::C128 => Some("c128"),
+            Self::STRING => Some("string"),
+            _ => None,
+        }
+    }
+}
+impl DtypeSet {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for DtypeSet {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// Where the bytes of a tensor lie.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemoryKind(pub u32);
+impl MemoryKind {
+    /// On the device of the call.
+    pub const DEVICE: Self = Self(0);
+    /// In the host's memory; the handle is the address.
+    pub const HOST: Self = Self(1);
+    /// In page-locked host memory of the device.
+    pub const PINNED: Self = Self(2);
+    /// In memory that host and device address alike.
+    pub const UNIFIED: Self = Self(3);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::DEVICE => Some("device"),
+            Self::HOST => Some("host"),
+            Self::PINNED => Some("pinned"),
+            Self::UNIFIED => Some("unified"),
+            _ => None,
+        }
+    }
+}
+
+/// What proves that a device plugin works.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SupportLevel(pub u32);
+impl SupportLevel {
+    /// Nothing is claimed.
+    pub const UNSPECIFIED: Self = Self(0);
+    /// It passed against an emulation of the vendor's documented interface.
+    pub const EMULATOR_VERIFIED: Self = Self(1);
+    /// It passed with the real compiler or driver, without the chip.
+    pub const DRIVER_VERIFIED: Self = Self(2);
+    /// It passed on the chip.
+    pub const HARDWARE_VERIFIED: Self = Self(3);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::UNSPECIFIED => Some("unspecified"),
+            Self::EMULATOR_VERIFIED => Some("emulator_verified"),
+            Self::DRIVER_VERIFIED => Some("driver_verified"),
+            Self::HARDWARE_VERIFIED => Some("hardware_verified"),
+            _ => None,
+        }
+    }
+}
+
+/// The sanitizer a binary was built with. A plugin and its host must agree.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sanitizer(pub u32);
+impl Sanitizer {
+    /// The constant `none`.
+    pub const NONE: Self = Self(0);
+    /// The constant `address`.
+    pub const ADDRESS: Self = Self(1);
+    /// The constant `thread`.
+    pub const THREAD: Self = Self(2);
+    /// The constant `memory`.
+    pub const MEMORY: Self = Self(3);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::NONE => Some("none"),
+            Self::ADDRESS => Some("address"),
+            Self::THREAD => Some("thread"),
+            Self::MEMORY => Some("memory"),
+            _ => None,
+        }
+    }
+}
+
+/// A link in the `next` chain of a struct. An unknown link is passed over, unless its header has the flag `must_understand`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Extension {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The kind of this.
+    pub kind: u32,
+    /// The reserved of this.
+    pub reserved: u32,
+}
+
+impl Extension {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 24;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        kind: 0,
+        reserved: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Extension {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Extension {}
+
+/// The `flags` every struct starts with.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeaderFlags(pub u32);
+impl HeaderFlags {
+    /// Whoever does not know this struct, or the end of it, must refuse the call rather than ignore what it cannot read.
+    pub const MUST_UNDERSTAND: Self = Self(1 << 0);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::MUST_UNDERSTAND => Some("must_understand"),
+            _ => None,
+        }
+    }
+}
+impl HeaderFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for HeaderFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// What the host says of itself when it asks a plugin who it is. The fields up to `contract_minor_oldest` never move.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The major version of the contract the host speaks. Different majors do not understand each other.
+    pub contract_major: u32,
+    /// The newest minor version the host knows.
+    pub contract_minor: u32,
+    /// The oldest minor version of a plugin the host still serves.
+    pub contract_minor_oldest: u32,
+    /// The sanitizer of this.
+    pub sanitizer: Sanitizer,
+    /// Name and version of the host program, for messages.
+    pub name: Str,
+    /// Handed back as the first argument of every function of `services`.
+    pub context: *mut c_void,
+    /// The services of this.
+    pub services: *const HostTable,
+}
+
+impl Host {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 64;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        contract_major: 0,
+        contract_minor: 0,
+        contract_minor_oldest: 0,
+        sanitizer: Sanitizer(0),
+        name: Str::EMPTY,
+        context: core::ptr::null_mut(),
+        services: core::ptr::null(),
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Host {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Host {}
+
+/// What a plugin offers beyond its tables.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PluginFlags(pub u64);
+impl PluginFlags {
+    /// After `unload` returned nothing of the plugin runs or is referred to, so the host may unmap it.
+    pub const UNLOADABLE: Self = Self(1 << 0);
+    /// The plugin may be loaded by several hosts in one process.
+    pub const SEVERAL_HOSTS: Self = Self(1 << 1);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::UNLOADABLE => Some("unloadable"),
+            Self::SEVERAL_HOSTS => Some("several_hosts"),
+            _ => None,
+        }
+    }
+}
+impl PluginFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for PluginFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// What a plugin says of itself. The host zeroes it and sets `size`; the plugin fills what it knows.
+/// The fields up to `contract_minor_oldest` never move.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Plugin {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The major version of the contract the plugin was built with.
+    pub contract_major: u32,
+    /// The minor version the plugin was built with.
+    pub contract_minor: u32,
+    /// The oldest minor version of a host that the plugin can live with.
+    pub contract_minor_oldest: u32,
+    /// The sanitizer of this.
+    pub sanitizer: Sanitizer,
+    /// The offers of this.
+    pub offers: PluginFlags,
+    /// A name of letters, digits, `-`, `_` and `.`, at most 64 bytes, such as `acme-npu`.
+    pub name: Str,
+    /// The plugin's own version, such as `1.4.2`.
+    pub version: Str,
+    /// Who made it.
+    pub vendor: Str,
+    /// The package that a user installs to update it; empty means the name.
+    pub package: Str,
+    /// The name that users type, such as `CustomCPU`. Empty when the plugin brings no device.
+    pub device_type: Str,
+    /// A variant of the device type, such as `V1`, or empty.
+    pub device_subtype: Str,
+    /// The environment variable that lists the devices to show, such as `ACME_VISIBLE_DEVICES`, or empty.
+    pub visible_devices_variable: Str,
+    /// The support level of this.
+    pub support_level: SupportLevel,
+    /// The reserved of this.
+    pub reserved: u32,
+    /// What stands behind the support level: chip, driver, date.
+    pub support_note: Str,
+    /// Handed back as the first argument of every function of every table of this plugin.
+    pub context: *mut c_void,
+    /// The core of this.
+    pub core: *const CoreTable,
+    /// The async of this.
+    pub r#async: *const AsyncTable,
+    /// The graph of this.
+    pub graph: *const GraphTable,
+    /// The collective of this.
+    pub collective: *const CollectiveTable,
+    /// The profile of this.
+    pub profile: *const ProfileTable,
+    /// The interop of this.
+    pub interop: *const InteropTable,
+    /// The kernels of this.
+    pub kernels: *const KernelTable,
+    /// The layer of this.
+    pub layer: *const LayerTable,
+    /// Ends the plugin: joins its threads and frees what it holds. Required of a plugin that offers `unloadable`.
+    pub unload: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+}
+
+impl Plugin {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 256;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        contract_major: 0,
+        contract_minor: 0,
+        contract_minor_oldest: 0,
+        sanitizer: Sanitizer(0),
+        offers: PluginFlags(0),
+        name: Str::EMPTY,
+        version: Str::EMPTY,
+        vendor: Str::EMPTY,
+        package: Str::EMPTY,
+        device_type: Str::EMPTY,
+        device_subtype: Str::EMPTY,
+        visible_devices_variable: Str::EMPTY,
+        support_level: SupportLevel(0),
+        reserved: 0,
+        support_note: Str::EMPTY,
+        context: core::ptr::null_mut(),
+        core: core::ptr::null(),
+        r#async: core::ptr::null(),
+        graph: core::ptr::null(),
+        collective: core::ptr::null(),
+        profile: core::ptr::null(),
+        interop: core::ptr::null(),
+        kernels: core::ptr::null(),
+        layer: core::ptr::null(),
+        unload: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Plugin {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Plugin {}
+
+/// Runs a part of a loop: the elements from `begin` to before `end`, on the worker with the given number.
+pub type Task = unsafe extern "C" fn(user: *mut c_void, begin: u64, end: u64, worker: u32);
+
+/// Services of the host. A plugin imports no symbol; what it needs from the host it finds here.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HostTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// Makes an error from what `info` says and returns it. Never returns 0.
+    pub error_create: Option<unsafe extern "C" fn(context: *mut c_void, info: *const ErrorInfo) -> Error>,
+    /// Reads an error. The text is valid until the error is released.
+    pub error_read:
+        Option<unsafe extern "C" fn(context: *mut c_void, failure: Error, info: *mut ErrorInfo) -> Error>,
+    /// Frees an error. 0 is ignored.
+    pub error_release: Option<unsafe extern "C" fn(context: *mut c_void, failure: Error) -> Error>,
+    /// Says something to whoever watches the host.
+    pub log: Option<unsafe extern "C" fn(context: *mut c_void, level: LogLevel, message: Str) -> Error>,
+    /// Reads what the user configured for this plugin under a key; empty when nothing. Valid until the plugin is unloaded.
+    pub option: Option<unsafe extern "C" fn(context: *mut c_void, key: Str, value: *mut Str) -> Error>,
+    /// How many workers `parallel_for` may use.
+    pub worker_count: Option<unsafe extern "C" fn(context: *mut c_void, count: *mut u32) -> Error>,
+    /// Runs `task` over 0..count on the host's threads in pieces of at least `grain` and returns when all are done.
+    /// A plugin has no pool of its own, so that several plugins do not fight over the processor.
+    pub parallel_for: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            count: u64,
+            grain: u64,
+            task: Option<Task>,
+            user: *mut c_void,
+        ) -> Error,
+    >,
+    /// Gives output `index` of a running call its dtype and shape and, in `run`, its memory; for outputs whose shape
+    /// depends on data. The call's own output describes it from then on.
+    pub output_allocate: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            call: *const Call,
+            index: u32,
+            dtype: Dtype,
+            dims: *const i64,
+            dims_count: u64,
+        ) -> Error,
+    >,
+    /// Finds an experimental function by its versioned name, such as `graph_capture_since_1_3`.
+    pub experimental:
+        Option<unsafe extern "C" fn(context: *mut c_void, name: Str, function: *mut *mut c_void) -> Error>,
+}
+
+impl HostTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 96;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        error_create: None,
+        error_read: None,
+        error_release: None,
+        log: None,
+        option: None,
+        worker_count: None,
+        parallel_for: None,
+        output_allocate: None,
+        experimental: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for HostTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for HostTable {}
+
+/// What a device has and can do, as bits.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceFlags(pub u64);
+impl DeviceFlags {
+    /// Device memory can be read and written by the host at the address handle + offset.
+    pub const HOST_ADDRESSABLE: Self = Self(1 << 0);
+    /// The memory is the host's own, so copies gain nothing.
+    pub const SHARES_HOST_MEMORY: Self = Self(1 << 1);
+    /// Memory, streams and events are made up by software; timings mean nothing.
+    pub const SIMULATED: Self = Self(1 << 2);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::HOST_ADDRESSABLE => Some("host_addressable"),
+            Self::SHARES_HOST_MEMORY => Some("shares_host_memory"),
+            Self::SIMULATED => Some("simulated"),
+            _ => None,
+        }
+    }
+}
+impl DeviceFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for DeviceFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// A device as people know it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceInfo {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The product name, such as `Acme NPU 910`.
+    pub name: Str,
+    /// The vendor of this.
+    pub vendor: Str,
+    /// The place on the bus, such as `0000:3b:00.0`, or empty.
+    pub bus_id: Str,
+    /// The bits of this.
+    pub bits: DeviceFlags,
+    /// Cores or multiprocessors, or 0 when unknown.
+    pub compute_units: u32,
+    /// Required alignment of memory that kernels touch, in bytes; 0 means 1.
+    pub memory_alignment: u32,
+}
+
+impl DeviceInfo {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 80;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        name: Str::EMPTY,
+        vendor: Str::EMPTY,
+        bus_id: Str::EMPTY,
+        bits: DeviceFlags(0),
+        compute_units: 0,
+        memory_alignment: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for DeviceInfo {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for DeviceInfo {}
+
+/// A device: what it is, its memory, and copies that are done when they return. A device is an argument of every call;
+/// there is no current device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CoreTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// Sets the back end up: the first call of all.
+    pub initialize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Tears the back end down: the last call of all.
+    pub finalize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Readies one device. Called for every device in the list when the plugin is registered.
+    pub device_init: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
+    /// Frees everything one device holds. Called before `finalize`.
+    pub device_deinit: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
+    /// Waits until all work on the device is done.
+    pub device_synchronize: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
+    /// How many devices there are.
+    pub device_count: Option<unsafe extern "C" fn(context: *mut c_void, count: *mut u32) -> Error>,
+    /// The ids of the devices. They need not be 0, 1, 2 and so on.
+    pub device_list: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            ids: *mut u32,
+            ids_capacity: u64,
+            ids_count: *mut u64,
+        ) -> Error,
+    >,
+    /// What a device is called and can do.
+    pub device_info:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, info: *mut DeviceInfo) -> Error>,
+    /// The compute capability of the chip.
+    pub compute_capability:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, capability: *mut Version) -> Error>,
+    /// The version of the vendor's runtime library.
+    pub runtime_version: Option<unsafe extern "C" fn(context: *mut c_void, installed: *mut Version) -> Error>,
+    /// The version of the vendor's driver.
+    pub driver_version: Option<unsafe extern "C" fn(context: *mut c_void, installed: *mut Version) -> Error>,
+    /// Takes `size` bytes of device memory.
+    pub memory_allocate: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, size: u64, block: *mut Memory) -> Error,
+    >,
+    /// Gives device memory back. `size` is what was asked for.
+    pub memory_deallocate:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, block: Memory, size: u64) -> Error>,
+    /// Takes page-locked host memory that the device copies from and to directly.
+    pub host_memory_allocate: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            size: u64,
+            address: *mut *mut c_void,
+        ) -> Error,
+    >,
+    /// Gives page-locked host memory back.
+    pub host_memory_deallocate: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, address: *mut c_void, size: u64) -> Error,
+    >,
+    /// Takes memory that host and device reach at one address.
+    pub unified_memory_allocate: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            size: u64,
+            address: *mut *mut c_void,
+        ) -> Error,
+    >,
+    /// Gives unified memory back.
+    pub unified_memory_deallocate: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, address: *mut c_void, size: u64) -> Error,
+    >,
+    /// Copies from the host to the device.
+    pub memory_copy_h2d: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            target: Memory,
+            target_offset: u64,
+            source: *const c_void,
+            source_size: u64,
+        ) -> Error,
+    >,
+    /// Copies from the device to the host.
+    pub memory_copy_d2h: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            target: *mut c_void,
+            target_size: u64,
+            source: Memory,
+            source_offset: u64,
+        ) -> Error,
+    >,
+    /// Copies within a device. The ranges do not overlap.
+    pub memory_copy_d2d: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            target: Memory,
+            target_offset: u64,
+            source: Memory,
+            source_offset: u64,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Copies between two devices of this plugin.
+    pub memory_copy_p2p: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            target_device: u32,
+            target: Memory,
+            target_offset: u64,
+            source_device: u32,
+            source: Memory,
+            source_offset: u64,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Fills device memory with one byte.
+    pub memory_set: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            target: Memory,
+            target_offset: u64,
+            byte: u8,
+            size: u64,
+        ) -> Error,
+    >,
+    /// How much memory the device has and how much of it is free, in bytes.
+    pub memory_stats: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, total: *mut u64, free: *mut u64) -> Error,
+    >,
+    /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
+    pub min_chunk_size:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
+    /// Requests above this go straight to the device instead of the host's pool.
+    pub max_chunk_size:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
+    /// The largest allocation.
+    pub max_alloc_size:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
+    /// Bytes that every request needs on top.
+    pub extra_padding_size:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
+    /// The first block the host's pool takes.
+    pub init_alloc_size:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
+    /// The further blocks the host's pool takes.
+    pub realloc_size:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
+    /// Finds an experimental function by its versioned name.
+    pub experimental:
+        Option<unsafe extern "C" fn(context: *mut c_void, name: Str, function: *mut *mut c_void) -> Error>,
+}
+
+impl CoreTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 264;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        initialize: None,
+        finalize: None,
+        device_init: None,
+        device_deinit: None,
+        device_synchronize: None,
+        device_count: None,
+        device_list: None,
+        device_info: None,
+        compute_capability: None,
+        runtime_version: None,
+        driver_version: None,
+        memory_allocate: None,
+        memory_deallocate: None,
+        host_memory_allocate: None,
+        host_memory_deallocate: None,
+        unified_memory_allocate: None,
+        unified_memory_deallocate: None,
+        memory_copy_h2d: None,
+        memory_copy_d2h: None,
+        memory_copy_d2d: None,
+        memory_copy_p2p: None,
+        memory_set: None,
+        memory_stats: None,
+        min_chunk_size: None,
+        max_chunk_size: None,
+        max_alloc_size: None,
+        extra_padding_size: None,
+        init_alloc_size: None,
+        realloc_size: None,
+        experimental: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for CoreTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for CoreTable {}
+
+/// Is called on a thread of the plugin when a stream gets there. `failure` is the stream's error, if any; the receiver releases it.
+pub type StreamReached = unsafe extern "C" fn(device: u32, stream: Stream, user: *mut c_void, failure: Error);
+
+/// Streams and events. A device without asynchronous work may leave the whole table out: the host then does everything at once.
+/// Memory of the host that an asynchronous call names stays valid until the stream is past it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// Makes a stream. A smaller priority number is served earlier, where the device can.
+    pub stream_create: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, priority: i32, queue: *mut Stream) -> Error,
+    >,
+    /// Frees a stream, after its work is done.
+    pub stream_destroy:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream) -> Error>,
+    /// Whether all work in the stream is done: 1 or 0.
+    pub stream_query: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, done: *mut u32) -> Error,
+    >,
+    /// Waits until all work in the stream is done. Reports what went wrong in it.
+    pub stream_synchronize:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream) -> Error>,
+    /// Has a function called when the stream gets there.
+    pub stream_add_callback: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            reached: Option<StreamReached>,
+            user: *mut c_void,
+        ) -> Error,
+    >,
+    /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
+    pub stream_wait_event:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, point: Event) -> Error>,
+    /// Makes an event.
+    pub event_create:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: *mut Event) -> Error>,
+    /// Frees an event. Work that waits for it goes on waiting rightly.
+    pub event_destroy: Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: Event) -> Error>,
+    /// Puts the event at the end of the stream.
+    pub event_record:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, point: Event) -> Error>,
+    /// Whether the event has happened: 1 or 0.
+    pub event_query: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, point: Event, done: *mut u32) -> Error,
+    >,
+    /// Waits for the event. Reports what went wrong before it.
+    pub event_synchronize:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: Event) -> Error>,
+    /// The time between two events that have happened, in nanoseconds.
+    pub event_elapsed: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            start: Event,
+            end: Event,
+            nanoseconds: *mut u64,
+        ) -> Error,
+    >,
+    /// Copies from the host to the device, in the stream.
+    pub memory_copy_h2d_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            target: Memory,
+            target_offset: u64,
+            source: *mut c_void,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Copies from the device to the host, in the stream.
+    pub memory_copy_d2h_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            target: *mut c_void,
+            source: Memory,
+            source_offset: u64,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Copies within the device, in the stream.
+    pub memory_copy_d2d_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            target: Memory,
+            target_offset: u64,
+            source: Memory,
+            source_offset: u64,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Copies between two devices of this plugin, in a stream of the source device.
+    pub memory_copy_p2p_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            target_device: u32,
+            target: Memory,
+            target_offset: u64,
+            source_device: u32,
+            queue: Stream,
+            source: Memory,
+            source_offset: u64,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Fills device memory with one byte, in the stream.
+    pub memory_set_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            target: Memory,
+            target_offset: u64,
+            byte: u8,
+            size: u64,
+        ) -> Error,
+    >,
+    /// Takes device memory that is usable from this point of the stream on.
+    pub memory_allocate_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            size: u64,
+            block: *mut Memory,
+        ) -> Error,
+    >,
+    /// Gives device memory back once the stream is past this point.
+    pub memory_deallocate_async: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            queue: Stream,
+            block: Memory,
+            size: u64,
+        ) -> Error,
+    >,
+}
+
+impl AsyncTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 176;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        stream_create: None,
+        stream_destroy: None,
+        stream_query: None,
+        stream_synchronize: None,
+        stream_add_callback: None,
+        stream_wait_event: None,
+        event_create: None,
+        event_destroy: None,
+        event_record: None,
+        event_query: None,
+        event_synchronize: None,
+        event_elapsed: None,
+        memory_copy_h2d_async: None,
+        memory_copy_d2h_async: None,
+        memory_copy_d2d_async: None,
+        memory_copy_p2p_async: None,
+        memory_set_async: None,
+        memory_allocate_async: None,
+        memory_deallocate_async: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for AsyncTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for AsyncTable {}
+
+/// What is special about one operand of one call.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorFlags(pub u32);
+impl TensorFlags {
+    /// The bytes never change while the kernel's state lives, so `prepare` may pack them.
+    pub const CONSTANT: Self = Self(1 << 0);
+    /// The operand is optional and was left out; nothing else of it is valid.
+    pub const ABSENT: Self = Self(1 << 1);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::CONSTANT => Some("constant"),
+            Self::ABSENT => Some("absent"),
+            _ => None,
+        }
+    }
+}
+impl TensorFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for TensorFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// One operand of a call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The block of this.
+    pub block: Memory,
+    /// Where the first element lies, in bytes from the start of the block.
+    pub offset: u64,
+    /// Bytes from the first element to past the last, with gaps.
+    pub size_in_bytes: u64,
+    /// The dtype of this.
+    pub dtype: Dtype,
+    /// The bits of this.
+    pub bits: TensorFlags,
+    /// The place of this.
+    pub place: MemoryKind,
+    /// The reserved of this.
+    pub reserved: u32,
+    /// The sizes of the dimensions; in `infer` -1 is one that is not known yet.
+    pub dims: *const i64,
+    /// How many `dims` there are.
+    pub dims_count: u64,
+    /// Elements from one index to the next in each dimension. None means contiguous, last dimension fastest.
+    pub strides: *const i64,
+    /// How many `strides` there are.
+    pub strides_count: u64,
+}
+
+impl Tensor {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 88;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        block: Memory(0),
+        offset: 0,
+        size_in_bytes: 0,
+        dtype: Dtype(0),
+        bits: TensorFlags(0),
+        place: MemoryKind(0),
+        reserved: 0,
+        dims: core::ptr::null(),
+        dims_count: 0,
+        strides: core::ptr::null(),
+        strides_count: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Tensor {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Tensor {}
+
+/// What an attribute holds.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AttributeKind(pub u32);
+impl AttributeKind {
+    /// The constant `int`.
+    pub const INT: Self = Self(1);
+    /// The constant `float`.
+    pub const FLOAT: Self = Self(2);
+    /// The constant `string`.
+    pub const STRING: Self = Self(3);
+    /// The constant `tensor`.
+    pub const TENSOR: Self = Self(4);
+    /// The constant `graph`.
+    pub const GRAPH: Self = Self(5);
+    /// The constant `ints`.
+    pub const INTS: Self = Self(6);
+    /// The constant `floats`.
+    pub const FLOATS: Self = Self(7);
+    /// The constant `strings`.
+    pub const STRINGS: Self = Self(8);
+    /// The constant `tensors`.
+    pub const TENSORS: Self = Self(9);
+    /// The constant `graphs`.
+    pub const GRAPHS: Self = Self(10);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::INT => Some("int"),
+            Self::FLOAT => Some("float"),
+            Self::STRING => Some("string"),
+            Self::TENSOR => Some("tensor"),
+            Self::GRAPH => Some("graph"),
+            Self::INTS => Some("ints"),
+            Self::FLOATS => Some("floats"),
+            Self::STRINGS => Some("strings"),
+            Self::TENSORS => Some("tensors"),
+            Self::GRAPHS => Some("graphs"),
+            _ => None,
+        }
+    }
+}
+
+/// A named constant of a node. One that stands for a single thing is a list of one. Booleans, dtypes, layouts and places are ints.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The name of this.
+    pub name: Str,
+    /// The kind of this.
+    pub kind: AttributeKind,
+    /// The reserved of this.
+    pub reserved: u32,
+    /// The ints of this.
+    pub ints: *const i64,
+    /// How many `ints` there are.
+    pub ints_count: u64,
+    /// The floats of this.
+    pub floats: *const f64,
+    /// How many `floats` there are.
+    pub floats_count: u64,
+    /// The strings of this.
+    pub strings: *const Str,
+    /// How many `strings` there are.
+    pub strings_count: u64,
+    /// The tensors of this.
+    pub tensors: *const *const Tensor,
+    /// How many `tensors` there are.
+    pub tensors_count: u64,
+    /// The graphs of this.
+    pub graphs: *const *const Graph,
+    /// How many `graphs` there are.
+    pub graphs_count: u64,
+}
+
+impl Attribute {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 120;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        name: Str::EMPTY,
+        kind: AttributeKind(0),
+        reserved: 0,
+        ints: core::ptr::null(),
+        ints_count: 0,
+        floats: core::ptr::null(),
+        floats_count: 0,
+        strings: core::ptr::null(),
+        strings_count: 0,
+        tensors: core::ptr::null(),
+        tensors_count: 0,
+        graphs: core::ptr::null(),
+        graphs_count: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Attribute {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Attribute {}
+
+/// One call of a kernel: everything it may look at.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The device of this.
+    pub device: u32,
+    /// The reserved of this.
+    pub reserved: u32,
+    /// The queue of this.
+    pub queue: Stream,
+    /// The inputs of this.
+    pub inputs: *const *const Tensor,
+    /// How many `inputs` there are.
+    pub inputs_count: u64,
+    /// The outputs of this.
+    pub outputs: *const *const Tensor,
+    /// How many `outputs` there are.
+    pub outputs_count: u64,
+    /// The attributes of this.
+    pub attributes: *const *const Attribute,
+    /// How many `attributes` there are.
+    pub attributes_count: u64,
+    /// Scratch memory on the device, as large as `workspace` asked for.
+    pub workspace: Memory,
+    /// The workspace offset of this.
+    pub workspace_offset: u64,
+    /// The workspace size of this.
+    pub workspace_size: u64,
+    /// The state of the random generator: a kernel that draws n numbers uses the counter values from `random_offset` on.
+    pub random_seed: u64,
+    /// The random offset of this.
+    pub random_offset: u64,
+    /// The host's own record of the call, for `output_allocate`.
+    pub host_call: *mut c_void,
+}
+
+impl Call {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 128;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        device: 0,
+        reserved: 0,
+        queue: Stream(0),
+        inputs: core::ptr::null(),
+        inputs_count: 0,
+        outputs: core::ptr::null(),
+        outputs_count: 0,
+        attributes: core::ptr::null(),
+        attributes_count: 0,
+        workspace: Memory(0),
+        workspace_offset: 0,
+        workspace_size: 0,
+        random_seed: 0,
+        random_offset: 0,
+        host_call: core::ptr::null_mut(),
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Call {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Call {}
+
+/// What an operand may be like, as bits.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OperandFlags(pub u32);
+impl OperandFlags {
+    /// The operand may be left out.
+    pub const OPTIONAL: Self = Self(1 << 0);
+    /// The operand stands for all further ones; only the last may.
+    pub const VARIADIC: Self = Self(1 << 1);
+    /// Strides other than contiguous are welcome.
+    pub const STRIDED: Self = Self(1 << 2);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::OPTIONAL => Some("optional"),
+            Self::VARIADIC => Some("variadic"),
+            Self::STRIDED => Some("strided"),
+            _ => None,
+        }
+    }
+}
+impl OperandFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for OperandFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// What a kernel demands of one operand.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The operand's name in the schema of the op, or empty.
+    pub name: Str,
+    /// The dtypes of this.
+    pub dtypes: DtypeSet,
+    /// Operands with the same number, other than 0, must have the same dtype.
+    pub dtype_group: u32,
+    /// The rank min of this.
+    pub rank_min: u32,
+    /// The rank max of this.
+    pub rank_max: u32,
+    /// The bits of this.
+    pub bits: OperandFlags,
+    /// The place of this.
+    pub place: MemoryKind,
+    /// The reserved of this.
+    pub reserved: u32,
+}
+
+impl Operand {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 64;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        name: Str::EMPTY,
+        dtypes: DtypeSet(0),
+        dtype_group: 0,
+        rank_min: 0,
+        rank_max: 0,
+        bits: OperandFlags(0),
+        place: MemoryKind(0),
+        reserved: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Operand {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Operand {}
+
+/// An output that may use the memory of an input.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InPlace {
+    /// The output of this.
+    pub output: u32,
+    /// The input of this.
+    pub input: u32,
+}
+
+impl InPlace {
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self { output: 0, input: 0 };
+}
+
+/// What a kernel is like, as bits.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KernelFlags(pub u32);
+impl KernelFlags {
+    /// The same inputs give the same bits each time.
+    pub const DETERMINISTIC: Self = Self(1 << 0);
+    /// The kernel returns before its work in the stream is done.
+    pub const ASYNCHRONOUS: Self = Self(1 << 1);
+    /// The kernel sets the shape of some output with `output_allocate`.
+    pub const ALLOCATES_OUTPUTS: Self = Self(1 << 2);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::DETERMINISTIC => Some("deterministic"),
+            Self::ASYNCHRONOUS => Some("asynchronous"),
+            Self::ALLOCATES_OUTPUTS => Some("allocates_outputs"),
+            _ => None,
+        }
+    }
+}
+impl KernelFlags {
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The bits of both.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+impl core::ops::BitOr for KernelFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// A kernel: one way of running one op on one kind of device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The op as its schema names it, such as `Add`.
+    pub op: Str,
+    /// The op's domain; empty is the domain of ONNX.
+    pub domain: Str,
+    /// The device type it runs on; empty means the plugin's own.
+    pub device_type: Str,
+    /// The first version of the op (its since-version) that the kernel implements.
+    pub version_min: u32,
+    /// The last one; 0 means all later ones.
+    pub version_max: u32,
+    /// Of several kernels that fit, the one with the highest score runs. 100 is what a plain kernel has.
+    pub score: i32,
+    /// The bits of this.
+    pub bits: KernelFlags,
+    /// The inputs of this.
+    pub inputs: *const *const Operand,
+    /// How many `inputs` there are.
+    pub inputs_count: u64,
+    /// The outputs of this.
+    pub outputs: *const *const Operand,
+    /// How many `outputs` there are.
+    pub outputs_count: u64,
+    /// The in place of this.
+    pub in_place: *const InPlace,
+    /// How many `in_place` there are.
+    pub in_place_count: u64,
+    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
+    pub supports: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,
+    /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
+    pub infer: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,
+    /// How much scratch memory the call needs, in bytes.
+    pub workspace:
+        Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, size: *mut u64) -> Error>,
+    /// Makes the state for one call site: packs constants, picks an algorithm.
+    pub prepare: Option<
+        unsafe extern "C" fn(context: *mut c_void, call: *const Call, state: *mut *mut c_void) -> Error,
+    >,
+    /// Does the work.
+    pub run:
+        Option<unsafe extern "C" fn(context: *mut c_void, state: *mut c_void, call: *const Call) -> Error>,
+    /// Frees a state.
+    pub release: Option<unsafe extern "C" fn(context: *mut c_void, state: *mut c_void) -> Error>,
+}
+
+impl Kernel {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 176;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        op: Str::EMPTY,
+        domain: Str::EMPTY,
+        device_type: Str::EMPTY,
+        version_min: 0,
+        version_max: 0,
+        score: 0,
+        bits: KernelFlags(0),
+        inputs: core::ptr::null(),
+        inputs_count: 0,
+        outputs: core::ptr::null(),
+        outputs_count: 0,
+        in_place: core::ptr::null(),
+        in_place_count: 0,
+        supports: None,
+        infer: None,
+        workspace: None,
+        prepare: None,
+        run: None,
+        release: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Kernel {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Kernel {}
+
+/// The kernels a plugin brings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct KernelTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// The kernels of this.
+    pub kernels: *const *const Kernel,
+    /// How many `kernels` there are.
+    pub kernels_count: u64,
+}
+
+impl KernelTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 40;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        kernels: core::ptr::null(),
+        kernels_count: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for KernelTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for KernelTable {}
+
+/// A value that flows through a graph.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphValue {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The name of this.
+    pub name: Str,
+    /// The dtype of this.
+    pub dtype: Dtype,
+    /// 1 when the number of dimensions is known.
+    pub rank_known: u32,
+    /// The sizes; -1 is one that is not known.
+    pub dims: *const i64,
+    /// How many `dims` there are.
+    pub dims_count: u64,
+    /// The constant the value holds, or null.
+    pub constant: *const Tensor,
+}
+
+impl GraphValue {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 64;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        name: Str::EMPTY,
+        dtype: Dtype(0),
+        rank_known: 0,
+        dims: core::ptr::null(),
+        dims_count: 0,
+        constant: core::ptr::null(),
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for GraphValue {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for GraphValue {}
+
+/// One node of a graph. Numbers are indices of the graph's values; 2^32-1 is an operand left out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphNode {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The name of this.
+    pub name: Str,
+    /// The op of this.
+    pub op: Str,
+    /// The domain of this.
+    pub domain: Str,
+    /// The version of this.
+    pub version: u32,
+    /// The reserved of this.
+    pub reserved: u32,
+    /// The inputs of this.
+    pub inputs: *const u32,
+    /// How many `inputs` there are.
+    pub inputs_count: u64,
+    /// The outputs of this.
+    pub outputs: *const u32,
+    /// How many `outputs` there are.
+    pub outputs_count: u64,
+    /// The attributes of this.
+    pub attributes: *const *const Attribute,
+    /// How many `attributes` there are.
+    pub attributes_count: u64,
+}
+
+impl GraphNode {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 120;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        name: Str::EMPTY,
+        op: Str::EMPTY,
+        domain: Str::EMPTY,
+        version: 0,
+        reserved: 0,
+        inputs: core::ptr::null(),
+        inputs_count: 0,
+        outputs: core::ptr::null(),
+        outputs_count: 0,
+        attributes: core::ptr::null(),
+        attributes_count: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for GraphNode {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for GraphNode {}
+
+/// A graph of nodes in an order in which they can run.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Graph {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The name of this.
+    pub name: Str,
+    /// The values of this.
+    pub values: *const *const GraphValue,
+    /// How many `values` there are.
+    pub values_count: u64,
+    /// The nodes of this.
+    pub nodes: *const *const GraphNode,
+    /// How many `nodes` there are.
+    pub nodes_count: u64,
+    /// The inputs of this.
+    pub inputs: *const u32,
+    /// How many `inputs` there are.
+    pub inputs_count: u64,
+    /// The outputs of this.
+    pub outputs: *const u32,
+    /// How many `outputs` there are.
+    pub outputs_count: u64,
+}
+
+impl Graph {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 96;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        name: Str::EMPTY,
+        values: core::ptr::null(),
+        values_count: 0,
+        nodes: core::ptr::null(),
+        nodes_count: 0,
+        inputs: core::ptr::null(),
+        inputs_count: 0,
+        outputs: core::ptr::null(),
+        outputs_count: 0,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Graph {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Graph {}
+
+/// Takes bytes from a plugin. Returns an error to stop it.
+pub type ByteSink = unsafe extern "C" fn(user: *mut c_void, data: *const u8, size: u64) -> Error;
+
+/// Compiles and runs graphs as one piece.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// Which nodes the device would take: 1 or 0 for each.
+    pub graph_supports: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            graph: *const Graph,
+            taken: *mut u8,
+            taken_capacity: u64,
+            taken_count: *mut u64,
+        ) -> Error,
+    >,
+    /// Compiles a graph. Takes as long as it takes.
+    pub graph_compile: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            graph: *const Graph,
+            options: *const *const Attribute,
+            options_count: u64,
+            program: *mut Executable,
+        ) -> Error,
+    >,
+    /// Runs a compiled graph in the stream of the call; inputs, outputs and scratch memory are those of the call.
+    pub graph_run:
+        Option<unsafe extern "C" fn(context: *mut c_void, program: Executable, call: *const Call) -> Error>,
+    /// How much scratch memory a run needs, in bytes.
+    pub graph_workspace:
+        Option<unsafe extern "C" fn(context: *mut c_void, program: Executable, size: *mut u64) -> Error>,
+    /// Frees a compiled graph.
+    pub graph_destroy: Option<unsafe extern "C" fn(context: *mut c_void, program: Executable) -> Error>,
+    /// Writes a compiled graph, to be loaded by a later process.
+    pub graph_save: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            program: Executable,
+            sink: Option<ByteSink>,
+            user: *mut c_void,
+        ) -> Error,
+    >,
+    /// Whether saved bytes can be loaded on this device: 1 or 0.
+    pub graph_compatible: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            saved: *const c_void,
+            saved_size: u64,
+            usable: *mut u32,
+        ) -> Error,
+    >,
+    /// Loads what `graph_save` wrote.
+    pub graph_load: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            saved: *const c_void,
+            saved_size: u64,
+            program: *mut Executable,
+        ) -> Error,
+    >,
+}
+
+impl GraphTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 88;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        graph_supports: None,
+        graph_compile: None,
+        graph_run: None,
+        graph_workspace: None,
+        graph_destroy: None,
+        graph_save: None,
+        graph_compatible: None,
+        graph_load: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for GraphTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for GraphTable {}
+
+/// How values of several devices become one.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reduction(pub u32);
+impl Reduction {
+    /// The constant `sum`.
+    pub const SUM: Self = Self(1);
+    /// The constant `product`.
+    pub const PRODUCT: Self = Self(2);
+    /// The constant `minimum`.
+    pub const MINIMUM: Self = Self(3);
+    /// The constant `maximum`.
+    pub const MAXIMUM: Self = Self(4);
+    /// The constant `average`.
+    pub const AVERAGE: Self = Self(5);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::SUM => Some("sum"),
+            Self::PRODUCT => Some("product"),
+            Self::MINIMUM => Some("minimum"),
+            Self::MAXIMUM => Some("maximum"),
+            Self::AVERAGE => Some("average"),
+            _ => None,
+        }
+    }
+}
+
+/// Exchange of data within a group of devices. The host carries the unique id from the first rank to the others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CollectiveTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// How many bytes a unique id has.
+    pub unique_id_size: Option<unsafe extern "C" fn(context: *mut c_void, size: *mut u64) -> Error>,
+    /// Makes the unique id of a new group.
+    pub unique_id: Option<unsafe extern "C" fn(context: *mut c_void, id: *mut c_void, id_size: u64) -> Error>,
+    /// Joins a group. Returns when all ranks have.
+    pub communicator_create: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            id: *const c_void,
+            id_size: u64,
+            rank: u32,
+            ranks: u32,
+            member: *mut Communicator,
+        ) -> Error,
+    >,
+    /// Leaves a group.
+    pub communicator_destroy:
+        Option<unsafe extern "C" fn(context: *mut c_void, member: Communicator) -> Error>,
+    /// Every rank gets the reduction of all.
+    pub all_reduce: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            send: Memory,
+            send_offset: u64,
+            receive: Memory,
+            receive_offset: u64,
+            count: u64,
+            dtype: Dtype,
+            how: Reduction,
+        ) -> Error,
+    >,
+    /// Every rank gets what the root has.
+    pub broadcast: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            block: Memory,
+            offset: u64,
+            count: u64,
+            dtype: Dtype,
+            root: u32,
+        ) -> Error,
+    >,
+    /// The root gets the reduction of all.
+    pub reduce: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            send: Memory,
+            send_offset: u64,
+            receive: Memory,
+            receive_offset: u64,
+            count: u64,
+            dtype: Dtype,
+            how: Reduction,
+            root: u32,
+        ) -> Error,
+    >,
+    /// Every rank gets the parts of all, one after the other.
+    pub all_gather: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            send: Memory,
+            send_offset: u64,
+            receive: Memory,
+            receive_offset: u64,
+            count: u64,
+            dtype: Dtype,
+        ) -> Error,
+    >,
+    /// Every rank gets its part of the reduction.
+    pub reduce_scatter: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            send: Memory,
+            send_offset: u64,
+            receive: Memory,
+            receive_offset: u64,
+            count: u64,
+            dtype: Dtype,
+            how: Reduction,
+        ) -> Error,
+    >,
+    /// Starts a group of calls that are issued together.
+    pub group_start: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Ends the group and issues it.
+    pub group_end: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Sends to one rank.
+    pub send: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            block: Memory,
+            offset: u64,
+            count: u64,
+            dtype: Dtype,
+            to: u32,
+        ) -> Error,
+    >,
+    /// Receives from one rank.
+    pub receive: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            block: Memory,
+            offset: u64,
+            count: u64,
+            dtype: Dtype,
+            from: u32,
+        ) -> Error,
+    >,
+    /// Every rank sends one part to each other rank.
+    pub all_to_all: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            member: Communicator,
+            queue: Stream,
+            send: Memory,
+            send_offset: u64,
+            receive: Memory,
+            receive_offset: u64,
+            count: u64,
+            dtype: Dtype,
+        ) -> Error,
+    >,
+}
+
+impl CollectiveTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 136;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        unique_id_size: None,
+        unique_id: None,
+        communicator_create: None,
+        communicator_destroy: None,
+        all_reduce: None,
+        broadcast: None,
+        reduce: None,
+        all_gather: None,
+        reduce_scatter: None,
+        group_start: None,
+        group_end: None,
+        send: None,
+        receive: None,
+        all_to_all: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for CollectiveTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for CollectiveTable {}
+
+/// What kind of work a record is about.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActivityKind(pub u32);
+impl ActivityKind {
+    /// The constant `kernel`.
+    pub const KERNEL: Self = Self(1);
+    /// The constant `copy`.
+    pub const COPY: Self = Self(2);
+    /// The constant `fill`.
+    pub const FILL: Self = Self(3);
+    /// The constant `synchronize`.
+    pub const SYNCHRONIZE: Self = Self(4);
+    /// The constant `marker`.
+    pub const MARKER: Self = Self(5);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::KERNEL => Some("kernel"),
+            Self::COPY => Some("copy"),
+            Self::FILL => Some("fill"),
+            Self::SYNCHRONIZE => Some("synchronize"),
+            Self::MARKER => Some("marker"),
+            _ => None,
+        }
+    }
+}
+
+/// One piece of work that a device did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Activity {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// The kind of this.
+    pub kind: ActivityKind,
+    /// The device of this.
+    pub device: u32,
+    /// The queue of this.
+    pub queue: Stream,
+    /// The number the host gave the call that caused it, or 0.
+    pub correlation: u64,
+    /// Start and end on the device's clock, in nanoseconds.
+    pub start: u64,
+    /// The end of this.
+    pub end: u64,
+    /// The bytes of this.
+    pub bytes: u64,
+    /// The name of this.
+    pub name: Str,
+}
+
+impl Activity {
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 80;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        kind: ActivityKind(0),
+        device: 0,
+        queue: Stream(0),
+        correlation: 0,
+        start: 0,
+        end: 0,
+        bytes: 0,
+        name: Str::EMPTY,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for Activity {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Activity {}
+
+/// Takes one record. It is valid during the call.
+pub type ActivitySink = unsafe extern "C" fn(user: *mut c_void, record: *const Activity);
+
+/// Records of what devices did.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// Readies the profiler.
+    pub profiler_initialize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Ends the profiler.
+    pub profiler_finalize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Readies one recording, so that starting it is quick.
+    pub profiler_prepare: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Starts recording.
+    pub profiler_start: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Stops recording.
+    pub profiler_stop: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
+    /// Hands over what was recorded since the last start.
+    pub profiler_collect: Option<
+        unsafe extern "C" fn(context: *mut c_void, sink: Option<ActivitySink>, user: *mut c_void) -> Error,
+    >,
+    /// One moment on the device's clock and on the host's monotonic clock, in nanoseconds.
+    pub profiler_clock: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            device_time: *mut u64,
+            host_time: *mut u64,
+        ) -> Error,
+    >,
+}
+
+impl ProfileTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 80;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        profiler_initialize: None,
+        profiler_finalize: None,
+        profiler_prepare: None,
+        profiler_start: None,
+        profiler_stop: None,
+        profiler_collect: None,
+        profiler_clock: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for ProfileTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for ProfileTable {}
+
+/// What a native handle is.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NativeKind(pub u32);
+impl NativeKind {
+    /// An address, as a CUDA or HIP device pointer.
+    pub const ADDRESS: Self = Self(1);
+    /// A `cl_mem`.
+    pub const OPENCL_MEMORY: Self = Self(2);
+    /// A file descriptor of a DMA buffer.
+    pub const DMA_BUFFER: Self = Self(3);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::ADDRESS => Some("address"),
+            Self::OPENCL_MEMORY => Some("opencl_memory"),
+            Self::DMA_BUFFER => Some("dma_buffer"),
+            _ => None,
+        }
+    }
+}
+
+/// Exchange of memory and streams with other libraries and processes, without copies.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct InteropTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// The DLPack device type and id under which others know the device.
+    pub dlpack_device: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            device_type: *mut i32,
+            device_id: *mut i32,
+        ) -> Error,
+    >,
+    /// The native handle of a block. It stays the plugin's.
+    pub memory_export: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            block: Memory,
+            kind: NativeKind,
+            native: *mut u64,
+        ) -> Error,
+    >,
+    /// Makes a block of memory that another library owns and keeps valid until `memory_forget`.
+    pub memory_import: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            kind: NativeKind,
+            native: u64,
+            size: u64,
+            block: *mut Memory,
+        ) -> Error,
+    >,
+    /// Ends the use of an imported block. The memory itself stays its owner's.
+    pub memory_forget:
+        Option<unsafe extern "C" fn(context: *mut c_void, device: u32, block: Memory) -> Error>,
+    /// The native handle of a stream, such as a `CUstream`.
+    pub stream_export: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, native: *mut u64) -> Error,
+    >,
+    /// Makes a stream of a native handle. Destroying it leaves the native one alive.
+    pub stream_import: Option<
+        unsafe extern "C" fn(context: *mut c_void, device: u32, native: u64, queue: *mut Stream) -> Error,
+    >,
+    /// How many bytes a token for another process has.
+    pub ipc_token_size: Option<unsafe extern "C" fn(context: *mut c_void, size: *mut u64) -> Error>,
+    /// Makes a token with which another process reaches a block.
+    pub ipc_export: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            block: Memory,
+            token: *mut c_void,
+            token_size: u64,
+        ) -> Error,
+    >,
+    /// Reaches a block of another process.
+    pub ipc_import: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            device: u32,
+            token: *const c_void,
+            token_size: u64,
+            block: *mut Memory,
+            size: *mut u64,
+        ) -> Error,
+    >,
+    /// Ends the use of a block of another process.
+    pub ipc_close: Option<unsafe extern "C" fn(context: *mut c_void, device: u32, block: Memory) -> Error>,
+}
+
+impl InteropTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 104;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        dlpack_device: None,
+        memory_export: None,
+        memory_import: None,
+        memory_forget: None,
+        stream_export: None,
+        stream_import: None,
+        ipc_token_size: None,
+        ipc_export: None,
+        ipc_import: None,
+        ipc_close: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for InteropTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for InteropTable {}
+
+/// Which table a layer is asked to wrap.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableKind(pub u32);
+impl TableKind {
+    /// The constant `core`.
+    pub const CORE: Self = Self(1);
+    /// The constant `async`.
+    pub const ASYNC: Self = Self(2);
+    /// The constant `graph`.
+    pub const GRAPH: Self = Self(3);
+    /// The constant `collective`.
+    pub const COLLECTIVE: Self = Self(4);
+    /// The constant `profile`.
+    pub const PROFILE: Self = Self(5);
+    /// The constant `interop`.
+    pub const INTEROP: Self = Self(6);
+    /// The constant `kernel`.
+    pub const KERNEL: Self = Self(7);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::CORE => Some("core"),
+            Self::ASYNC => Some("async"),
+            Self::GRAPH => Some("graph"),
+            Self::COLLECTIVE => Some("collective"),
+            Self::PROFILE => Some("profile"),
+            Self::INTEROP => Some("interop"),
+            Self::KERNEL => Some("kernel"),
+            _ => None,
+        }
+    }
+}
+
+/// A plugin that stands between the host and other plugins: it wraps their tables in its own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LayerTable {
+    /// The size of the struct in bytes, as whoever filled it knows it.
+    pub size: u32,
+    /// How to treat what is not known.
+    pub flags: HeaderFlags,
+    /// The first of a chain of extensions, or null.
+    pub next: *const Extension,
+    /// What the author of the table understood, as bits.
+    pub features: u64,
+    /// Wraps the next table: hands back a context and a table of the same kind. A layer that does not care for this kind
+    /// hands back the next ones unchanged. A slot that is empty below stays empty.
+    pub wrap: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            kind: TableKind,
+            plugin: Str,
+            next_context: *mut c_void,
+            next_table: *mut c_void,
+            wrapped_context: *mut *mut c_void,
+            wrapped_table: *mut *mut c_void,
+        ) -> Error,
+    >,
+    /// Frees a wrapper. The host has stopped using it.
+    pub unwrap: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            kind: TableKind,
+            wrapped_context: *mut c_void,
+            wrapped_table: *mut c_void,
+        ) -> Error,
+    >,
+}
+
+impl LayerTable {
+    /// What these bindings understand: one bit for each minor version.
+    pub const FEATURES: u64 = 1 << 0;
+    /// The size in the first version of the contract: no one may send less.
+    pub const SIZE_AT_FIRST: u32 = 40;
+    /// Nothing filled in but the size.
+    pub const EMPTY: Self = Self {
+        size: size_of::<Self>() as u32,
+        flags: HeaderFlags(0),
+        next: core::ptr::null(),
+        features: Self::FEATURES,
+        wrap: None,
+        unwrap: None,
+    };
+}
+
+// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
+unsafe impl Send for LayerTable {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for LayerTable {}
+
+/// Every rule of the contract: its number, who notices a breach, and what it says.
+pub const RULES: &[(&str, &str, &str)] = &[
+    ("E-1", "host", "A plugin exports `oarlock_plugin_query` and nothing else."),
+    (
+        "E-2",
+        "host",
+        "A plugin imports no symbol of the host. It finds every service of the host in `services`.",
+    ),
+    (
+        "E-3",
+        "conformance",
+        "`oarlock_plugin_query` may be called more than once and may be called on any thread; it starts no thread and touches no device.",
+    ),
+    (
+        "E-4",
+        "host",
+        "A name is not empty, is at most 64 bytes long and has only ASCII letters, digits, `-`, `_` and `.`.",
+    ),
+    ("E-5", "host", "A plugin brings a device (with `core`), kernels or a layer."),
+    (
+        "E-6",
+        "host",
+        "A table of profile `async`, `graph`, `collective`, `profile` or `interop` comes together with `core`.",
+    ),
+    (
+        "V-1",
+        "host",
+        "Both sides state the contract versions they speak before anything else is read. Majors are equal, and each side's newest minor is at least the other's oldest.",
+    ),
+    ("V-2", "contract", "A slot never turns from optional to required within a version of its profile."),
+    ("V-3", "contract", "Experimental functions are found by versioned name, never in a table."),
+    (
+        "S-1",
+        "host",
+        "Every struct and table starts with its size, as its author knows it, flags, and a `next` that is null or a chain of extensions.",
+    ),
+    ("S-2", "host", "The size of a struct is at least what it was in version 1.0 of the contract."),
+    (
+        "S-3",
+        "host",
+        "What a struct has beyond what its reader knows is zero, or the reader has the feature bit for it.",
+    ),
+    ("S-4", "validate", "Padding is explicit, named `reserved`, and zero."),
+    ("S-5", "host", "Text is valid UTF-8."),
+    (
+        "S-6",
+        "conformance",
+        "What a plugin hands out in its own structs and in tables lives and does not change until the plugin is unloaded.",
+    ),
+    ("P-1", "host", "A slot that the profile requires is filled."),
+    (
+        "P-2",
+        "host",
+        "A pair of slots that take and give back one thing is filled together or empty together.",
+    ),
+    (
+        "R-1",
+        "sdk",
+        "A function that fails returns an error the host made, and leaves what it was to write as it was.",
+    ),
+    ("R-2", "sdk", "Panics and exceptions end at the boundary and become errors with the code `fatal`."),
+    (
+        "R-3",
+        "conformance",
+        "A plugin does not end or abort the process, does not fork it and does not change its signal handlers.",
+    ),
+    ("R-4", "conformance", "A plugin prints nothing; it has `log`."),
+    ("R-5", "conformance", "An error says what was expected, what was found and what to do."),
+    (
+        "R-6",
+        "conformance",
+        "Once a device is lost every call on it fails with the flag `device_lost`, and freeing handles on it still works.",
+    ),
+    (
+        "T-1",
+        "validate",
+        "Every function may be called on any thread. Calls that name the same stream, event or communicator are not made at the same time, other than queries and waits.",
+    ),
+    (
+        "T-2",
+        "conformance",
+        "A function that takes a callback returns without waiting for it. The callback runs on a thread of the plugin, once.",
+    ),
+    ("D-1", "host", "`device_list` gives exactly as many ids as `device_count` says, all different."),
+    (
+        "D-2",
+        "conformance",
+        "A device that is not in the list is `invalid_argument` or `not_found`, not a crash.",
+    ),
+    ("D-3", "contract", "No call changes what another call means: there is no current device."),
+    ("M-1", "validate", "A block is given back once, on the device and with the size it was taken with."),
+    ("M-2", "validate", "A range of a copy or a fill lies inside its block."),
+    (
+        "M-3",
+        "conformance",
+        "An allocation that cannot be met is `resource_exhausted` and leaves the device usable.",
+    ),
+    ("M-4", "host", "A request of 0 bytes is not made of a plugin."),
+    ("M-5", "conformance", "What was copied to a device comes back the same."),
+    ("A-1", "conformance", "Work in one stream happens in the order it was put there."),
+    (
+        "A-2",
+        "conformance",
+        "An error in a stream is reported by the next synchronise of the stream or of an event recorded after it.",
+    ),
+    ("A-3", "validate", "A stream or event is used on the device it was made on."),
+    (
+        "K-1",
+        "host",
+        "A kernel names an op, and demands that can be met: dtypes that exist, rank_min at most rank_max, at most the last operand variadic, pairs of operands that exist.",
+    ),
+    ("K-2", "host", "`run` is filled; `release` is filled where `prepare` is."),
+    ("K-3", "conformance", "A kernel writes its outputs and its workspace and nothing else."),
+    ("K-4", "conformance", "`run` with one state may be called by several threads at once."),
+    (
+        "L-1",
+        "conformance",
+        "A layer passes on what it does not understand, and adds no slot that is empty below it.",
+    ),
+];
+
+// The compiler agrees with the lock on every size, alignment and offset.
+const _: () = {
+    assert!(size_of::<Str>() == 16);
+    assert!(align_of::<Str>() == 8);
+    assert!(offset_of!(Str, data) == 0);
+    assert!(offset_of!(Str, size) == 8);
+    assert!(size_of::<Version>() == 16);
+    assert!(align_of::<Version>() == 4);
+    assert!(offset_of!(Version, major) == 0);
+    assert!(offset_of!(Version, minor) == 4);
+    assert!(offset_of!(Version, patch) == 8);
+    assert!(offset_of!(Version, build) == 12);
+    assert!(size_of::<ErrorInfo>() == 104);
+    assert!(align_of::<ErrorInfo>() == 8);
+    assert!(offset_of!(ErrorInfo, size) == 0);
+    assert!(offset_of!(ErrorInfo, flags) == 4);
+    assert!(offset_of!(ErrorInfo, next) == 8);
+    assert!(offset_of!(ErrorInfo, code) == 16);
+    assert!(offset_of!(ErrorInfo, bits) == 20);
+    assert!(offset_of!(ErrorInfo, native_code) == 24);
+    assert!(offset_of!(ErrorInfo, message) == 32);
+    assert!(offset_of!(ErrorInfo, rule) == 48);
+    assert!(offset_of!(ErrorInfo, origin) == 64);
+    assert!(offset_of!(ErrorInfo, file) == 80);
+    assert!(offset_of!(ErrorInfo, line) == 96);
+    assert!(offset_of!(ErrorInfo, reserved) == 100);
+    assert!(size_of::<Extension>() == 24);
+    assert!(align_of::<Extension>() == 8);
+    assert!(offset_of!(Extension, size) == 0);
+    assert!(offset_of!(Extension, flags) == 4);
+    assert!(offset_of!(Extension, next) == 8);
+    assert!(offset_of!(Extension, kind) == 16);
+    assert!(offset_of!(Extension, reserved) == 20);
+    assert!(size_of::<Host>() == 64);
+    assert!(align_of::<Host>() == 8);
+    assert!(offset_of!(Host, size) == 0);
+    assert!(offset_of!(Host, flags) == 4);
+    assert!(offset_of!(Host, next) == 8);
+    assert!(offset_of!(Host, contract_major) == 16);
+    assert!(offset_of!(Host, contract_minor) == 20);
+    assert!(offset_of!(Host, contract_minor_oldest) == 24);
+    assert!(offset_of!(Host, sanitizer) == 28);
+    assert!(offset_of!(Host, name) == 32);
+    assert!(offset_of!(Host, context) == 48);
+    assert!(offset_of!(Host, services) == 56);
+    assert!(size_of::<Plugin>() == 256);
+    assert!(align_of::<Plugin>() == 8);
+    assert!(offset_of!(Plugin, size) == 0);
+    assert!(offset_of!(Plugin, flags) == 4);
+    assert!(offset_of!(Plugin, next) == 8);
+    assert!(offset_of!(Plugin, contract_major) == 16);
+    assert!(offset_of!(Plugin, contract_minor) == 20);
+    assert!(offset_of!(Plugin, contract_minor_oldest) == 24);
+    assert!(offset_of!(Plugin, sanitizer) == 28);
+    assert!(offset_of!(Plugin, offers) == 32);
+    assert!(offset_of!(Plugin, name) == 40);
+    assert!(offset_of!(Plugin, version) == 56);
+    assert!(offset_of!(Plugin, vendor) == 72);
+    assert!(offset_of!(Plugin, package) == 88);
+    assert!(offset_of!(Plugin, device_type) == 104);
+    assert!(offset_of!(Plugin, device_subtype) == 120);
+    assert!(offset_of!(Plugin, visible_devices_variable) == 136);
+    assert!(offset_of!(Plugin, support_level) == 152);
+    assert!(offset_of!(Plugin, reserved) == 156);
+    assert!(offset_of!(Plugin, support_note) == 160);
+    assert!(offset_of!(Plugin, context) == 176);
+    assert!(offset_of!(Plugin, core) == 184);
+    assert!(offset_of!(Plugin, r#async) == 192);
+    assert!(offset_of!(Plugin, graph) == 200);
+    assert!(offset_of!(Plugin, collective) == 208);
+    assert!(offset_of!(Plugin, profile) == 216);
+    assert!(offset_of!(Plugin, interop) == 224);
+    assert!(offset_of!(Plugin, kernels) == 232);
+    assert!(offset_of!(Plugin, layer) == 240);
+    assert!(offset_of!(Plugin, unload) == 248);
+    assert!(size_of::<HostTable>() == 96);
+    assert!(align_of::<HostTable>() == 8);
+    assert!(offset_of!(HostTable, size) == 0);
+    assert!(offset_of!(HostTable, flags) == 4);
+    assert!(offset_of!(HostTable, next) == 8);
+    assert!(offset_of!(HostTable, features) == 16);
+    assert!(offset_of!(HostTable, error_create) == 24);
+    assert!(offset_of!(HostTable, error_read) == 32);
+    assert!(offset_of!(HostTable, error_release) == 40);
+    assert!(offset_of!(HostTable, log) == 48);
+    assert!(offset_of!(HostTable, option) == 56);
+    assert!(offset_of!(HostTable, worker_count) == 64);
+    assert!(offset_of!(HostTable, parallel_for) == 72);
+    assert!(offset_of!(HostTable, output_allocate) == 80);
+    assert!(offset_of!(HostTable, experimental) == 88);
+    assert!(size_of::<DeviceInfo>() == 80);
+    assert!(align_of::<DeviceInfo>() == 8);
+    assert!(offset_of!(DeviceInfo, size) == 0);
+    assert!(offset_of!(DeviceInfo, flags) == 4);
+    assert!(offset_of!(DeviceInfo, next) == 8);
+    assert!(offset_of!(DeviceInfo, name) == 16);
+    assert!(offset_of!(DeviceInfo, vendor) == 32);
+    assert!(offset_of!(DeviceInfo, bus_id) == 48);
+    assert!(offset_of!(DeviceInfo, bits) == 64);
+    assert!(offset_of!(DeviceInfo, compute_units) == 72);
+    assert!(offset_of!(DeviceInfo, memory_alignment) == 76);
+    assert!(size_of::<CoreTable>() == 264);
+    assert!(align_of::<CoreTable>() == 8);
+    assert!(offset_of!(CoreTable, size) == 0);
+    assert!(offset_of!(CoreTable, flags) == 4);
+    assert!(offset_of!(CoreTable, next) == 8);
+    assert!(offset_of!(CoreTable, features) == 16);
+    assert!(offset_of!(CoreTable, initialize) == 24);
+    assert!(offset_of!(CoreTable, finalize) == 32);
+    assert!(offset_of!(CoreTable, device_init) == 40);
+    assert!(offset_of!(CoreTable, device_deinit) == 48);
+    assert!(offset_of!(CoreTable, device_synchronize) == 56);
+    assert!(offset_of!(CoreTable, device_count) == 64);
+    assert!(offset_of!(CoreTable, device_list) == 72);
+    assert!(offset_of!(CoreTable, device_info) == 80);
+    assert!(offset_of!(CoreTable, compute_capability) == 88);
+    assert!(offset_of!(CoreTable, runtime_version) == 96);
+    assert!(offset_of!(CoreTable, driver_version) == 104);
+    assert!(offset_of!(CoreTable, memory_allocate) == 112);
+    assert!(offset_of!(CoreTable, memory_deallocate) == 120);
+    assert!(offset_of!(CoreTable, host_memory_allocate) == 128);
+    assert!(offset_of!(CoreTable, host_memory_deallocate) == 136);
+    assert!(offset_of!(CoreTable, unified_memory_allocate) == 144);
+    assert!(offset_of!(CoreTable, unified_memory_deallocate) == 152);
+    assert!(offset_of!(CoreTable, memory_copy_h2d) == 160);
+    assert!(offset_of!(CoreTable, memory_copy_d2h) == 168);
+    assert!(offset_of!(CoreTable, memory_copy_d2d) == 176);
+    assert!(offset_of!(CoreTable, memory_copy_p2p) == 184);
+    assert!(offset_of!(CoreTable, memory_set) == 192);
+    assert!(offset_of!(CoreTable, memory_stats) == 200);
+    assert!(offset_of!(CoreTable, min_chunk_size) == 208);
+    assert!(offset_of!(CoreTable, max_chunk_size) == 216);
+    assert!(offset_of!(CoreTable, max_alloc_size) == 224);
+    assert!(offset_of!(CoreTable, extra_padding_size) == 232);
+    assert!(offset_of!(CoreTable, init_alloc_size) == 240);
+    assert!(offset_of!(CoreTable, realloc_size) == 248);
+    assert!(offset_of!(CoreTable, experimental) == 256);
+    assert!(size_of::<AsyncTable>() == 176);
+    assert!(align_of::<AsyncTable>() == 8);
+    assert!(offset_of!(AsyncTable, size) == 0);
+    assert!(offset_of!(AsyncTable, flags) == 4);
+    assert!(offset_of!(AsyncTable, next) == 8);
+    assert!(offset_of!(AsyncTable, features) == 16);
+    assert!(offset_of!(AsyncTable, stream_create) == 24);
+    assert!(offset_of!(AsyncTable, stream_destroy) == 32);
+    assert!(offset_of!(AsyncTable, stream_query) == 40);
+    assert!(offset_of!(AsyncTable, stream_synchronize) == 48);
+    assert!(offset_of!(AsyncTable, stream_add_callback) == 56);
+    assert!(offset_of!(AsyncTable, stream_wait_event) == 64);
+    assert!(offset_of!(AsyncTable, event_create) == 72);
+    assert!(offset_of!(AsyncTable, event_destroy) == 80);
+    assert!(offset_of!(AsyncTable, event_record) == 88);
+    assert!(offset_of!(AsyncTable, event_query) == 96);
+    assert!(offset_of!(AsyncTable, event_synchronize) == 104);
+    assert!(offset_of!(AsyncTable, event_elapsed) == 112);
+    assert!(offset_of!(AsyncTable, memory_copy_h2d_async) == 120);
+    assert!(offset_of!(AsyncTable, memory_copy_d2h_async) == 128);
+    assert!(offset_of!(AsyncTable, memory_copy_d2d_async) == 136);
+    assert!(offset_of!(AsyncTable, memory_copy_p2p_async) == 144);
+    assert!(offset_of!(AsyncTable, memory_set_async) == 152);
+    assert!(offset_of!(AsyncTable, memory_allocate_async) == 160);
+    assert!(offset_of!(AsyncTable, memory_deallocate_async) == 168);
+    assert!(size_of::<Tensor>() == 88);
+    assert!(align_of::<Tensor>() == 8);
+    assert!(offset_of!(Tensor, size) == 0);
+    assert!(offset_of!(Tensor, flags) == 4);
+    assert!(offset_of!(Tensor, next) == 8);
+    assert!(offset_of!(Tensor, block) == 16);
+    assert!(offset_of!(Tensor, offset) == 24);
+    assert!(offset_of!(Tensor, size_in_bytes) == 32);
+    assert!(offset_of!(Tensor, dtype) == 40);
+    assert!(offset_of!(Tensor, bits) == 44);
+    assert!(offset_of!(Tensor, place) == 48);
+    assert!(offset_of!(Tensor, reserved) == 52);
+    assert!(offset_of!(Tensor, dims) == 56);
+    assert!(offset_of!(Tensor, dims_count) == 64);
+    assert!(offset_of!(Tensor, strides) == 72);
+    assert!(offset_of!(Tensor, strides_count) == 80);
+    assert!(size_of::<Attribute>() == 120);
+    assert!(align_of::<Attribute>() == 8);
+    assert!(offset_of!(Attribute, size) == 0);
+    assert!(offset_of!(Attribute, flags) == 4);
+    assert!(offset_of!(Attribute, next) == 8);
+    assert!(offset_of!(Attribute, name) == 16);
+    assert!(offset_of!(Attribute, kind) == 32);
+    assert!(offset_of!(Attribute, reserved) == 36);
+    assert!(offset_of!(Attribute, ints) == 40);
+    assert!(offset_of!(Attribute, ints_count) == 48);
+    assert!(offset_of!(Attribute, floats) == 56);
+    assert!(offset_of!(Attribute, floats_count) == 64);
+    assert!(offset_of!(Attribute, strings) == 72);
+    assert!(offset_of!(Attribute, strings_count) == 80);
+    assert!(offset_of!(Attribute, tensors) == 88);
+    assert!(offset_of!(Attribute, tensors_count) == 96);
+    assert!(offset_of!(Attribute, graphs) == 104);
+    assert!(offset_of!(Attribute, graphs_count) == 112);
+    assert!(size_of::<Call>() == 128);
+    assert!(align_of::<Call>() == 8);
+    assert!(offset_of!(Call, size) == 0);
+    assert!(offset_of!(Call, flags) == 4);
+    assert!(offset_of!(Call, next) == 8);
+    assert!(offset_of!(Call, device) == 16);
+    assert!(offset_of!(Call, reserved) == 20);
+    assert!(offset_of!(Call, queue) == 24);
+    assert!(offset_of!(Call, inputs) == 32);
+    assert!(offset_of!(Call, inputs_count) == 40);
+    assert!(offset_of!(Call, outputs) == 48);
+    assert!(offset_of!(Call, outputs_count) == 56);
+    assert!(offset_of!(Call, attributes) == 64);
+    assert!(offset_of!(Call, attributes_count) == 72);
+    assert!(offset_of!(Call, workspace) == 80);
+    assert!(offset_of!(Call, workspace_offset) == 88);
+    assert!(offset_of!(Call, workspace_size) == 96);
+    assert!(offset_of!(Call, random_seed) == 104);
+    assert!(offset_of!(Call, random_offset) == 112);
+    assert!(offset_of!(Call, host_call) == 120);
+    assert!(size_of::<Operand>() == 64);
+    assert!(align_of::<Operand>() == 8);
+    assert!(offset_of!(Operand, size) == 0);
+    assert!(offset_of!(Operand, flags) == 4);
+    assert!(offset_of!(Operand, next) == 8);
+    assert!(offset_of!(Operand, name) == 16);
+    assert!(offset_of!(Operand, dtypes) == 32);
+    assert!(offset_of!(Operand, dtype_group) == 40);
+    assert!(offset_of!(Operand, rank_min) == 44);
+    assert!(offset_of!(Operand, rank_max) == 48);
+    assert!(offset_of!(Operand, bits) == 52);
+    assert!(offset_of!(Operand, place) == 56);
+    assert!(offset_of!(Operand, reserved) == 60);
+    assert!(size_of::<InPlace>() == 8);
+    assert!(align_of::<InPlace>() == 4);
+    assert!(offset_of!(InPlace, output) == 0);
+    assert!(offset_of!(InPlace, input) == 4);
+    assert!(size_of::<Kernel>() == 176);
+    assert!(align_of::<Kernel>() == 8);
+    assert!(offset_of!(Kernel, size) == 0);
+    assert!(offset_of!(Kernel, flags) == 4);
+    assert!(offset_of!(Kernel, next) == 8);
+    assert!(offset_of!(Kernel, op) == 16);
+    assert!(offset_of!(Kernel, domain) == 32);
+    assert!(offset_of!(Kernel, device_type) == 48);
+    assert!(offset_of!(Kernel, version_min) == 64);
+    assert!(offset_of!(Kernel, version_max) == 68);
+    assert!(offset_of!(Kernel, score) == 72);
+    assert!(offset_of!(Kernel, bits) == 76);
+    assert!(offset_of!(Kernel, inputs) == 80);
+    assert!(offset_of!(Kernel, inputs_count) == 88);
+    assert!(offset_of!(Kernel, outputs) == 96);
+    assert!(offset_of!(Kernel, outputs_count) == 104);
+    assert!(offset_of!(Kernel, in_place) == 112);
+    assert!(offset_of!(Kernel, in_place_count) == 120);
+    assert!(offset_of!(Kernel, supports) == 128);
+    assert!(offset_of!(Kernel, infer) == 136);
+    assert!(offset_of!(Kernel, workspace) == 144);
+    assert!(offset_of!(Kernel, prepare) == 152);
+    assert!(offset_of!(Kernel, run) == 160);
+    assert!(offset_of!(Kernel, release) == 168);
+    assert!(size_of::<KernelTable>() == 40);
+    assert!(align_of::<KernelTable>() == 8);
+    assert!(offset_of!(KernelTable, size) == 0);
+    assert!(offset_of!(KernelTable, flags) == 4);
+    assert!(offset_of!(KernelTable, next) == 8);
+    assert!(offset_of!(KernelTable, features) == 16);
+    assert!(offset_of!(KernelTable, kernels) == 24);
+    assert!(offset_of!(KernelTable, kernels_count) == 32);
+    assert!(size_of::<GraphValue>() == 64);
+    assert!(align_of::<GraphValue>() == 8);
+    assert!(offset_of!(GraphValue, size) == 0);
+    assert!(offset_of!(GraphValue, flags) == 4);
+    assert!(offset_of!(GraphValue, next) == 8);
+    assert!(offset_of!(GraphValue, name) == 16);
+    assert!(offset_of!(GraphValue, dtype) == 32);
+    assert!(offset_of!(GraphValue, rank_known) == 36);
+    assert!(offset_of!(GraphValue, dims) == 40);
+    assert!(offset_of!(GraphValue, dims_count) == 48);
+    assert!(offset_of!(GraphValue, constant) == 56);
+    assert!(size_of::<GraphNode>() == 120);
+    assert!(align_of::<GraphNode>() == 8);
+    assert!(offset_of!(GraphNode, size) == 0);
+    assert!(offset_of!(GraphNode, flags) == 4);
+    assert!(offset_of!(GraphNode, next) == 8);
+    assert!(offset_of!(GraphNode, name) == 16);
+    assert!(offset_of!(GraphNode, op) == 32);
+    assert!(offset_of!(GraphNode, domain) == 48);
+    assert!(offset_of!(GraphNode, version) == 64);
+    assert!(offset_of!(GraphNode, reserved) == 68);
+    assert!(offset_of!(GraphNode, inputs) == 72);
+    assert!(offset_of!(GraphNode, inputs_count) == 80);
+    assert!(offset_of!(GraphNode, outputs) == 88);
+    assert!(offset_of!(GraphNode, outputs_count) == 96);
+    assert!(offset_of!(GraphNode, attributes) == 104);
+    assert!(offset_of!(GraphNode, attributes_count) == 112);
+    assert!(size_of::<Graph>() == 96);
+    assert!(align_of::<Graph>() == 8);
+    assert!(offset_of!(Graph, size) == 0);
+    assert!(offset_of!(Graph, flags) == 4);
+    assert!(offset_of!(Graph, next) == 8);
+    assert!(offset_of!(Graph, name) == 16);
+    assert!(offset_of!(Graph, values) == 32);
+    assert!(offset_of!(Graph, values_count) == 40);
+    assert!(offset_of!(Graph, nodes) == 48);
+    assert!(offset_of!(Graph, nodes_count) == 56);
+    assert!(offset_of!(Graph, inputs) == 64);
+    assert!(offset_of!(Graph, inputs_count) == 72);
+    assert!(offset_of!(Graph, outputs) == 80);
+    assert!(offset_of!(Graph, outputs_count) == 88);
+    assert!(size_of::<GraphTable>() == 88);
+    assert!(align_of::<GraphTable>() == 8);
+    assert!(offset_of!(GraphTable, size) == 0);
+    assert!(offset_of!(GraphTable, flags) == 4);
+    assert!(offset_of!(GraphTable, next) == 8);
+    assert!(offset_of!(GraphTable, features) == 16);
+    assert!(offset_of!(GraphTable, graph_supports) == 24);
+    assert!(offset_of!(GraphTable, graph_compile) == 32);
+    assert!(offset_of!(GraphTable, graph_run) == 40);
+    assert!(offset_of!(GraphTable, graph_workspace) == 48);
+    assert!(offset_of!(GraphTable, graph_destroy) == 56);
+    assert!(offset_of!(GraphTable, graph_save) == 64);
+    assert!(offset_of!(GraphTable, graph_compatible) == 72);
+    assert!(offset_of!(GraphTable, graph_load) == 80);
+    assert!(size_of::<CollectiveTable>() == 136);
+    assert!(align_of::<CollectiveTable>() == 8);
+    assert!(offset_of!(CollectiveTable, size) == 0);
+    assert!(offset_of!(CollectiveTable, flags) == 4);
+    assert!(offset_of!(CollectiveTable, next) == 8);
+    assert!(offset_of!(CollectiveTable, features) == 16);
+    assert!(offset_of!(CollectiveTable, unique_id_size) == 24);
+    assert!(offset_of!(CollectiveTable, unique_id) == 32);
+    assert!(offset_of!(CollectiveTable, communicator_create) == 40);
+    assert!(offset_of!(CollectiveTable, communicator_destroy) == 48);
+    assert!(offset_of!(CollectiveTable, all_reduce) == 56);
+    assert!(offset_of!(CollectiveTable, broadcast) == 64);
+    assert!(offset_of!(CollectiveTable, reduce) == 72);
+    assert!(offset_of!(CollectiveTable, all_gather) == 80);
+    assert!(offset_of!(CollectiveTable, reduce_scatter) == 88);
+    assert!(offset_of!(CollectiveTable, group_start) == 96);
+    assert!(offset_of!(CollectiveTable, group_end) == 104);
+    assert!(offset_of!(CollectiveTable, send) == 112);
+    assert!(offset_of!(CollectiveTable, receive) == 120);
+    assert!(offset_of!(CollectiveTable, all_to_all) == 128);
+    assert!(size_of::<Activity>() == 80);
+    assert!(align_of::<Activity>() == 8);
+    assert!(offset_of!(Activity, size) == 0);
+    assert!(offset_of!(Activity, flags) == 4);
+    assert!(offset_of!(Activity, next) == 8);
+    assert!(offset_of!(Activity, kind) == 16);
+    assert!(offset_of!(Activity, device) == 20);
+    assert!(offset_of!(Activity, queue) == 24);
+    assert!(offset_of!(Activity, correlation) == 32);
+    assert!(offset_of!(Activity, start) == 40);
+    assert!(offset_of!(Activity, end) == 48);
+    assert!(offset_of!(Activity, bytes) == 56);
+    assert!(offset_of!(Activity, name) == 64);
+    assert!(size_of::<ProfileTable>() == 80);
+    assert!(align_of::<ProfileTable>() == 8);
+    assert!(offset_of!(ProfileTable, size) == 0);
+    assert!(offset_of!(ProfileTable, flags) == 4);
+    assert!(offset_of!(ProfileTable, next) == 8);
+    assert!(offset_of!(ProfileTable, features) == 16);
+    assert!(offset_of!(ProfileTable, profiler_initialize) == 24);
+    assert!(offset_of!(ProfileTable, profiler_finalize) == 32);
+    assert!(offset_of!(ProfileTable, profiler_prepare) == 40);
+    assert!(offset_of!(ProfileTable, profiler_start) == 48);
+    assert!(offset_of!(ProfileTable, profiler_stop) == 56);
+    assert!(offset_of!(ProfileTable, profiler_collect) == 64);
+    assert!(offset_of!(ProfileTable, profiler_clock) == 72);
+    assert!(size_of::<InteropTable>() == 104);
+    assert!(align_of::<InteropTable>() == 8);
+    assert!(offset_of!(InteropTable, size) == 0);
+    assert!(offset_of!(InteropTable, flags) == 4);
+    assert!(offset_of!(InteropTable, next) == 8);
+    assert!(offset_of!(InteropTable, features) == 16);
+    assert!(offset_of!(InteropTable, dlpack_device) == 24);
+    assert!(offset_of!(InteropTable, memory_export) == 32);
+    assert!(offset_of!(InteropTable, memory_import) == 40);
+    assert!(offset_of!(InteropTable, memory_forget) == 48);
+    assert!(offset_of!(InteropTable, stream_export) == 56);
+    assert!(offset_of!(InteropTable, stream_import) == 64);
+    assert!(offset_of!(InteropTable, ipc_token_size) == 72);
+    assert!(offset_of!(InteropTable, ipc_export) == 80);
+    assert!(offset_of!(InteropTable, ipc_import) == 88);
+    assert!(offset_of!(InteropTable, ipc_close) == 96);
+    assert!(size_of::<LayerTable>() == 40);
+    assert!(align_of::<LayerTable>() == 8);
+    assert!(offset_of!(LayerTable, size) == 0);
+    assert!(offset_of!(LayerTable, flags) == 4);
+    assert!(offset_of!(LayerTable, next) == 8);
+    assert!(offset_of!(LayerTable, features) == 16);
+    assert!(offset_of!(LayerTable, wrap) == 24);
+    assert!(offset_of!(LayerTable, unwrap) == 32);
+};

@@ -1,0 +1,55 @@
+//! Text that crosses the boundary.
+
+use crate::{Error, Str};
+
+impl Str {
+    /// The text of a string that lives for ever.
+    pub const fn new(text: &'static str) -> Self {
+        Self { data: text.as_ptr(), size: text.len() as u64 }
+    }
+
+    /// The text of a string, for a call that does not keep it.
+    pub const fn borrowed(text: &str) -> Self {
+        Self { data: text.as_ptr(), size: text.len() as u64 }
+    }
+
+    /// Whether there is no text.
+    pub const fn is_empty(self) -> bool {
+        self.size == 0
+    }
+
+    /// The bytes, if the pointer and the size can be those of text at all.
+    ///
+    /// # Safety
+    ///
+    /// A pointer that is not null points to `size` bytes that stay readable and unchanged for `'a`.
+    pub unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
+        const MOST: u64 = 1 << 24;
+        match self.size {
+            0 => Some(&[]),
+            size if size > MOST || self.data.is_null() => None,
+            // SAFETY: the pointer is not null and the caller vouches for the bytes behind it.
+            size => Some(unsafe { core::slice::from_raw_parts(self.data, size as usize) }),
+        }
+    }
+
+    /// The text, if it is UTF-8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Str::bytes`].
+    pub unsafe fn text<'a>(self) -> Option<&'a str> {
+        // SAFETY: the caller vouches for the bytes.
+        unsafe { self.bytes() }.and_then(|bytes| core::str::from_utf8(bytes).ok())
+    }
+}
+
+impl Error {
+    /// Nothing went wrong.
+    pub const NONE: Self = Self(0);
+
+    /// Whether something went wrong.
+    pub const fn is_some(self) -> bool {
+        self.0 != 0
+    }
+}

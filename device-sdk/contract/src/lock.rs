@@ -1,0 +1,92 @@
+//! The lock: every fact about the contract that a binary somewhere may rely on, a line each.
+//!
+//! A line that was once in `abi.lock` stays there for ever, word for word; a new version only adds lines. That makes "did
+//! this break a plugin?" a comparison of sets of lines, which needs no judgement.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use crate::layout::layout;
+use crate::lower::{Plain, PlainField, callback_params};
+use crate::model::{Constant, Contract, Item, ItemKind};
+
+/// The lock of a contract, as the text of `abi.lock`.
+pub fn text(contract: &Contract) -> String {
+    let mut out = String::from(
+        "# Every fact that binaries rely on. Lines are only ever added; `cargo xtask generate` writes this file.\n",
+    );
+    for item in &contract.items {
+        write_item(&mut out, contract, item);
+    }
+    out
+}
+
+/// The lines of `old` that `new` has lost: what would break binaries.
+pub fn lost<'a>(old: &'a str, new: &str) -> Vec<&'a str> {
+    let kept: HashSet<&str> = new.lines().collect();
+    old.lines().filter(|line| !line.starts_with('#') && !kept.contains(line)).collect()
+}
+
+fn write_item(out: &mut String, contract: &Contract, item: &Item) {
+    let name = item.type_name();
+    let major = contract.major;
+    let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string never fails");
+    match &item.kind {
+        ItemKind::Handle => line(format!("handle {name} u64")),
+        ItemKind::Enum(constants) => constants.iter().for_each(|c| line(constant("enum", &name, major, c))),
+        ItemKind::Flags(bits, constants) => {
+            line(format!("flags {name} u{bits}"));
+            constants.iter().for_each(|c| line(constant("bit", &name, major, c)));
+        }
+        ItemKind::Callback(callback) => {
+            let params = signature(&callback_params(contract, callback));
+            line(format!("callback {name}({params}){}", if callback.fallible { " -> error" } else { "" }));
+        }
+        ItemKind::Rule(_) => line(format!("rule {name}")),
+        ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => {
+            write_layout(&mut line, contract, item, &name);
+        }
+    }
+}
+
+fn constant(kind: &str, name: &str, major: u32, constant: &Constant) -> String {
+    format!("{kind} {name}.{} = {} since {major}.{}", constant.name, constant.value, constant.since)
+}
+
+fn write_layout(line: &mut impl FnMut(String), contract: &Contract, item: &Item, name: &str) {
+    let major = contract.major;
+    let mut last = None;
+    for minor in 0..=contract.minor {
+        let layout = layout(contract, item, minor);
+        if last != Some(layout.size) {
+            line(format!("struct {name} in {major}.{minor}: size {} align {}", layout.size, layout.align));
+            last = Some(layout.size);
+        }
+    }
+    for (index, (field, offset, size)) in layout(contract, item, contract.minor).fields.into_iter().enumerate() {
+        let promise = match field.required {
+            Some(true) => " required",
+            Some(false) => " optional",
+            None => "",
+        };
+        let at = format!("at {offset} size {size} since {major}.{}", field.since);
+        line(format!("field {name}.{} #{index} {at}: {}{promise}", field.name, type_text(&field.ty)));
+    }
+}
+
+fn signature(params: &[PlainField]) -> String {
+    params.iter().map(|p| format!("{}: {}", p.name, type_text(&p.ty))).collect::<Vec<_>>().join(", ")
+}
+
+fn type_text(ty: &Plain) -> String {
+    match ty {
+        Plain::Number(name) => (*name).to_owned(),
+        Plain::Named(name) => name.clone(),
+        Plain::Const(None) => "*const".to_owned(),
+        Plain::Const(Some(target)) => format!("*const {}", type_text(target)),
+        Plain::Mutable(None) => "*mut".to_owned(),
+        Plain::Mutable(Some(target)) => format!("*mut {}", type_text(target)),
+        Plain::Function(params) => format!("fn({})", signature(params)),
+        Plain::Callback(name) => format!("callback {name}"),
+    }
+}

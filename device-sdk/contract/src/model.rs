@@ -1,0 +1,212 @@
+//! What a contract consists of, as the parser reads it and every generator sees it.
+
+/// The whole contract.
+#[derive(Debug)]
+pub struct Contract {
+    /// Contracts of different major versions do not understand each other.
+    pub major: u32,
+    /// The newest minor version.
+    pub minor: u32,
+    /// Everything in the order of the file.
+    pub items: Vec<Item>,
+}
+
+/// One declaration, with the comment above it.
+#[derive(Debug)]
+pub struct Item {
+    /// The lines of the `///` comment.
+    pub docs: Vec<String>,
+    /// The name as the file spells it; a rule's is its number.
+    pub name: String,
+    /// What is declared.
+    pub kind: ItemKind,
+    /// The line of the declaration.
+    pub line: usize,
+}
+
+/// The kinds of declarations.
+#[derive(Debug)]
+pub enum ItemKind {
+    /// An opaque `u64`.
+    Handle,
+    /// Named `u32` values.
+    Enum(Vec<Constant>),
+    /// Named bits of an integer with this many bits.
+    Flags(u32, Vec<Constant>),
+    /// A struct without a header, frozen for ever.
+    Value(Vec<Member>),
+    /// A struct that starts with a header and may grow.
+    Struct(Vec<Member>),
+    /// A function that the caller hands over.
+    Callback(Callback),
+    /// A struct of functions.
+    Table(Table),
+    /// A numbered promise; the word says who notices a breach.
+    Rule(String),
+}
+
+/// A named value of an enum, or the number of a bit.
+#[derive(Debug)]
+pub struct Constant {
+    /// The comment.
+    pub docs: Vec<String>,
+    /// The name.
+    pub name: String,
+    /// The value, or the number of the bit.
+    pub value: u32,
+    /// The minor version that brought it.
+    pub since: u32,
+}
+
+/// A table of functions.
+#[derive(Debug)]
+pub struct Table {
+    /// The profile the table makes up, with its version.
+    pub profile: Option<(String, u32)>,
+    /// Functions and fields.
+    pub members: Vec<Member>,
+}
+
+/// A part of a struct or table.
+#[derive(Debug)]
+pub enum Member {
+    /// A piece of data.
+    Field(Field),
+    /// A function pointer.
+    Slot(Slot),
+}
+
+/// A piece of data in a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// The comment.
+    pub docs: Vec<String>,
+    /// The name.
+    pub name: String,
+    /// The type.
+    pub ty: Type,
+    /// The minor version that brought it.
+    pub since: u32,
+}
+
+/// A function pointer in a table or struct.
+#[derive(Debug)]
+pub struct Slot {
+    /// The comment.
+    pub docs: Vec<String>,
+    /// The name.
+    pub name: String,
+    /// Whether a table that leaves the slot empty is broken.
+    pub required: bool,
+    /// What happens when an optional slot is empty.
+    pub default: Option<String>,
+    /// The function of the custom-device interface that this one stands for.
+    pub spec: Option<String>,
+    /// The arguments after the context.
+    pub params: Vec<Param>,
+    /// The minor version that brought it.
+    pub since: u32,
+}
+
+/// A function that the caller hands over.
+#[derive(Debug)]
+pub struct Callback {
+    /// The arguments.
+    pub params: Vec<Param>,
+    /// Whether it returns an error.
+    pub fallible: bool,
+}
+
+/// An argument.
+#[derive(Debug)]
+pub struct Param {
+    /// The name.
+    pub name: String,
+    /// The type.
+    pub ty: Type,
+    /// Which way the data goes.
+    pub direction: Direction,
+}
+
+/// Which way the data of an argument goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Passed by value.
+    Value,
+    /// The callee reads through a pointer.
+    In,
+    /// The callee writes through a pointer.
+    Out,
+}
+
+/// The type of a field or an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A fixed-width number: `u8` to `u64`, `i32`, `i64`, `f64`; or `char`, a byte of text.
+    Number(&'static str),
+    /// An address without a type.
+    Pointer,
+    /// Raw bytes: a pointer and a size.
+    Bytes,
+    /// Something declared in the contract.
+    Named(String),
+    /// A pointer to one thing.
+    PointerTo(Box<Type>),
+    /// A pointer and a count.
+    List(Box<Type>),
+    /// A function of a declared signature.
+    Callback(String),
+}
+
+impl Contract {
+    /// The declaration with this name that is not a rule; tables are named with their `_table` ending.
+    pub fn find(&self, name: &str) -> Option<&Item> {
+        self.items.iter().find(|item| match item.kind {
+            ItemKind::Rule(_) => false,
+            _ => item.type_name() == name,
+        })
+    }
+
+    /// The tables, in order.
+    pub fn tables(&self) -> impl Iterator<Item = (&Item, &Table)> {
+        self.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Table(table) => Some((item, table)),
+            _ => None,
+        })
+    }
+}
+
+impl Item {
+    /// The name of the type it declares: tables get the ending `_table`, so that a struct may share their name.
+    pub fn type_name(&self) -> String {
+        match self.kind {
+            ItemKind::Table(_) => format!("{}_table", self.name),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+impl Table {
+    /// The functions of the table.
+    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
+        slots(&self.members)
+    }
+}
+
+impl Member {
+    /// The minor version that brought it.
+    pub fn since(&self) -> u32 {
+        match self {
+            Self::Field(field) => field.since,
+            Self::Slot(slot) => slot.since,
+        }
+    }
+}
+
+/// The functions among some members.
+pub fn slots(members: &[Member]) -> impl Iterator<Item = &Slot> {
+    members.iter().filter_map(|member| match member {
+        Member::Slot(slot) => Some(slot),
+        Member::Field(_) => None,
+    })
+}

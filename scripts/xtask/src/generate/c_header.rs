@@ -1,0 +1,228 @@
+//! The C header: C11, C++17 and bindgen all read it.
+
+use std::fmt::Write as _;
+
+use oarlock_contract::lower::{PlainField, callback_params, fields};
+use oarlock_contract::model::{Constant, Item, ItemKind};
+use oarlock_contract::{Contract, layout};
+
+use super::names::{c_declaration, c_params};
+
+const BANNER: &str =
+    "/* Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. */\n";
+
+/// `oarlock/contract.h`.
+pub(super) fn contract(contract: &Contract) -> String {
+    let mut out = String::from(BANNER);
+    let Contract { major, minor, .. } = contract;
+    write!(
+        out,
+        r#"/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin contract of Oarlock, version {major}.{minor}: every type that crosses a plugin boundary.
+ * A plugin is a shared object that exports `oarlock_plugin_query`; `oarlock/plugin.h` helps to write it.
+ * The reference page of the documentation explains every table, slot and rule. */
+#ifndef OARLOCK_CONTRACT_H
+#define OARLOCK_CONTRACT_H
+
+#include <stdint.h>
+
+#define OARLOCK_CONTRACT_MAJOR {major}u
+#define OARLOCK_CONTRACT_MINOR {minor}u
+
+#ifdef __cplusplus
+extern "C" {{
+static_assert(sizeof(void *) == 8, "Oarlock runs on 64-bit machines");
+#else
+_Static_assert(sizeof(void *) == 8, "Oarlock runs on 64-bit machines");
+#endif
+"#
+    )
+    .expect("writing to a string never fails");
+
+    for item in &contract.items {
+        scalar(&mut out, item);
+    }
+    out.push_str("\n/* Structs and tables, declared before any of them is described. */\n");
+    for item in contract.items.iter().filter(|item| is_struct(item)) {
+        let name = item.type_name();
+        writeln!(out, "typedef struct oarlock_{name} oarlock_{name};").expect("infallible");
+    }
+    for item in &contract.items {
+        if let ItemKind::Callback(callback) = &item.kind {
+            comment(&mut out, "", &item.docs);
+            let result = if callback.fallible { "oarlock_error" } else { "void" };
+            let params = c_params(&callback_params(contract, callback));
+            writeln!(out, "typedef {result} (*oarlock_{})({params});", item.name).expect("infallible");
+        }
+    }
+    for item in contract.items.iter().filter(|item| is_struct(item)) {
+        structure(&mut out, contract, item);
+    }
+    out.push_str(
+        r#"
+#ifdef _WIN32
+#define OARLOCK_EXPORT __declspec(dllexport)
+#else
+#define OARLOCK_EXPORT __attribute__((visibility("default")))
+#endif
+
+/** The one function a plugin exports. The host says who it is, the plugin fills in who it is.
+ *  Write it with `OARLOCK_PLUGIN` of `oarlock/plugin.h`, which checks the versions first. */
+OARLOCK_EXPORT oarlock_error oarlock_plugin_query(const oarlock_host *host, oarlock_plugin *plugin);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"#,
+    );
+    out
+}
+
+/// `oarlock/contract_layout.h`: what the compiler must agree with.
+pub(super) fn layout_check(contract: &Contract) -> String {
+    let mut out = String::from(BANNER);
+    out.push_str(
+        r#"/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Includes the contract and has the compiler check every size, alignment and offset of it. */
+#ifndef OARLOCK_CONTRACT_LAYOUT_H
+#define OARLOCK_CONTRACT_LAYOUT_H
+
+#include <stddef.h>
+
+#include "contract.h"
+
+#ifdef __cplusplus
+#define OARLOCK_CHECK(condition) static_assert(condition, #condition)
+#define OARLOCK_ALIGNMENT(type) alignof(type)
+#else
+#define OARLOCK_CHECK(condition) _Static_assert(condition, #condition)
+#define OARLOCK_ALIGNMENT(type) _Alignof(type)
+#endif
+
+"#,
+    );
+    for item in contract.items.iter().filter(|item| is_struct(item)) {
+        let layout = layout(contract, item, contract.minor);
+        let name = item.type_name();
+        writeln!(out, "OARLOCK_CHECK(sizeof(oarlock_{name}) == {});", layout.size).expect("infallible");
+        writeln!(out, "OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_{name}) == {});", layout.align)
+            .expect("infallible");
+        for (field, offset, _) in layout.fields {
+            writeln!(out, "OARLOCK_CHECK(offsetof(oarlock_{name}, {}) == {offset});", field.name)
+                .expect("infallible");
+        }
+    }
+    out.push_str("\n#undef OARLOCK_CHECK\n#undef OARLOCK_ALIGNMENT\n\n#endif\n");
+    out
+}
+
+fn is_struct(item: &Item) -> bool {
+    matches!(item.kind, ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_))
+}
+
+fn scalar(out: &mut String, item: &Item) {
+    let upper = item.name.to_uppercase();
+    let (ty, constants, render): (_, &[Constant], fn(u32) -> String) = match &item.kind {
+        ItemKind::Handle => ("uint64_t", &[], |_| String::new()),
+        ItemKind::Enum(constants) => ("uint32_t", constants, |value| format!("{value}u")),
+        ItemKind::Flags(32, constants) => ("uint32_t", constants, |bit| format!("(1u << {bit})")),
+        ItemKind::Flags(_, constants) => ("uint64_t", constants, |bit| format!("(1ull << {bit})")),
+        _ => return,
+    };
+    comment(out, "", &item.docs);
+    writeln!(out, "typedef {ty} oarlock_{};", item.name).expect("infallible");
+    for constant in constants {
+        comment(out, "", &constant.docs);
+        let name = format!("OARLOCK_{upper}_{}", constant.name.to_uppercase());
+        writeln!(out, "#define {name} {}", render(constant.value)).expect("infallible");
+    }
+}
+
+fn structure(out: &mut String, contract: &Contract, item: &Item) {
+    let name = item.type_name();
+    out.push('\n');
+    if matches!(item.kind, ItemKind::Table(_)) {
+        let bits = (0..=contract.minor).map(|minor| format!("(1ull << {minor})")).collect::<Vec<_>>();
+        let upper = name.to_uppercase();
+        writeln!(out, "/** What the author of this header understood: one bit for each minor version. */")
+            .expect("infallible");
+        writeln!(out, "#define OARLOCK_{upper}_FEATURES ({})", bits.join(" | ")).expect("infallible");
+    }
+    comment(out, "", &item.docs);
+    writeln!(out, "struct oarlock_{name} {{").expect("infallible");
+    for field in fields(contract, item) {
+        let mut docs = field.docs.clone();
+        annotate(&mut docs, &field, contract, item);
+        comment(out, "    ", &docs);
+        writeln!(out, "    {};", wrapped(&c_declaration(&field))).expect("infallible");
+    }
+    out.push_str("};\n");
+}
+
+/// Says of a slot whether it must be filled and what happens when it is not.
+fn annotate(docs: &mut Vec<String>, field: &PlainField, contract: &Contract, item: &Item) {
+    let members = match &item.kind {
+        ItemKind::Table(table) => &table.members,
+        ItemKind::Struct(members) => members,
+        _ => return,
+    };
+    let Some(slot) = oarlock_contract::model::slots(members).find(|slot| slot.name == field.name) else {
+        return;
+    };
+    match &slot.default {
+        _ if slot.required => docs.push("Required.".to_owned()),
+        Some(default) => docs.push(format!("Optional; when null: {default}.")),
+        None => docs.push("Optional.".to_owned()),
+    }
+    if slot.since > 0 {
+        docs.push(format!("Since {}.{}.", contract.major, slot.since));
+    }
+}
+
+/// Breaks a long function pointer at its arguments.
+fn wrapped(declaration: &str) -> String {
+    const WIDTH: usize = 110;
+    if declaration.len() + 5 <= WIDTH {
+        return declaration.to_owned();
+    }
+    let mut out = String::new();
+    let mut column = 4;
+    for part in declaration.split_inclusive(", ") {
+        if column + part.trim_end().len() > WIDTH {
+            out.truncate(out.trim_end().len());
+            out.push_str("\n        ");
+            column = 8;
+        }
+        column += part.len();
+        out.push_str(part);
+    }
+    out
+}
+
+fn comment(out: &mut String, indent: &str, docs: &[String]) {
+    if docs.is_empty() {
+        return;
+    }
+    if indent.is_empty() && !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+    let text = docs.join(&format!("\n{indent} *  ")).replace(" *  \n", " *\n");
+    writeln!(out, "{indent}/** {text} */").expect("infallible");
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_contract::lower::Plain;
+
+    use crate::generate::names::c_type;
+
+    #[test]
+    fn a_list_of_structs_is_a_pointer_to_constant_pointers() {
+        let list = Plain::Const(Some(Box::new(Plain::Const(Some(Box::new(Plain::Named("tensor".into())))))));
+        assert_eq!(c_type(&list), "const oarlock_tensor *const *");
+    }
+}

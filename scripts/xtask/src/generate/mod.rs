@@ -1,0 +1,90 @@
+//! Writes everything that follows from the plugin contract.
+
+mod c_header;
+mod host_calls;
+mod names;
+mod reference;
+mod rust_bindings;
+mod sdk_glue;
+mod trace_layer;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use oarlock_contract::{Contract, lock};
+
+const CONTRACT: &str = "device-sdk/contract/oarlock.contract";
+const LOCK: &str = "device-sdk/contract/abi.lock";
+
+/// Writes the generated files, or with `check` says which are stale.
+pub(crate) fn run(check: bool) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = std::fs::read_to_string(root.join(CONTRACT)).context(CONTRACT)?;
+    let contract = oarlock_contract::read(&source).map_err(|error| anyhow::anyhow!("`{CONTRACT}`: {error}"))?;
+    keep_the_lock(&root, &contract)?;
+    let mut stale = Vec::new();
+    for (path, text) in files(&contract)? {
+        let target = root.join(&path);
+        if std::fs::read_to_string(&target).is_ok_and(|present| present == text) {
+            continue;
+        }
+        if !check {
+            std::fs::create_dir_all(target.parent().context("a file without a directory")?)?;
+            std::fs::write(&target, text).with_context(|| format!("writing `{}`", path.display()))?;
+        }
+        stale.push(path.display().to_string());
+    }
+    ensure!(
+        !check || stale.is_empty(),
+        "stale: {}; run `cargo xtask generate` and commit what it writes",
+        stale.join(", ")
+    );
+    for path in stale {
+        println!("wrote {path}");
+    }
+    Ok(())
+}
+
+fn files(contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
+    let rust = |path: &str, text: String| Ok::<_, anyhow::Error>((PathBuf::from(path), rustfmt(&text)?));
+    Ok(vec![
+        (LOCK.into(), lock::text(contract)),
+        ("device-sdk/include/oarlock/contract.h".into(), c_header::contract(contract)),
+        ("device-sdk/include/oarlock/contract_layout.h".into(), c_header::layout_check(contract)),
+        ("docs/src/reference/contract.md".into(), reference::page(contract)),
+        rust("device-sdk/abi/src/generated.rs", rust_bindings::bindings(contract))?,
+        rust("device-sdk/sdk/src/generated.rs", sdk_glue::glue(contract))?,
+        rust("runtime/host/src/generated.rs", host_calls::calls(contract))?,
+        rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
+    ])
+}
+
+/// Refuses a contract that takes anything back that the lock promises.
+fn keep_the_lock(root: &Path, contract: &Contract) -> Result<()> {
+    let Ok(old) = std::fs::read_to_string(root.join(LOCK)) else { return Ok(()) };
+    let new = lock::text(contract);
+    let lost = lock::lost(&old, &new);
+    if !lost.is_empty() {
+        bail!(
+            "the contract breaks binaries; these lines of `{LOCK}` would be lost:\n  {}\nappend instead, with `since`",
+            lost.join("\n  ")
+        );
+    }
+    Ok(())
+}
+
+fn rustfmt(source: &str) -> Result<String> {
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rustfmt.toml");
+    let mut child = Command::new("rustfmt")
+        .args(["--edition", "2024", "--emit", "stdout", "--config-path", config])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting rustfmt; `rustup component add rustfmt` installs it")?;
+    child.stdin.take().context("no way into rustfmt")?.write_all(source.as_bytes())?;
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "rustfmt refused generated code:\n{source}");
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,187 @@
+//! The raw Rust bindings: the same memory as the C header, without a single Rust enum, since an unknown number from the
+//! other side must be data and not undefined behaviour.
+
+use std::fmt::Write as _;
+
+use oarlock_contract::lower::{Plain, callback_params, fields};
+use oarlock_contract::model::{Constant, Item, ItemKind};
+use oarlock_contract::{Contract, layout};
+
+use super::names::{RUST_BANNER, camel, identifier, rust_docs, rust_params, rust_type};
+
+/// `device-sdk/abi/src/generated.rs`.
+pub(super) fn bindings(contract: &Contract) -> String {
+    let mut out = String::from(RUST_BANNER);
+    write!(
+        out,
+        "use core::ffi::c_void;\nuse core::mem::{{align_of, offset_of, size_of}};\n\n\
+         /// The major version of the contract.\npub const CONTRACT_MAJOR: u32 = {};\n\
+         /// The newest minor version of the contract that these bindings know.\npub const CONTRACT_MINOR: u32 = {};\n",
+        contract.major, contract.minor
+    )
+    .expect("infallible");
+    for item in &contract.items {
+        out.push('\n');
+        match &item.kind {
+            ItemKind::Handle => scalar(&mut out, item, "u64", &[], ""),
+            ItemKind::Enum(constants) => scalar(&mut out, item, "u32", constants, ""),
+            ItemKind::Flags(bits, constants) => {
+                scalar(&mut out, item, &format!("u{bits}"), constants, "1 << ");
+                bit_operations(&mut out, &camel(&item.name));
+            }
+            ItemKind::Callback(callback) => {
+                let params = rust_params(&callback_params(contract, callback), "");
+                let result = if callback.fallible { " -> Error" } else { "" };
+                let docs = rust_docs(&item.docs, "");
+                let name = camel(&item.name);
+                writeln!(out, "{docs}pub type {name} = unsafe extern \"C\" fn({params}){result};")
+                    .expect("infallible");
+            }
+            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => structure(&mut out, contract, item),
+            ItemKind::Rule(_) => {}
+        }
+    }
+    rules(&mut out, contract);
+    layout_check(&mut out, contract);
+    out
+}
+
+fn scalar(out: &mut String, item: &Item, ty: &str, constants: &[Constant], shift: &str) {
+    let name = camel(&item.name);
+    write!(
+        out,
+        "{}#[repr(transparent)]\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]\n\
+         pub struct {name}(pub {ty});\n",
+        rust_docs(&item.docs, "")
+    )
+    .expect("infallible");
+    if constants.is_empty() {
+        return;
+    }
+    writeln!(out, "impl {name} {{").expect("infallible");
+    for constant in constants {
+        let docs = rust_docs(&constant.docs, &format!("The constant `{}`.", constant.name));
+        let upper = constant.name.to_uppercase();
+        writeln!(out, "{docs}pub const {upper}: Self = Self({shift}{});", constant.value).expect("infallible");
+    }
+    writeln!(
+        out,
+        "\n/// The name in the contract, or `None` for a number this version does not know.\n\
+         pub const fn name(self) -> Option<&'static str> {{ match self {{"
+    )
+    .expect("infallible");
+    for constant in constants {
+        writeln!(out, "Self::{} => Some({:?}),", constant.name.to_uppercase(), constant.name)
+            .expect("infallible");
+    }
+    out.push_str("_ => None, } } }\n");
+}
+
+fn bit_operations(out: &mut String, name: &str) {
+    write!(
+        out,
+        "impl {name} {{\n/// Whether every bit of `other` is set.\n\
+         pub const fn contains(self, other: Self) -> bool {{ self.0 & other.0 == other.0 }}\n\
+         /// The bits of both.\npub const fn union(self, other: Self) -> Self {{ Self(self.0 | other.0) }}\n}}\n\
+         impl core::ops::BitOr for {name} {{ type Output = Self; fn bitor(self, other: Self) -> Self {{ self.union(other) }} }}\n"
+    )
+    .expect("infallible");
+}
+
+fn structure(out: &mut String, contract: &Contract, item: &Item) {
+    let name = camel(&item.type_name());
+    let fields = fields(contract, item);
+    let plain_value = matches!(item.kind, ItemKind::Value(_));
+    let is_table = matches!(item.kind, ItemKind::Table(_));
+    let numbers_only = fields.iter().all(|field| matches!(field.ty, Plain::Number(_)));
+    let comparable = if numbers_only { ", PartialEq, Eq, PartialOrd, Ord, Hash" } else { "" };
+    write!(
+        out,
+        "{}#[repr(C)]\n#[derive(Clone, Copy, Debug{comparable})]\npub struct {name} {{\n",
+        rust_docs(&item.docs, &format!("A `{}`.", item.name))
+    )
+    .expect("infallible");
+    for field in &fields {
+        let docs = rust_docs(&field.docs, &format!("The {} of this.", field.name.replace('_', " ")));
+        writeln!(out, "{docs}pub {}: {},", identifier(&field.name), rust_type(&field.ty, ""))
+            .expect("infallible");
+    }
+    writeln!(out, "}}\n\nimpl {name} {{").expect("infallible");
+    if is_table {
+        let bits = (0..=contract.minor).map(|minor| format!("1 << {minor}")).collect::<Vec<_>>().join(" | ");
+        writeln!(
+            out,
+            "/// What these bindings understand: one bit for each minor version.\npub const FEATURES: u64 = {bits};"
+        )
+        .expect("infallible");
+    }
+    if !plain_value {
+        let oldest = layout(contract, item, 0).size;
+        writeln!(
+            out,
+            "/// The size in the first version of the contract: no one may send less.\n\
+             pub const SIZE_AT_FIRST: u32 = {oldest};"
+        )
+        .expect("infallible");
+    }
+    out.push_str("/// Nothing filled in but the size.\npub const EMPTY: Self = Self {\n");
+    for field in &fields {
+        let value = match (&field.ty, field.name.as_str()) {
+            (_, "size") if !plain_value => "size_of::<Self>() as u32".to_owned(),
+            (_, "features") if is_table => "Self::FEATURES".to_owned(),
+            (Plain::Number("f64"), _) => "0.0".to_owned(),
+            (Plain::Number(_), _) => "0".to_owned(),
+            (Plain::Const(_), _) => "core::ptr::null()".to_owned(),
+            (Plain::Mutable(_), _) => "core::ptr::null_mut()".to_owned(),
+            (Plain::Function(_) | Plain::Callback(_), _) => "None".to_owned(),
+            (Plain::Named(ty), _) => match contract.find(ty).map(|item| &item.kind) {
+                Some(ItemKind::Value(_)) => format!("{}::EMPTY", camel(ty)),
+                _ => format!("{}(0)", camel(ty)),
+            },
+        };
+        writeln!(out, "{}: {value},", identifier(&field.name)).expect("infallible");
+    }
+    out.push_str("};\n}\n");
+    if fields.iter().any(|field| matches!(field.ty, Plain::Const(_) | Plain::Mutable(_)) || is_text(&field.ty)) {
+        write!(
+            out,
+            "\n// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.\n\
+             unsafe impl Send for {name} {{}}\n\
+             // SAFETY: as above; nothing is changed through a shared reference.\nunsafe impl Sync for {name} {{}}\n"
+        )
+        .expect("infallible");
+    }
+}
+
+fn is_text(ty: &Plain) -> bool {
+    matches!(ty, Plain::Named(name) if name == "str")
+}
+
+fn rules(out: &mut String, contract: &Contract) {
+    out.push_str("\n/// Every rule of the contract: its number, who notices a breach, and what it says.\n");
+    out.push_str("pub const RULES: &[(&str, &str, &str)] = &[\n");
+    for item in &contract.items {
+        if let ItemKind::Rule(by) = &item.kind {
+            writeln!(out, "({:?}, {by:?}, {:?}),", item.name, item.docs.join(" ")).expect("infallible");
+        }
+    }
+    out.push_str("];\n");
+}
+
+fn layout_check(out: &mut String, contract: &Contract) {
+    out.push_str("\n// The compiler agrees with the lock on every size, alignment and offset.\nconst _: () = {\n");
+    for item in &contract.items {
+        if !matches!(item.kind, ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_)) {
+            continue;
+        }
+        let layout = layout(contract, item, contract.minor);
+        let name = camel(&item.type_name());
+        writeln!(out, "assert!(size_of::<{name}>() == {});", layout.size).expect("infallible");
+        writeln!(out, "assert!(align_of::<{name}>() == {});", layout.align).expect("infallible");
+        for (field, offset, _) in layout.fields {
+            let field = identifier(&field.name);
+            writeln!(out, "assert!(offset_of!({name}, {field}) == {offset});").expect("infallible");
+        }
+    }
+    out.push_str("};\n");
+}

@@ -1,0 +1,2 @@
+use oarlock_contract::Contract;
+pub(super) fn layer(_: &Contract) -> String { String::new() }
