@@ -1,5 +1,7 @@
 // Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.
 
+#![expect(clippy::type_complexity, reason = "the contract says what a function takes")]
+
 use core::ffi::c_void;
 use core::mem::{align_of, offset_of, size_of};
 
@@ -685,7 +687,7 @@ pub struct Plugin {
     pub reserved: u32,
     /// What stands behind the support level: chip, driver, date.
     pub support_note: Str,
-    /// Handed back as the first argument of every function of every table of this plugin.
+    /// Handed back as the first argument of every function of every table of this plugin; a kernel has its own.
     pub context: *mut c_void,
     /// The core of this.
     pub core: *const CoreTable,
@@ -1781,6 +1783,8 @@ pub struct Kernel {
     pub in_place: *const InPlace,
     /// How many `in_place` there are.
     pub in_place_count: u64,
+    /// Handed back as the first argument of every function of this kernel.
+    pub context: *mut c_void,
     /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
     pub supports: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,
     /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
@@ -1801,7 +1805,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// The size in the first version of the contract: no one may send less.
-    pub const SIZE_AT_FIRST: u32 = 176;
+    pub const SIZE_AT_FIRST: u32 = 184;
     /// Nothing filled in but the size.
     pub const EMPTY: Self = Self {
         size: size_of::<Self>() as u32,
@@ -1820,6 +1824,7 @@ impl Kernel {
         outputs_count: 0,
         in_place: core::ptr::null(),
         in_place_count: 0,
+        context: core::ptr::null_mut(),
         supports: None,
         infer: None,
         workspace: None,
@@ -3075,7 +3080,7 @@ const _: () = {
     assert!(align_of::<InPlace>() == 4);
     assert!(offset_of!(InPlace, output) == 0);
     assert!(offset_of!(InPlace, input) == 4);
-    assert!(size_of::<Kernel>() == 176);
+    assert!(size_of::<Kernel>() == 184);
     assert!(align_of::<Kernel>() == 8);
     assert!(offset_of!(Kernel, size) == 0);
     assert!(offset_of!(Kernel, flags) == 4);
@@ -3093,12 +3098,13 @@ const _: () = {
     assert!(offset_of!(Kernel, outputs_count) == 104);
     assert!(offset_of!(Kernel, in_place) == 112);
     assert!(offset_of!(Kernel, in_place_count) == 120);
-    assert!(offset_of!(Kernel, supports) == 128);
-    assert!(offset_of!(Kernel, infer) == 136);
-    assert!(offset_of!(Kernel, workspace) == 144);
-    assert!(offset_of!(Kernel, prepare) == 152);
-    assert!(offset_of!(Kernel, run) == 160);
-    assert!(offset_of!(Kernel, release) == 168);
+    assert!(offset_of!(Kernel, context) == 128);
+    assert!(offset_of!(Kernel, supports) == 136);
+    assert!(offset_of!(Kernel, infer) == 144);
+    assert!(offset_of!(Kernel, workspace) == 152);
+    assert!(offset_of!(Kernel, prepare) == 160);
+    assert!(offset_of!(Kernel, run) == 168);
+    assert!(offset_of!(Kernel, release) == 176);
     assert!(size_of::<KernelTable>() == 40);
     assert!(align_of::<KernelTable>() == 8);
     assert!(offset_of!(KernelTable, size) == 0);

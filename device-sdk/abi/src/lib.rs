@@ -7,11 +7,24 @@
 
 mod generated;
 mod text;
+mod versions;
 
 pub use generated::*;
+pub use versions::Versions;
 
 /// The type of `oarlock_plugin_query`, the one function a plugin exports.
 pub type PluginQuery = unsafe extern "C" fn(*const Host, *mut Plugin) -> Error;
 
 /// The name of the one symbol a plugin exports.
 pub const ENTRY: &str = "oarlock_plugin_query";
+
+/// The sanitizer this binary is built with. A plugin and its host must agree, or the sanitizer reports nonsense.
+pub const SANITIZER: Sanitizer = if cfg!(oarlock_sanitizer = "address") {
+    Sanitizer::ADDRESS
+} else if cfg!(oarlock_sanitizer = "thread") {
+    Sanitizer::THREAD
+} else if cfg!(oarlock_sanitizer = "memory") {
+    Sanitizer::MEMORY
+} else {
+    Sanitizer::NONE
+};

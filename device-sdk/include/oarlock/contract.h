@@ -442,7 +442,7 @@ struct oarlock_plugin {
     uint32_t reserved;
     /** What stands behind the support level: chip, driver, date. */
     oarlock_str support_note;
-    /** Handed back as the first argument of every function of every table of this plugin. */
+    /** Handed back as the first argument of every function of every table of this plugin; a kernel has its own. */
     void *context;
     const oarlock_core_table *core;
     const oarlock_async_table *async;
@@ -862,6 +862,8 @@ struct oarlock_kernel {
     const oarlock_in_place *in_place;
     /** How many `in_place` there are. */
     uint64_t in_place_count;
+    /** Handed back as the first argument of every function of this kernel. */
+    void *context;
     /** Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
      *  Optional; when null: whatever meets the constraints is taken. */
     oarlock_error (*supports)(void *context, const oarlock_call *call);

@@ -1,1 +1,38 @@
-//! placeholder
+//! Write a device or kernel plugin for Oarlock in safe Rust.
+//!
+//! A plugin is a shared object that a host loads through a C contract. This crate is the contract's Rust face:
+//!
+//! - implement [`Core`] for your device, and [`Async`] when it has streams; `#[slots]` above the `impl` notes which of the
+//!   optional functions you wrote, and the host does for the others what the contract says;
+//! - make [`Kernel`]s out of functions, with [`dispatch!`] to run one generic function for many dtypes;
+//! - put both into a [`Plugin`] and [`export!`] the function that makes it.
+//!
+//! Version negotiation, checks of pointers and text, panics and errors are taken care of: what your code sees is checked,
+//! and what it returns or how it panics reaches the user as one message with file and line.
+
+mod boundary;
+mod call;
+mod dtype;
+mod error;
+mod generated;
+mod host;
+mod kernel;
+mod plugin;
+mod pointer;
+
+pub use half::{bf16, f16};
+pub use num_complex::Complex;
+pub use oarlock_abi as abi;
+pub use oarlock_abi::{
+    Activity, Communicator, DeviceFlags, DeviceInfo, Event, Executable, Memory, NativeKind, Reduction, Str, Stream, Version,
+};
+pub use oarlock_sdk_macros::slots;
+
+pub use call::{Call, Tensor};
+pub use dtype::{Dtype, DtypeSet, Element, dtype_set, family, unexpected_dtype};
+pub use error::{Code, Error, Result};
+pub use generated::{Async, Collective, Core, Graph, Interop, Profile};
+pub use host::{Host, LogLevel};
+pub use kernel::{Kernel, KernelFlags, MemoryKind, Operand, OperandFlags};
+pub use plugin::{Plugin, SupportLevel, answer, layer_of};
+pub use pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};

@@ -1,1 +1,52 @@
-//! placeholder
+//! The attribute macro of `oarlock-sdk`.
+//!
+//! It reads token streams by hand: the one thing it needs, the names of the functions in an `impl` block, is not worth the
+//! three crates and the seconds of compile time that a full parser of Rust costs every plugin.
+
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
+
+/// Notes which functions stand in an `impl` of a device trait, so that the plugin offers exactly those.
+///
+/// Put it above the `impl`. A function that is not written is left out of the plugin's table, and the host does what the
+/// contract says for an absent slot.
+#[proc_macro_attribute]
+pub fn slots(_arguments: TokenStream, input: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = input.into_iter().collect();
+    let Some(TokenTree::Group(body)) = tokens.pop() else {
+        return failure("`#[slots]` stands above an `impl` block");
+    };
+    if body.delimiter() != Delimiter::Brace || !tokens.iter().any(|token| token.to_string() == "impl") {
+        return failure("`#[slots]` stands above an `impl` block");
+    }
+    let names = function_names(body.stream());
+    let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let constant = format!("const SLOTS: &'static [&'static str] = &[{list}];");
+    let mut stream: TokenStream = constant.parse().expect("a constant of strings is valid Rust");
+    stream.extend(body.stream());
+    let mut group = Group::new(Delimiter::Brace, stream);
+    group.set_span(body.span());
+    tokens.push(TokenTree::Group(group));
+    tokens.into_iter().collect()
+}
+
+/// The identifiers that follow `fn` directly inside the block; the bodies of functions are groups and so passed over.
+fn function_names(body: TokenStream) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut after_fn = false;
+    for token in body {
+        if let TokenTree::Ident(word) = &token {
+            let word = word.to_string();
+            if after_fn {
+                names.push(word.clone());
+            }
+            after_fn = word == "fn";
+        } else {
+            after_fn = false;
+        }
+    }
+    names
+}
+
+fn failure(message: &str) -> TokenStream {
+    format!("compile_error!({message:?});").parse().expect("a call of compile_error is valid Rust")
+}

@@ -14,7 +14,8 @@ pub(super) fn bindings(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     write!(
         out,
-        "use core::ffi::c_void;\nuse core::mem::{{align_of, offset_of, size_of}};\n\n\
+        "#![expect(clippy::type_complexity, reason = \"the contract says what a function takes\")]\n\n\
+         use core::ffi::c_void;\nuse core::mem::{{align_of, offset_of, size_of}};\n\n\
          /// The major version of the contract.\npub const CONTRACT_MAJOR: u32 = {};\n\
          /// The newest minor version of the contract that these bindings know.\npub const CONTRACT_MINOR: u32 = {};\n",
         contract.major, contract.minor

@@ -1,0 +1,11 @@
+//! Tells the crate which sanitizer it is built with, which a nightly compiler tells only build scripts.
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(oarlock_sanitizer, values(\"address\", \"thread\", \"memory\"))");
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Ok(names) = std::env::var("CARGO_CFG_SANITIZE") {
+        for name in names.split(',').filter(|name| ["address", "thread", "memory"].contains(name)) {
+            println!("cargo::rustc-cfg=oarlock_sanitizer=\"{name}\"");
+        }
+    }
+}

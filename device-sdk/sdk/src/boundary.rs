@@ -1,0 +1,231 @@
+//! The boundary itself: what comes from the other side is checked here before safe code sees it, and no panic leaves.
+
+#![expect(unsafe_code, reason = "pointers from the other side become references here")]
+
+use core::ffi::c_void;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use oarlock_abi as abi;
+
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::pointer::HostPointer;
+
+/// What the context of a plugin points to.
+#[repr(C)]
+pub(crate) struct Instance<D> {
+    pub(crate) device: Arc<D>,
+    pub(crate) host: Host,
+}
+
+/// Calls into a device: the way of every slot.
+///
+/// # Safety
+///
+/// `context` is the context of a plugin whose device is a `D`.
+pub(crate) unsafe fn enter<D>(
+    context: *mut c_void,
+    call: impl FnOnce(&Instance<D>) -> Result<()>,
+) -> abi::Error {
+    // SAFETY: the caller vouches for the context; an instance is never changed.
+    let instance = unsafe { &*context.cast::<Instance<D>>() };
+    guard(&instance.host, || call(instance))
+}
+
+/// Runs a function of the plugin and turns its error, or the panic it ends in, into a number of the host's.
+pub(crate) fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
+    // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => abi::Error::NONE,
+        Ok(Err(error)) => host.report(&error),
+        Err(panic) => host.report(&Error::caught_panic(format!("the plugin panicked: {}", panic_text(&*panic)))),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// The function, if the device offers it.
+pub(crate) fn offered<F>(slots: &[&str], slot: &str, function: F) -> Option<F> {
+    slots.contains(&slot).then_some(function)
+}
+
+/// Copies a struct that may be older and so shorter than ours over `empty`, or takes `empty` where there is none.
+///
+/// # Safety
+///
+/// `source` is null or points to a struct of the contract whose first field is its size in bytes.
+pub(crate) unsafe fn copy_sized<T: Copy>(source: *const T, empty: T) -> T {
+    let mut copy = empty;
+    if !source.is_null() {
+        // SAFETY: every struct of the contract starts with its size as a `u32`.
+        let size = unsafe { source.cast::<u32>().read() } as usize;
+        let size = size.min(size_of::<T>());
+        // SAFETY: the source has at least `size` bytes and the copy has room for them; they do not overlap.
+        unsafe { core::ptr::copy_nonoverlapping(source.cast::<u8>(), (&raw mut copy).cast::<u8>(), size) };
+    }
+    copy
+}
+
+/// Copies as much of `value` as the struct behind `place` has room for, leaving the size that stands there.
+///
+/// # Safety
+///
+/// `place` points to a struct of the contract that the callee may write, whose first field is its size in bytes.
+pub(crate) unsafe fn fill<T>(place: *mut T, value: T) {
+    const SIZE_FIELD: usize = size_of::<u32>();
+    // SAFETY: every struct of the contract starts with its size as a `u32`.
+    let room = unsafe { place.cast::<u32>().read() } as usize;
+    let rest = room.min(size_of::<T>()).saturating_sub(SIZE_FIELD);
+    // SAFETY: both structs have `rest` bytes behind their size and do not overlap.
+    unsafe {
+        let source = (&raw const value).cast::<u8>().add(SIZE_FIELD);
+        core::ptr::copy_nonoverlapping(source, place.cast::<u8>().add(SIZE_FIELD), rest);
+    }
+}
+
+fn missing(name: &str) -> Error {
+    Error::invalid_argument(format!("expected a pointer for `{name}`, found null"))
+}
+
+/// A place the caller wants a result in. Nothing is written unless the call succeeds.
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// # Safety
+    ///
+    /// `place` is null or may be written until the call returns.
+    pub(crate) unsafe fn new(place: *mut T, name: &str) -> Result<Self> {
+        if place.is_null() { Err(missing(name)) } else { Ok(Self(place)) }
+    }
+
+    pub(crate) fn write(self, value: T) -> Result<()> {
+        // SAFETY: the maker of this vouched for the place.
+        unsafe { self.0.write(value) };
+        Ok(())
+    }
+
+    /// Writes as much of a struct as the caller knows, and leaves the size it came with.
+    pub(crate) fn write_struct(self, value: T) -> Result<()> {
+        // SAFETY: the maker of this vouched for the place, and a struct of the contract starts with its size.
+        unsafe { fill(self.0, value) };
+        Ok(())
+    }
+}
+
+impl Out<*mut c_void> {
+    pub(crate) fn write_pointer(self, value: HostPointer) -> Result<()> {
+        self.write(value.address())
+    }
+}
+
+/// A place for a list of results.
+pub(crate) struct OutList<T> {
+    items: *mut T,
+    capacity: u64,
+    count: *mut u64,
+}
+
+impl<T> OutList<T> {
+    /// # Safety
+    ///
+    /// `items` has room for `capacity` items and `count` may be written, until the call returns.
+    pub(crate) unsafe fn new(items: *mut T, capacity: u64, count: *mut u64, name: &str) -> Result<Self> {
+        if count.is_null() || (items.is_null() && capacity > 0) {
+            return Err(missing(name));
+        }
+        Ok(Self { items, capacity, count })
+    }
+
+    /// Writes as many as there is room for, and how many there are.
+    pub(crate) fn write(self, values: Vec<T>) -> Result<()> {
+        // SAFETY: the maker of this vouched for the count.
+        unsafe { self.count.write(values.len() as u64) };
+        let room = usize::try_from(self.capacity).unwrap_or(usize::MAX);
+        for (index, value) in values.into_iter().take(room).enumerate() {
+            // SAFETY: the index is below the capacity.
+            unsafe { self.items.add(index).write(value) };
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+///
+/// `source` is null or has `count` items that stay readable for `'a`.
+pub(crate) unsafe fn slice<'a, T>(source: *const T, count: u64, name: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    let count = length::<T>(count, name)?;
+    if source.is_null() {
+        return Err(missing(name));
+    }
+    // SAFETY: not null, a length a slice may have, and the caller vouches for the items.
+    Ok(unsafe { core::slice::from_raw_parts(source, count) })
+}
+
+/// # Safety
+///
+/// As for [`slice`]; each item is null or points to a `T` that stays readable for `'a`.
+pub(crate) unsafe fn references<'a, T>(source: *const *const T, count: u64, name: &str) -> Result<&'a [&'a T]> {
+    // SAFETY: the caller vouches for the list.
+    let pointers = unsafe { slice(source, count, name) }?;
+    if pointers.iter().any(|pointer| pointer.is_null()) {
+        return Err(missing(name));
+    }
+    // SAFETY: a reference and a pointer that is not null have one layout, and the caller vouches for what they point to.
+    Ok(unsafe { core::slice::from_raw_parts(pointers.as_ptr().cast(), pointers.len()) })
+}
+
+/// # Safety
+///
+/// `source` is null or has `size` bytes that stay readable for `'a`.
+pub(crate) unsafe fn bytes<'a>(source: *const c_void, size: u64, name: &str) -> Result<&'a [u8]> {
+    // SAFETY: as the caller vouches.
+    unsafe { slice(source.cast(), size, name) }
+}
+
+/// # Safety
+///
+/// `target` is null or has `size` bytes that nobody else touches for `'a`.
+pub(crate) unsafe fn bytes_mut<'a>(target: *mut c_void, size: u64, name: &str) -> Result<&'a mut [u8]> {
+    if size == 0 {
+        return Ok(&mut []);
+    }
+    let size = length::<u8>(size, name)?;
+    if target.is_null() {
+        return Err(missing(name));
+    }
+    // SAFETY: not null, a length a slice may have, and the caller vouches for the bytes.
+    Ok(unsafe { core::slice::from_raw_parts_mut(target.cast(), size) })
+}
+
+/// # Safety
+///
+/// `source` is null or points to a `T` that stays readable for `'a`.
+pub(crate) unsafe fn reference<'a, T>(source: *const T, name: &str) -> Result<&'a T> {
+    // SAFETY: the caller vouches for what is behind a pointer that is not null.
+    unsafe { source.as_ref() }.ok_or_else(|| missing(name))
+}
+
+/// # Safety
+///
+/// The text stays readable for `'a`.
+pub(crate) unsafe fn text<'a>(source: abi::Str, name: &str) -> Result<&'a str> {
+    // SAFETY: the caller vouches for the bytes.
+    let text = unsafe { source.text() };
+    text.ok_or_else(|| Error::invalid_argument(format!("expected UTF-8 text for `{name}`, found other bytes")).rule("S-5"))
+}
+
+fn length<T>(count: u64, name: &str) -> Result<usize> {
+    let fits = count.checked_mul(size_of::<T>() as u64).is_some_and(|bytes| isize::try_from(bytes).is_ok());
+    if fits {
+        return Ok(count as usize);
+    }
+    Err(Error::out_of_range(format!("expected a length that fits into memory for `{name}`, found {count}")))
+}

@@ -1,0 +1,257 @@
+//! One call of a kernel, as the kernel sees it.
+
+#![expect(unsafe_code, reason = "a call is a C struct; the host promises that its pointers hold during the call")]
+
+use oarlock_abi as abi;
+
+use crate::boundary::{reference, references, slice};
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::host::Host;
+
+/// One call of a kernel: its operands, its attributes and its place in a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    raw: &'a abi::Call,
+    host: Host,
+    inputs: &'a [&'a abi::Tensor],
+    outputs: &'a [&'a abi::Tensor],
+}
+
+impl<'a> Call<'a> {
+    /// # Safety
+    ///
+    /// `raw` is null or a call that the host is making and that stays as it is for `'a`.
+    pub(crate) unsafe fn new(raw: *const abi::Call, host: Host) -> Result<Self> {
+        // SAFETY: as the caller vouches; the contract has each list match its count.
+        unsafe {
+            let raw = reference(raw, "call")?;
+            if raw.size < abi::Call::SIZE_AT_FIRST {
+                let expected = abi::Call::SIZE_AT_FIRST;
+                let found = raw.size;
+                return Err(Error::invalid_argument(format!("expected a call of {expected} bytes, found {found}"))
+                    .rule("S-2"));
+            }
+            let inputs = references(raw.inputs, raw.inputs_count, "inputs")?;
+            let outputs = references(raw.outputs, raw.outputs_count, "outputs")?;
+            Ok(Self { raw, host, inputs, outputs })
+        }
+    }
+
+    /// The device the call runs on.
+    pub fn device(&self) -> u32 {
+        self.raw.device
+    }
+
+    /// The stream the call belongs to; 0 means that it is done when it returns.
+    pub fn stream(&self) -> abi::Stream {
+        self.raw.queue
+    }
+
+    /// How many inputs there are, left-out ones included.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// How many outputs there are.
+    pub fn output_count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// An input that must be there.
+    pub fn input(&self, index: usize) -> Result<Tensor<'a>> {
+        let found = self.optional_input(index)?;
+        found.ok_or_else(|| Error::invalid_argument(format!("expected an input {index}, found none")))
+    }
+
+    /// An input that may be left out.
+    pub fn optional_input(&self, index: usize) -> Result<Option<Tensor<'a>>> {
+        self.inputs.get(index).map_or(Ok(None), |raw| Tensor::new(raw))
+    }
+
+    /// An output.
+    pub fn output(&self, index: usize) -> Result<Tensor<'a>> {
+        let found = self.outputs.get(index).map_or(Ok(None), |raw| Tensor::new(raw))?;
+        found.ok_or_else(|| Error::invalid_argument(format!("expected an output {index}, found none")))
+    }
+
+    /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`Call::output`] has it afterwards.
+    pub fn allocate_output(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<()> {
+        // SAFETY: this is the call that the kernel is running.
+        unsafe { self.host.output_allocate(self.raw, index, dtype, dims) }
+    }
+
+    /// Scratch memory on the device: block, offset and size in bytes.
+    pub fn workspace(&self) -> (abi::Memory, u64, u64) {
+        (self.raw.workspace, self.raw.workspace_offset, self.raw.workspace_size)
+    }
+
+    /// The state of the random generator: the seed, and the first counter value that is this call's.
+    pub fn random(&self) -> (u64, u64) {
+        (self.raw.random_seed, self.raw.random_offset)
+    }
+
+    /// The call as the contract has it.
+    pub fn raw(&self) -> &'a abi::Call {
+        self.raw
+    }
+
+    /// An attribute that is an integer.
+    pub fn int(&self, name: &str) -> Result<Option<i64>> {
+        self.attribute(name, abi::AttributeKind::INT, |a| {
+            // SAFETY: the host promises that the list matches its count.
+            unsafe { slice(a.ints, a.ints_count, "ints") }
+        })
+        .map(|list| list.and_then(|ints| ints.first().copied()))
+    }
+
+    /// An attribute that is a list of integers.
+    pub fn ints(&self, name: &str) -> Result<Option<&'a [i64]>> {
+        self.attribute(name, abi::AttributeKind::INTS, |a| {
+            // SAFETY: as above.
+            unsafe { slice(a.ints, a.ints_count, "ints") }
+        })
+    }
+
+    /// An attribute that is a number.
+    pub fn float(&self, name: &str) -> Result<Option<f64>> {
+        self.attribute(name, abi::AttributeKind::FLOAT, |a| {
+            // SAFETY: as above.
+            unsafe { slice(a.floats, a.floats_count, "floats") }
+        })
+        .map(|list| list.and_then(|floats| floats.first().copied()))
+    }
+
+    /// An attribute that is text.
+    pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
+        let strings = self.attribute(name, abi::AttributeKind::STRING, |a| {
+            // SAFETY: as above.
+            unsafe { slice(a.strings, a.strings_count, "strings") }
+        })?;
+        // SAFETY: the text of an attribute lives as long as the call.
+        strings.and_then(|list| list.first()).map(|text| unsafe { crate::boundary::text(*text, name) }).transpose()
+    }
+
+    fn attribute<T>(
+        &self,
+        name: &str,
+        kind: abi::AttributeKind,
+        read: impl FnOnce(&'a abi::Attribute) -> Result<&'a [T]>,
+    ) -> Result<Option<&'a [T]>> {
+        // SAFETY: the host promises that the list matches its count.
+        let attributes = unsafe { references(self.raw.attributes, self.raw.attributes_count, "attributes") }?;
+        // SAFETY: the name of an attribute lives as long as the call.
+        let named = |attribute: &&&'a abi::Attribute| unsafe { attribute.name.text() } == Some(name);
+        let Some(attribute) = attributes.iter().find(named) else { return Ok(None) };
+        if attribute.kind != kind {
+            let expected = kind.name().unwrap_or("?");
+            let found = attribute.kind.name().unwrap_or("something unknown");
+            return Err(Error::invalid_argument(format!("expected `{name}` to hold {expected}, found {found}")));
+        }
+        read(attribute).map(Some)
+    }
+}
+
+/// One operand of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor<'a> {
+    raw: &'a abi::Tensor,
+    dims: &'a [i64],
+    strides: &'a [i64],
+}
+
+impl<'a> Tensor<'a> {
+    fn new(raw: &'a abi::Tensor) -> Result<Option<Self>> {
+        if raw.bits.contains(abi::TensorFlags::ABSENT) {
+            return Ok(None);
+        }
+        // SAFETY: the host promises that the lists match their counts.
+        let (dims, strides) = unsafe {
+            (slice(raw.dims, raw.dims_count, "dims")?, slice(raw.strides, raw.strides_count, "strides")?)
+        };
+        if !strides.is_empty() && strides.len() != dims.len() {
+            let (expected, found) = (dims.len(), strides.len());
+            return Err(Error::invalid_argument(format!("expected {expected} strides or none, found {found}")));
+        }
+        Ok(Some(Self { raw, dims, strides }))
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> abi::Dtype {
+        self.raw.dtype
+    }
+
+    /// The sizes of the dimensions.
+    pub fn dims(&self) -> &'a [i64] {
+        self.dims
+    }
+
+    /// Elements from one index to the next in each dimension, or nothing for a contiguous tensor.
+    pub fn strides(&self) -> &'a [i64] {
+        self.strides
+    }
+
+    /// How many elements there are.
+    pub fn element_count(&self) -> Result<usize> {
+        let product = self.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
+        product.ok_or_else(|| Error::out_of_range(format!("expected dimensions that fit into memory, found {:?}", self.dims)))
+    }
+
+    /// Whether the bytes never change while the kernel's state lives.
+    pub fn is_constant(&self) -> bool {
+        self.raw.bits.contains(abi::TensorFlags::CONSTANT)
+    }
+
+    /// The block and the offset in bytes at which the first element lies.
+    pub fn place(&self) -> (abi::Memory, u64) {
+        (self.raw.block, self.raw.offset)
+    }
+
+    /// Bytes from the first element to past the last.
+    pub fn size_in_bytes(&self) -> u64 {
+        self.raw.size_in_bytes
+    }
+
+    /// The elements, of a contiguous tensor on a device whose memory the host can address.
+    ///
+    /// # Safety
+    ///
+    /// The device is host-addressable, and nothing writes the elements for `'a`.
+    pub unsafe fn elements<T: Element>(&self) -> Result<&'a [T]> {
+        let (address, count) = self.checked_address::<T>()?;
+        // SAFETY: the address is aligned and not null, the operand has `count` elements, and the caller vouches for the rest.
+        Ok(if count == 0 { &[] } else { unsafe { core::slice::from_raw_parts(address, count) } })
+    }
+
+    /// The elements, to be written; otherwise as [`Tensor::elements`].
+    ///
+    /// # Safety
+    ///
+    /// The device is host-addressable, and nothing else touches the elements for `'a`.
+    pub unsafe fn elements_mut<T: Element>(&self) -> Result<&'a mut [T]> {
+        let (address, count) = self.checked_address::<T>()?;
+        // SAFETY: as for `elements`.
+        Ok(if count == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) } })
+    }
+
+    fn checked_address<T: Element>(&self) -> Result<(*const T, usize)> {
+        if self.raw.dtype != T::DTYPE {
+            let (expected, found) = (T::DTYPE.name().unwrap_or("?"), self.raw.dtype.name().unwrap_or("unknown"));
+            return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
+        }
+        if !self.strides.is_empty() {
+            return Err(Error::invalid_argument("expected a contiguous operand, found one with strides"));
+        }
+        let count = self.element_count()?;
+        let needed = (count as u64).checked_mul(size_of::<T>() as u64);
+        if needed.is_none_or(|needed| needed > self.raw.size_in_bytes) {
+            let found = self.raw.size_in_bytes;
+            return Err(Error::out_of_range(format!("expected room for {count} elements, found {found} bytes")));
+        }
+        let address = (self.raw.block.0 + self.raw.offset) as *const T;
+        if count > 0 && (address.is_null() || !address.is_aligned()) {
+            return Err(Error::invalid_argument(format!("expected an aligned address, found {address:p}")));
+        }
+        Ok((address, count))
+    }
+}

@@ -1,0 +1,133 @@
+//! Element types, and running one generic function for the dtype of a call.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+pub use oarlock_abi::{Dtype, DtypeSet};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that is the element of a tensor. Every pattern of bits is a value of it, except for `bool`'s, which the
+/// host keeps at 0 and 1.
+pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
+    /// The dtype it is.
+    const DTYPE: Dtype;
+}
+
+macro_rules! elements {
+    ($($ty:ty => $dtype:ident),* $(,)?) => {
+        $(
+            impl sealed::Sealed for $ty {}
+            impl Element for $ty {
+                const DTYPE: Dtype = Dtype::$dtype;
+            }
+        )*
+    };
+}
+
+elements! {
+    bool => BOOL, i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
+    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, Complex<f32> => C64, Complex<f64> => C128,
+}
+
+/// The set of some dtypes, as kernels state what they take.
+pub const fn dtype_set(dtypes: &[Dtype]) -> DtypeSet {
+    let mut bits = 0;
+    let mut index = 0;
+    while index < dtypes.len() {
+        bits |= 1 << dtypes[index].0;
+        index += 1;
+    }
+    DtypeSet(bits)
+}
+
+/// The element types of each family that [`dispatch!`](crate::dispatch) knows, as dtypes.
+pub mod family {
+    use super::{Dtype, DtypeSet, dtype_set};
+
+    /// `f32`, `f64`.
+    pub const FLOATING: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
+    /// `f16`, `f32`, `f64`.
+    pub const FLOATING_AND_HALF: DtypeSet = FLOATING.union(DtypeSet::F16);
+    /// `i8`, `u8`, `i16`, `i32`, `i64`.
+    pub const INTEGRAL: DtypeSet = dtype_set(&[Dtype::I8, Dtype::U8, Dtype::I16, Dtype::I32, Dtype::I64]);
+    /// `c64`, `c128`.
+    pub const COMPLEX: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
+    /// Both.
+    pub const FLOATING_AND_INTEGRAL: DtypeSet = FLOATING.union(INTEGRAL);
+    /// Both.
+    pub const FLOATING_AND_COMPLEX: DtypeSet = FLOATING.union(COMPLEX);
+    /// All three.
+    pub const FLOATING_AND_INTEGRAL_AND_COMPLEX: DtypeSet = FLOATING_AND_INTEGRAL.union(COMPLEX);
+}
+
+/// Runs an expression with a type alias bound to the element type of a dtype.
+///
+/// The families are those of kernel authors' habit: `floating`, `floating_and_half`, `integral`, `complex`,
+/// `floating_and_integral`, `floating_and_complex`, `floating_and_integral_and_complex`. Further dtypes are added by name
+/// behind a `+`. Any other dtype is an error that names the ones that are taken.
+///
+/// ```
+/// use oarlock_sdk::{Dtype, Result, dispatch};
+///
+/// fn width(dtype: Dtype) -> Result<usize> {
+///     dispatch!(dtype, floating_and_half + bf16 + bool, T => Ok(size_of::<T>()))
+/// }
+///
+/// assert_eq!(width(Dtype::BF16).unwrap(), 2);
+/// assert_eq!(width(Dtype::I8).unwrap_err().message(), "expected f16, f32, f64, bf16 or bool, found i8");
+/// ```
+#[macro_export]
+macro_rules! dispatch {
+    ($dtype:expr, floating $($rest:tt)*) => { $crate::dispatch!(@more [f32 f64] $dtype, $($rest)*) };
+    ($dtype:expr, floating_and_half $($rest:tt)*) => { $crate::dispatch!(@more [f16 f32 f64] $dtype, $($rest)*) };
+    ($dtype:expr, integral $($rest:tt)*) => { $crate::dispatch!(@more [i8 u8 i16 i32 i64] $dtype, $($rest)*) };
+    ($dtype:expr, complex $($rest:tt)*) => { $crate::dispatch!(@more [c64 c128] $dtype, $($rest)*) };
+    ($dtype:expr, floating_and_integral $($rest:tt)*) => {
+        $crate::dispatch!(@more [f32 f64 i8 u8 i16 i32 i64] $dtype, $($rest)*)
+    };
+    ($dtype:expr, floating_and_complex $($rest:tt)*) => {
+        $crate::dispatch!(@more [f32 f64 c64 c128] $dtype, $($rest)*)
+    };
+    ($dtype:expr, floating_and_integral_and_complex $($rest:tt)*) => {
+        $crate::dispatch!(@more [f32 f64 i8 u8 i16 i32 i64 c64 c128] $dtype, $($rest)*)
+    };
+    (@more [$($name:ident)*] $dtype:expr, + $more:ident $($rest:tt)*) => {
+        $crate::dispatch!(@more [$($name)* $more] $dtype, $($rest)*)
+    };
+    (@more [$($name:ident)*] $dtype:expr, , $alias:ident => $body:expr) => {
+        match $dtype {
+            $(
+                dtype if dtype == <$crate::element_of!($name) as $crate::Element>::DTYPE => {
+                    type $alias = $crate::element_of!($name);
+                    $body
+                }
+            )*
+            other => ::core::result::Result::Err($crate::unexpected_dtype(&[$(stringify!($name)),*], other)),
+        }
+    };
+}
+
+/// The Rust type of a dtype's name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! element_of {
+    (f16) => { $crate::f16 };
+    (bf16) => { $crate::bf16 };
+    (c64) => { $crate::Complex<f32> };
+    (c128) => { $crate::Complex<f64> };
+    ($primitive:ident) => { $primitive };
+}
+
+/// The error of [`dispatch!`](crate::dispatch).
+#[doc(hidden)]
+#[track_caller]
+pub fn unexpected_dtype(taken: &[&str], found: Dtype) -> crate::Error {
+    let expected = match taken {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        all => all.concat(),
+    };
+    let found = found.name().map_or_else(|| format!("the unknown dtype {}", found.0), str::to_owned);
+    crate::Error::unimplemented(format!("expected {expected}, found {found}"))
+}

@@ -1,0 +1,163 @@
+//! The services of the host, safely.
+
+#![expect(unsafe_code, reason = "the services are functions of a C table")]
+
+use core::ffi::c_void;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use oarlock_abi as abi;
+pub use oarlock_abi::LogLevel;
+
+use crate::error::{Error, Result};
+
+/// The host that loaded the plugin.
+///
+/// Services that the host leaves out do nothing: a plugin never fails because nobody listens to its log.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    context: *mut c_void,
+    services: abi::HostTable,
+}
+
+// SAFETY: every function of the host may be called on any thread (rule T-1).
+unsafe impl Send for Host {}
+// SAFETY: as above.
+unsafe impl Sync for Host {}
+
+impl Host {
+    /// Takes over the services of a host, of which an older one may have fewer.
+    ///
+    /// # Safety
+    ///
+    /// `services` is null or points to a table as the contract describes it, that lives as long as the plugin does.
+    pub(crate) unsafe fn new(context: *mut c_void, services: *const abi::HostTable) -> Self {
+        // SAFETY: the caller vouches for the table.
+        let services = unsafe { crate::boundary::copy_sized(services, abi::HostTable::EMPTY) };
+        Self { context, services }
+    }
+
+    /// Says something to whoever watches the host.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        if let Some(log) = self.services.log {
+            // SAFETY: the context is the host's own and the text lives through the call.
+            let failure = unsafe { log(self.context, level, abi::Str::borrowed(message)) };
+            self.release(failure);
+        }
+    }
+
+    /// What the user configured for this plugin under a key; `None` when nothing.
+    pub fn option(&self, key: &str) -> Option<&str> {
+        let mut value = abi::Str::EMPTY;
+        let option = self.services.option?;
+        // SAFETY: the context is the host's own; the key lives through the call and the value is ours to write.
+        let failure = unsafe { option(self.context, abi::Str::borrowed(key), &raw mut value) };
+        if failure.is_some() {
+            self.release(failure);
+            return None;
+        }
+        // SAFETY: the host keeps the text until the plugin is unloaded.
+        unsafe { value.text() }.filter(|text| !text.is_empty())
+    }
+
+    /// How many threads [`Host::parallel_for`] may use.
+    pub fn worker_count(&self) -> usize {
+        let mut count = 1;
+        if let Some(worker_count) = self.services.worker_count {
+            // SAFETY: the context is the host's own and the count is ours to write.
+            let failure = unsafe { worker_count(self.context, &raw mut count) };
+            self.release(failure);
+        }
+        count.max(1) as usize
+    }
+
+    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`.
+    pub fn parallel_for<F: Fn(u64, u64) + Sync>(&self, count: u64, grain: u64, body: F) {
+        let Some(parallel_for) = self.services.parallel_for.filter(|_| count > grain) else {
+            return body(0, count);
+        };
+        let work = Work { body: &body, panic: Mutex::new(None) };
+        let user = (&raw const work).cast_mut().cast();
+        // SAFETY: `work` lives until the call returns, and the host returns when all pieces are done.
+        let failure = unsafe { parallel_for(self.context, count, grain, Some(run_piece::<F>), user) };
+        let panic = work.panic.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+        if failure.is_some() {
+            self.release(failure);
+            body(0, count);
+        }
+    }
+
+    /// Gives an output of a running call its shape and memory.
+    ///
+    /// # Safety
+    ///
+    /// `call` is the call the kernel is running.
+    pub(crate) unsafe fn output_allocate(
+        &self,
+        call: *const abi::Call,
+        index: u32,
+        dtype: abi::Dtype,
+        dims: &[i64],
+    ) -> Result<()> {
+        let allocate = self
+            .services
+            .output_allocate
+            .ok_or_else(|| Error::unavailable("this host cannot allocate outputs for kernels"))?;
+        // SAFETY: the caller vouches for the call, and the dims live through it.
+        let failure =
+            unsafe { allocate(self.context, call, index, dtype, dims.as_ptr(), dims.len() as u64) };
+        self.result(failure)
+    }
+
+    /// Tells the host of an error and returns the host's number for it.
+    pub(crate) fn report(&self, error: &Error) -> abi::Error {
+        let info = error.info();
+        match self.services.error_create {
+            // SAFETY: the context is the host's own and the text lives through the call.
+            Some(create) => unsafe { create(self.context, &raw const info) },
+            // A host without this service is none, but it must still learn that something went wrong.
+            None => abi::Error(u64::MAX),
+        }
+    }
+
+    fn result(&self, failure: abi::Error) -> Result<()> {
+        if !failure.is_some() {
+            return Ok(());
+        }
+        let mut info = abi::ErrorInfo::EMPTY;
+        if let Some(read) = self.services.error_read {
+            // SAFETY: the context is the host's own and the struct is ours to write.
+            let unread = unsafe { read(self.context, failure, &raw mut info) };
+            self.release(unread);
+        }
+        // SAFETY: the text of an error is valid until the error is released.
+        let message = unsafe { info.message.text() }.unwrap_or("the host gave no reason").to_owned();
+        self.release(failure);
+        Err(Error::new(info.code, message))
+    }
+
+    fn release(&self, failure: abi::Error) {
+        if let Some(release) = self.services.error_release.filter(|_| failure.is_some()) {
+            // SAFETY: the context is the host's own. What releasing an error returns is of no use.
+            let _ = unsafe { release(self.context, failure) };
+        }
+    }
+}
+
+struct Work<'a, F> {
+    body: &'a F,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// Runs one piece of a loop. A panic is kept for the thread that started the loop, since it must not cross the boundary.
+unsafe extern "C" fn run_piece<F: Fn(u64, u64) + Sync>(user: *mut c_void, begin: u64, end: u64, _worker: u32) {
+    // SAFETY: `parallel_for` passes the address of a `Work<F>` that lives until every piece is done.
+    let work = unsafe { &*user.cast::<Work<'_, F>>() };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (work.body)(begin, end))) {
+        *work.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+    }
+}

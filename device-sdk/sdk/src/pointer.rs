@@ -1,0 +1,129 @@
+//! Addresses and callbacks that the host hands over.
+
+#![expect(unsafe_code, reason = "callbacks are C functions, addresses are the host's")]
+
+use core::ffi::c_void;
+
+use oarlock_abi as abi;
+
+use crate::error::{Error, Result};
+
+/// An address in the host's memory.
+///
+/// Asynchronous copies name host memory by such an address, since it must stay valid after the call has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostPointer(*mut c_void);
+
+// SAFETY: an address may travel; whoever follows it argues why it may.
+unsafe impl Send for HostPointer {}
+// SAFETY: as above.
+unsafe impl Sync for HostPointer {}
+
+impl HostPointer {
+    /// An address that is not null.
+    pub fn new(address: *mut c_void, name: &str) -> Result<Self> {
+        if address.is_null() {
+            return Err(Error::invalid_argument(format!("expected an address for `{name}`, found null")));
+        }
+        Ok(Self(address))
+    }
+
+    /// The address.
+    pub fn address(self) -> *mut c_void {
+        self.0
+    }
+
+    /// The bytes at the address.
+    ///
+    /// # Safety
+    ///
+    /// `size` bytes at the address stay readable for `'a`, as the host promises until the stream is past the call.
+    pub unsafe fn bytes<'a>(self, size: usize) -> &'a [u8] {
+        // SAFETY: not null by construction, and the caller vouches for the bytes.
+        unsafe { core::slice::from_raw_parts(self.0.cast(), size) }
+    }
+
+    /// The bytes at the address, to be written.
+    ///
+    /// # Safety
+    ///
+    /// As for [`HostPointer::bytes`], and nobody else touches them.
+    pub unsafe fn bytes_mut<'a>(self, size: usize) -> &'a mut [u8] {
+        // SAFETY: not null by construction, and the caller vouches for the bytes.
+        unsafe { core::slice::from_raw_parts_mut(self.0.cast(), size) }
+    }
+}
+
+/// A function of the host's with the value it wants back.
+#[derive(Debug)]
+struct Callback<F> {
+    function: F,
+    user: *mut c_void,
+}
+
+// SAFETY: the contract has callbacks called on any thread (rule T-2).
+unsafe impl<F: Send> Send for Callback<F> {}
+// SAFETY: as above.
+unsafe impl<F: Sync> Sync for Callback<F> {}
+
+macro_rules! callbacks {
+    ($($(#[$docs:meta])* $name:ident;)*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Debug)]
+            pub struct $name(Callback<abi::$name>);
+
+            impl $name {
+                pub(crate) fn new(function: Option<abi::$name>, user: *mut c_void) -> Result<Self> {
+                    match function {
+                        Some(function) => Ok(Self(Callback { function, user })),
+                        None => Err(Error::invalid_argument("expected a function to call back, found null")),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+callbacks! {
+    /// Wants to know when a stream has come to a point. Is called once, so it is used up by it.
+    StreamReached;
+    /// Takes bytes.
+    ByteSink;
+    /// Takes records of what the device did.
+    ActivitySink;
+}
+
+impl StreamReached {
+    /// Tells the host that the stream is there.
+    pub fn call(self, device: u32, stream: abi::Stream) {
+        // SAFETY: the host gave this function and this value for each other.
+        unsafe { (self.0.function)(device, stream, self.0.user, abi::Error::NONE) }
+    }
+
+    /// Tells the host that the stream failed on the way.
+    pub fn fail(self, host: &crate::Host, device: u32, stream: abi::Stream, error: &Error) {
+        // SAFETY: as above; the receiver releases the error.
+        unsafe { (self.0.function)(device, stream, self.0.user, host.report(error)) }
+    }
+}
+
+impl ByteSink {
+    /// Hands bytes over.
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        // SAFETY: the host gave this function and this value for each other, and the bytes live through the call.
+        let failure = unsafe { (self.0.function)(self.0.user, bytes.as_ptr(), bytes.len() as u64) };
+        if failure.is_some() {
+            return Err(Error::unavailable("the receiver of the bytes wants no more of them"));
+        }
+        Ok(())
+    }
+}
+
+impl ActivitySink {
+    /// Hands a record over.
+    pub fn record(&self, activity: &abi::Activity) {
+        // SAFETY: the host gave this function and this value for each other, and the record lives through the call.
+        unsafe { (self.0.function)(self.0.user, &raw const *activity) }
+    }
+}
