@@ -40,6 +40,10 @@ impl fmt::Display for Versions {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::string::ToString as _;
+
     use super::Versions;
 
     fn versions(major: u32, oldest_minor: u32, newest_minor: u32) -> Versions {

@@ -35,12 +35,12 @@ pub(crate) unsafe fn enter<D>(
 }
 
 /// Runs a function of the plugin and turns its error, or the panic it ends in, into a number of the host's.
-pub(crate) fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
+pub fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
     // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => abi::Error::NONE,
-        Ok(Err(error)) => host.report(&error),
-        Err(panic) => host.report(&Error::caught_panic(format!("the plugin panicked: {}", panic_text(&*panic)))),
+        Ok(Err(error)) => host.error(&error),
+        Err(panic) => host.error(&Error::caught_panic(format!("the plugin panicked: {}", panic_text(&*panic)))),
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn offered<F>(slots: &[&str], slot: &str, function: F) -> Option<F> {
 /// # Safety
 ///
 /// `source` is null or points to a struct of the contract whose first field is its size in bytes.
-pub(crate) unsafe fn copy_sized<T: Copy>(source: *const T, empty: T) -> T {
+pub unsafe fn copy_sized<T: Copy>(source: *const T, empty: T) -> T {
     let mut copy = empty;
     if !source.is_null() {
         // SAFETY: every struct of the contract starts with its size as a `u32`.

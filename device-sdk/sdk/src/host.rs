@@ -114,7 +114,7 @@ impl Host {
     }
 
     /// Tells the host of an error and returns the host's number for it.
-    pub(crate) fn report(&self, error: &Error) -> abi::Error {
+    pub fn error(&self, error: &Error) -> abi::Error {
         let info = error.info();
         match self.services.error_create {
             // SAFETY: the context is the host's own and the text lives through the call.

@@ -28,6 +28,7 @@ pub use oarlock_abi::{
 };
 pub use oarlock_sdk_macros::slots;
 
+pub use boundary::{copy_sized, guard};
 pub use call::{Call, Tensor};
 pub use dtype::{Dtype, DtypeSet, Element, dtype_set, family, unexpected_dtype};
 pub use error::{Code, Error, Result};

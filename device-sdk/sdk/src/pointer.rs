@@ -104,7 +104,7 @@ impl StreamReached {
     /// Tells the host that the stream failed on the way.
     pub fn fail(self, host: &crate::Host, device: u32, stream: abi::Stream, error: &Error) {
         // SAFETY: as above; the receiver releases the error.
-        unsafe { (self.0.function)(device, stream, self.0.user, host.report(error)) }
+        unsafe { (self.0.function)(device, stream, self.0.user, host.error(error)) }
     }
 }
 

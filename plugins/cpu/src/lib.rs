@@ -1,1 +1,34 @@
-//! placeholder
+//! The CPU device: always present, linked into the program and buildable as a shared object, through the same table.
+//!
+//! ```text
+//! cargo build --release --package oarlock-plugin-cpu --features shared-object
+//! ```
+
+mod add;
+mod device;
+mod machine;
+mod memory;
+
+use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
+
+use crate::device::Cpu;
+
+/// Tells a host who this plugin is, for programs that link it.
+pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
+
+#[cfg(feature = "shared-object")]
+mod shared_object {
+    #![expect(unsafe_code, reason = "the entry of a shared object is a C function")]
+
+    oarlock_sdk::export!(super::plugin);
+}
+
+fn plugin(_host: &Host) -> Result<Plugin<Cpu>> {
+    let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", Cpu::default())
+        .vendor("Oarlock")
+        .package("oarlock")
+        .support(SupportLevel::HARDWARE_VERIFIED, "runs on the processor it is tested on")
+        .with_async()
+        .kernels([add::kernel()]);
+    Ok(plugin)
+}

@@ -1,1 +1,26 @@
-//! placeholder
+//! A layer that records every call through the plugin contract, as a trace that Chrome and Perfetto show.
+//!
+//! Switch it on with `layers = ["trace"]` in the configuration; `[plugin.trace] file = "…"` says where the trace goes.
+//! The functions that stand before each slot are generated from the contract.
+
+mod generated;
+mod layer;
+mod recorder;
+mod wrapped;
+
+use oarlock_sdk::{Host, Plugin, Result, abi};
+
+/// Tells a host who this plugin is, for programs that link it.
+pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
+
+#[cfg(feature = "shared-object")]
+mod shared_object {
+    #![expect(unsafe_code, reason = "the entry of a shared object is a C function")]
+
+    oarlock_sdk::export!(super::plugin);
+}
+
+fn plugin(_host: &Host) -> Result<Plugin<layer::Trace>> {
+    let trace = layer::Trace::default();
+    Ok(Plugin::layer("trace", env!("CARGO_PKG_VERSION"), trace, layer::TABLE).vendor("Oarlock").package("oarlock"))
+}

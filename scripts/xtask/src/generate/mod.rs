@@ -85,6 +85,6 @@ fn rustfmt(source: &str) -> Result<String> {
         .context("starting rustfmt; `rustup component add rustfmt` installs it")?;
     child.stdin.take().context("no way into rustfmt")?.write_all(source.as_bytes())?;
     let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "rustfmt refused generated code:\n{source}");
+    ensure!(output.status.success(), "rustfmt refused generated code; its message is above");
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -1,2 +1,89 @@
+//! The trace layer: for each slot a function that notes the call, passes it on, and notes how it went.
+
+use std::fmt::Write as _;
+
 use oarlock_contract::Contract;
-pub(super) fn layer(_: &Contract) -> String { String::new() }
+use oarlock_contract::lower::{Plain, PlainField, slot_params};
+use oarlock_contract::model::{Item, ItemKind, Slot, slots};
+
+use super::names::{RUST_BANNER, camel, identifier, rust_params};
+
+/// `plugins/trace/src/generated.rs`.
+pub(super) fn layer(contract: &Contract) -> String {
+    let mut out = String::from(RUST_BANNER);
+    out.push_str(
+        "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
+         use core::ffi::c_void;\n\nuse oarlock_sdk::abi;\n\nuse crate::recorder::CallSite;\nuse crate::wrapped::Wrapped;\n\n",
+    );
+    for item in &contract.items {
+        let members = match &item.kind {
+            ItemKind::Table(table) if table.profile.is_some() => &table.members,
+            ItemKind::Struct(members) if item.name == "kernel" => members,
+            _ => continue,
+        };
+        let slots: Vec<&Slot> = slots(members).collect();
+        for slot in &slots {
+            write_slot(&mut out, contract, item, slot);
+        }
+        write_table(&mut out, item, &slots);
+    }
+    out
+}
+
+fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
+    let all = slot_params(contract, slot);
+    let params = rust_params(&all, "abi::");
+    let ty = camel(&item.type_name());
+    let (arguments, noted) = (&all[1..], all[1..].iter().filter_map(|param| note(contract, param)));
+    let (names, values): (Vec<_>, Vec<_>) = noted.unzip();
+    let passed = std::iter::once("this.context".to_owned()).chain(arguments.iter().map(|p| identifier(&p.name)));
+    let passed = passed.collect::<Vec<_>>().join(", ");
+    write!(
+        out,
+        "unsafe extern \"C\" fn {0}_{1}({params}) -> abi::Error {{\n\
+         static SITE: CallSite = CallSite {{ name: \"{0}.{1}\", arguments: &{names:?} }};\n\
+         // SAFETY: the host hands back the context that `wrap` gave it.\n\
+         let this = unsafe {{ &*context.cast::<Wrapped<abi::{ty}>>() }};\n\
+         let Some(next) = this.next.{1} else {{ return this.missing(&SITE) }};\n\
+         let began = this.recorder.now();\n\
+         // SAFETY: the arguments are passed on as they came, to the function they were meant for.\n\
+         let failure = unsafe {{ next({passed}) }};\n\
+         this.note(&SITE, began, &[{values}], failure)\n}}\n\n",
+        item.name,
+        slot.name,
+        values = values.join(", ")
+    )
+    .expect("infallible");
+}
+
+/// The name of an argument worth noting, and its value as a `u64`. Pointers say nothing once the call is over.
+fn note(contract: &Contract, param: &PlainField) -> Option<(String, String)> {
+    let name = identifier(&param.name);
+    let value = match &param.ty {
+        Plain::Number("u64") => name,
+        Plain::Number("i32") => format!("{name} as u64"),
+        Plain::Number(_) => format!("u64::from({name})"),
+        Plain::Named(ty) => match contract.find(ty)?.kind {
+            ItemKind::Handle => format!("{name}.0"),
+            ItemKind::Enum(_) | ItemKind::Flags(32, _) => format!("u64::from({name}.0)"),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some((param.name.clone(), value))
+}
+
+fn write_table(out: &mut String, item: &Item, slots: &[&Slot]) {
+    let (name, ty) = (&item.name, camel(&item.type_name()));
+    let docs = match item.kind {
+        ItemKind::Table(_) => "The table that stands before `next`; a slot that is empty below stays empty.",
+        _ => "The record that stands before `next`; its context is still that of `next`.",
+    };
+    writeln!(out, "/// {docs}\npub(crate) fn before_{name}(next: &abi::{ty}) -> abi::{ty} {{\nabi::{ty} {{")
+        .expect("infallible");
+    for slot in slots {
+        writeln!(out, "{0}: next.{0}.and(Some({name}_{0})),", slot.name).expect("infallible");
+    }
+    let size = format!("size: size_of::<abi::{ty}>() as u32,");
+    write!(out, "{size}\nnext: core::ptr::null(),\n..*next\n}}\n}}\n\n").expect("infallible");
+}

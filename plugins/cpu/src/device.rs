@@ -1,0 +1,206 @@
+//! The device: one processor whose memory is the host's and whose work is done when a call returns.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use oarlock_sdk::{
+    Async, Core, DeviceFlags, DeviceInfo, Error, Event, Memory, Result, Str, Stream, Version, slots,
+};
+
+use crate::{machine, memory};
+
+/// The id of the one device.
+const DEVICE: u32 = 0;
+
+/// Streams and events of a device that does everything at once: only whether they exist needs to be known.
+#[derive(Default)]
+pub(crate) struct Cpu {
+    handles: Mutex<Handles>,
+    next_handle: AtomicU64,
+}
+
+#[derive(Default)]
+struct Handles {
+    streams: HashSet<u64>,
+    events: HashSet<u64>,
+}
+
+impl Cpu {
+    fn handles(&self) -> MutexGuard<'_, Handles> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_handle(&self) -> u64 {
+        self.next_handle.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Checks a stream of a call. The device's own, 0, always exists.
+    fn stream(&self, device: u32, stream: Stream) -> Result<()> {
+        check(device)?;
+        if stream.0 == 0 || self.handles().streams.contains(&stream.0) {
+            return Ok(());
+        }
+        Err(Error::not_found(format!("expected a stream of this device, found {}", stream.0)).rule("A-3"))
+    }
+
+    fn event(&self, device: u32, event: Event) -> Result<()> {
+        check(device)?;
+        if self.handles().events.contains(&event.0) {
+            return Ok(());
+        }
+        Err(Error::not_found(format!("expected an event of this device, found {}", event.0)).rule("A-3"))
+    }
+}
+
+fn check(device: u32) -> Result<()> {
+    if device == DEVICE {
+        return Ok(());
+    }
+    Err(Error::not_found(format!("expected device {DEVICE}, the only one, found {device}")).rule("D-2"))
+}
+
+#[slots]
+impl Core for Cpu {
+    fn device_synchronize(&self, device: u32) -> Result<()> {
+        check(device)
+    }
+
+    fn device_count(&self) -> Result<u32> {
+        Ok(1)
+    }
+
+    fn device_list(&self) -> Result<Vec<u32>> {
+        Ok(vec![DEVICE])
+    }
+
+    fn device_info(&self, device: u32) -> Result<DeviceInfo> {
+        check(device)?;
+        static NAME: std::sync::LazyLock<String> = std::sync::LazyLock::new(machine::processor_name);
+        Ok(DeviceInfo {
+            name: Str::new(NAME.as_str()),
+            bits: DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY,
+            compute_units: machine::parallelism(),
+            memory_alignment: memory::ALIGNMENT as u32,
+            ..DeviceInfo::EMPTY
+        })
+    }
+
+    fn compute_capability(&self, device: u32) -> Result<Version> {
+        check(device)?;
+        Ok(Version { major: machine::instruction_set_level(), ..Version::EMPTY })
+    }
+
+    fn runtime_version(&self) -> Result<Version> {
+        Ok(machine::version(env!("CARGO_PKG_VERSION")))
+    }
+
+    fn driver_version(&self) -> Result<Version> {
+        Ok(machine::kernel_version())
+    }
+
+    fn memory_allocate(&self, device: u32, size: u64) -> Result<Memory> {
+        check(device)?;
+        memory::allocate(size)
+    }
+
+    fn memory_deallocate(&self, device: u32, block: Memory, size: u64) -> Result<()> {
+        check(device)?;
+        memory::deallocate(block, size)
+    }
+
+    fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
+        check(device)?;
+        memory::write(target, target_offset, source)
+    }
+
+    fn memory_copy_d2h(&self, device: u32, target: &mut [u8], source: Memory, source_offset: u64) -> Result<()> {
+        check(device)?;
+        memory::read(target, source, source_offset)
+    }
+
+    fn memory_copy_d2d(
+        &self,
+        device: u32,
+        target: Memory,
+        target_offset: u64,
+        source: Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<()> {
+        check(device)?;
+        memory::copy(target, target_offset, source, source_offset, size)
+    }
+
+    fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
+        check(device)?;
+        memory::fill(target, target_offset, byte, size)
+    }
+
+    fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {
+        check(device)?;
+        machine::memory()
+    }
+
+    fn min_chunk_size(&self, device: u32) -> Result<u64> {
+        check(device)?;
+        Ok(memory::ALIGNMENT as u64)
+    }
+}
+
+#[slots]
+impl Async for Cpu {
+    fn stream_create(&self, device: u32, _priority: i32) -> Result<Stream> {
+        check(device)?;
+        let stream = Stream(self.new_handle());
+        self.handles().streams.insert(stream.0);
+        Ok(stream)
+    }
+
+    fn stream_destroy(&self, device: u32, queue: Stream) -> Result<()> {
+        self.stream(device, queue)?;
+        self.handles().streams.remove(&queue.0);
+        Ok(())
+    }
+
+    fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
+        self.stream(device, queue)?;
+        Ok(1)
+    }
+
+    fn stream_synchronize(&self, device: u32, queue: Stream) -> Result<()> {
+        self.stream(device, queue)
+    }
+
+    fn stream_wait_event(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
+        self.stream(device, queue)?;
+        self.event(device, point)
+    }
+
+    fn event_create(&self, device: u32) -> Result<Event> {
+        check(device)?;
+        let event = Event(self.new_handle());
+        self.handles().events.insert(event.0);
+        Ok(event)
+    }
+
+    fn event_destroy(&self, device: u32, point: Event) -> Result<()> {
+        self.event(device, point)?;
+        self.handles().events.remove(&point.0);
+        Ok(())
+    }
+
+    fn event_record(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
+        self.stream(device, queue)?;
+        self.event(device, point)
+    }
+
+    fn event_query(&self, device: u32, point: Event) -> Result<u32> {
+        self.event(device, point)?;
+        Ok(1)
+    }
+
+    fn event_synchronize(&self, device: u32, point: Event) -> Result<()> {
+        self.event(device, point)
+    }
+}

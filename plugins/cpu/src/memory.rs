@@ -1,0 +1,77 @@
+//! Memory of the CPU device: the host's own, in blocks that the widest vector registers can load from.
+
+#![expect(unsafe_code, reason = "the device hands out raw memory and copies to and from it")]
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr;
+
+use oarlock_sdk::{Error, Memory, Result};
+
+/// Wide enough for a cache line and for AVX-512.
+pub(crate) const ALIGNMENT: usize = 64;
+
+pub(crate) fn allocate(size: u64) -> Result<Memory> {
+    let layout = layout(size)?;
+    // SAFETY: the layout is not of size 0.
+    let address = unsafe { alloc(layout) };
+    if address.is_null() {
+        return Err(Error::resource_exhausted(format!("expected {size} bytes of memory, found less")).rule("M-3"));
+    }
+    Ok(Memory(address as u64))
+}
+
+pub(crate) fn deallocate(block: Memory, size: u64) -> Result<()> {
+    let layout = layout(size)?;
+    let address = address(block, 0)?;
+    // SAFETY: the caller gives back a block it got from `allocate` with the size it asked for (rule M-1).
+    unsafe { dealloc(address, layout) };
+    Ok(())
+}
+
+/// Copies into a block. The caller keeps the range inside of it (rule M-2).
+pub(crate) fn write(target: Memory, offset: u64, source: &[u8]) -> Result<()> {
+    let target = address(target, offset)?;
+    // SAFETY: the range lies in a block of the caller's (rule M-2), which is memory of its own.
+    unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) };
+    Ok(())
+}
+
+/// Copies out of a block.
+pub(crate) fn read(target: &mut [u8], source: Memory, offset: u64) -> Result<()> {
+    let source = address(source, offset)?;
+    // SAFETY: as for `write`.
+    unsafe { ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) };
+    Ok(())
+}
+
+/// Copies between two ranges, which may turn out to overlap: that is the caller's breach and not ours to crash over.
+pub(crate) fn copy(target: Memory, to: u64, source: Memory, from: u64, size: u64) -> Result<()> {
+    let (target, source) = (address(target, to)?, address(source, from)?);
+    // SAFETY: as for `write`.
+    unsafe { ptr::copy(source, target, length(size)?) };
+    Ok(())
+}
+
+pub(crate) fn fill(target: Memory, offset: u64, byte: u8, size: u64) -> Result<()> {
+    let target = address(target, offset)?;
+    // SAFETY: as for `write`.
+    unsafe { ptr::write_bytes(target, byte, length(size)?) };
+    Ok(())
+}
+
+fn address(block: Memory, offset: u64) -> Result<*mut u8> {
+    let sum = block.0.checked_add(offset).filter(|_| block.0 != 0);
+    let address = sum.ok_or_else(|| Error::invalid_argument(format!("expected a block of memory, found {}", block.0)))?;
+    Ok(address as *mut u8)
+}
+
+fn layout(size: u64) -> Result<Layout> {
+    let layout = Layout::from_size_align(length(size)?, ALIGNMENT).ok().filter(|layout| layout.size() > 0);
+    layout.ok_or_else(|| {
+        Error::resource_exhausted(format!("expected a size that fits into memory, found {size} bytes")).rule("M-3")
+    })
+}
+
+fn length(size: u64) -> Result<usize> {
+    usize::try_from(size).map_err(|_| Error::out_of_range(format!("expected a size that fits into memory, found {size}")))
+}

@@ -1,0 +1,196 @@
+//! The layer's own table: wraps what it is given.
+
+#![expect(unsafe_code, reason = "a layer handles the raw tables of other plugins")]
+
+use core::ffi::c_void;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oarlock_sdk::{Error, Host, LogLevel, Result, abi, copy_sized, guard, layer_of};
+
+use crate::generated;
+use crate::recorder::Recorder;
+use crate::wrapped::Wrapped;
+
+/// Where the trace goes when the configuration does not say.
+const DEFAULT_FILE: &str = "oarlock-trace.json";
+
+pub(crate) const TABLE: abi::LayerTable =
+    abi::LayerTable { wrap: Some(wrap), unwrap: Some(unwrap), ..abi::LayerTable::EMPTY };
+
+/// The layer. The file is opened when the first table is wrapped, and closed when the last wrapper is gone.
+#[derive(Default)]
+pub(crate) struct Trace {
+    recorder: Mutex<Option<Arc<Recorder>>>,
+}
+
+impl Trace {
+    fn recorder(&self, host: Host) -> Result<Arc<Recorder>> {
+        let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(recorder) = &*recorder {
+            return Ok(Arc::clone(recorder));
+        }
+        let path = PathBuf::from(host.option("file").unwrap_or(DEFAULT_FILE));
+        let made = Arc::new(Recorder::create(&path, host)?);
+        host.log(LogLevel::INFO, &format!("recording calls into `{}`", path.display()));
+        *recorder = Some(Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+/// A wrapper with the table that leads to it; the host is given the address of both parts.
+#[repr(C)]
+struct Pair<T> {
+    wrapped: Wrapped<T>,
+    table: T,
+}
+
+/// The kernels of a plugin, each before its own.
+#[expect(clippy::vec_box, reason = "the host holds the addresses of what is in the boxes")]
+struct Kernels {
+    _wrapped: Vec<Box<Wrapped<abi::Kernel>>>,
+    _records: Vec<Box<abi::Kernel>>,
+    _pointers: Vec<*const abi::Kernel>,
+    table: abi::KernelTable,
+}
+
+unsafe extern "C" fn wrap(
+    context: *mut c_void,
+    kind: abi::TableKind,
+    plugin: abi::Str,
+    next_context: *mut c_void,
+    next_table: *mut c_void,
+    wrapped_context: *mut *mut c_void,
+    wrapped_table: *mut *mut c_void,
+) -> abi::Error {
+    // SAFETY: the host hands back the context of this plugin.
+    let (trace, host) = unsafe { layer_of::<Trace>(context) };
+    guard(&host, || {
+        if next_table.is_null() || wrapped_context.is_null() || wrapped_table.is_null() {
+            return Err(Error::invalid_argument("expected a table and places for the wrapper, found null"));
+        }
+        // SAFETY: the text lives through the call.
+        let label = unsafe { plugin.text() }.unwrap_or("?").to_owned();
+        let recorder = trace.recorder(host)?;
+        let next = Next { context: next_context, table: next_table, recorder, label };
+        // SAFETY: the host says with `kind` which table it passes.
+        let (context, table) = unsafe {
+            match kind {
+                abi::TableKind::CORE => next.pair(abi::CoreTable::EMPTY, generated::before_core),
+                abi::TableKind::ASYNC => next.pair(abi::AsyncTable::EMPTY, generated::before_async),
+                abi::TableKind::GRAPH => next.pair(abi::GraphTable::EMPTY, generated::before_graph),
+                abi::TableKind::COLLECTIVE => next.pair(abi::CollectiveTable::EMPTY, generated::before_collective),
+                abi::TableKind::PROFILE => next.pair(abi::ProfileTable::EMPTY, generated::before_profile),
+                abi::TableKind::INTEROP => next.pair(abi::InteropTable::EMPTY, generated::before_interop),
+                abi::TableKind::KERNEL => next.kernels(),
+                // A kind of table from the future passes by untouched (rule L-1).
+                _ => (next.context, next.table),
+            }
+        };
+        // SAFETY: both places are the host's to have written.
+        unsafe {
+            wrapped_context.write(context);
+            wrapped_table.write(table);
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn unwrap(
+    context: *mut c_void,
+    kind: abi::TableKind,
+    wrapped_context: *mut c_void,
+    _wrapped_table: *mut c_void,
+) -> abi::Error {
+    // SAFETY: the host hands back the context of this plugin.
+    let (trace, host) = unsafe { layer_of::<Trace>(context) };
+    guard(&host, || {
+        // SAFETY: the host gives back, once, what `wrap` made for this kind.
+        unsafe {
+            match kind {
+                abi::TableKind::CORE => free::<Pair<abi::CoreTable>>(wrapped_context),
+                abi::TableKind::ASYNC => free::<Pair<abi::AsyncTable>>(wrapped_context),
+                abi::TableKind::GRAPH => free::<Pair<abi::GraphTable>>(wrapped_context),
+                abi::TableKind::COLLECTIVE => free::<Pair<abi::CollectiveTable>>(wrapped_context),
+                abi::TableKind::PROFILE => free::<Pair<abi::ProfileTable>>(wrapped_context),
+                abi::TableKind::INTEROP => free::<Pair<abi::InteropTable>>(wrapped_context),
+                abi::TableKind::KERNEL => free::<Kernels>(wrapped_context),
+                _ => {}
+            }
+        }
+        let mut recorder = trace.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        if recorder.as_ref().is_some_and(|recorder| Arc::strong_count(recorder) == 1) {
+            *recorder = None;
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `address` is that of a `T` whose box was given up, and nobody uses it any more.
+unsafe fn free<T>(address: *mut c_void) {
+    // SAFETY: as the caller vouches.
+    drop(unsafe { Box::from_raw(address.cast::<T>()) });
+}
+
+/// What is to be wrapped.
+struct Next {
+    context: *mut c_void,
+    table: *mut c_void,
+    recorder: Arc<Recorder>,
+    label: String,
+}
+
+impl Next {
+    /// Wraps a table of functions. The wrapper is the first part of the pair, so its address is the pair's.
+    ///
+    /// # Safety
+    ///
+    /// The table is a `T`.
+    unsafe fn pair<T: Copy>(self, empty: T, before: fn(&T) -> T) -> (*mut c_void, *mut c_void) {
+        // SAFETY: the caller vouches for the type; the table may be one of an older version.
+        let next = unsafe { copy_sized(self.table.cast::<T>(), empty) };
+        let wrapped = Wrapped { context: self.context, next, recorder: self.recorder, label: self.label };
+        let pair = Box::into_raw(Box::new(Pair { wrapped, table: before(&next) }));
+        // SAFETY: the box was just given up, so its parts have addresses.
+        (pair.cast(), unsafe { (&raw mut (*pair).table).cast() })
+    }
+
+    /// Wraps each kernel of a table of kernels.
+    ///
+    /// # Safety
+    ///
+    /// The table is a `KernelTable`.
+    unsafe fn kernels(self) -> (*mut c_void, *mut c_void) {
+        // SAFETY: the caller vouches for the type.
+        let next = unsafe { copy_sized(self.table.cast::<abi::KernelTable>(), abi::KernelTable::EMPTY) };
+        let (mut wrapped, mut records) = (Vec::new(), Vec::new());
+        for index in 0..next.kernels_count as usize {
+            // SAFETY: the table says how many kernels there are.
+            let kernel = unsafe { copy_sized(*next.kernels.add(index), abi::Kernel::EMPTY) };
+            // SAFETY: the name of a kernel lives as long as its plugin.
+            let op = unsafe { kernel.op.text() }.unwrap_or("?");
+            let before = Box::new(Wrapped {
+                context: kernel.context,
+                next: kernel,
+                recorder: Arc::clone(&self.recorder),
+                label: format!("{} {op}", self.label),
+            });
+            let context = (&raw const *before).cast_mut().cast();
+            records.push(Box::new(abi::Kernel { context, ..generated::before_kernel(&kernel) }));
+            wrapped.push(before);
+        }
+        let pointers: Vec<_> = records.iter().map(|record| &raw const **record).collect();
+        let table = abi::KernelTable {
+            size: size_of::<abi::KernelTable>() as u32,
+            next: core::ptr::null(),
+            kernels: pointers.as_ptr(),
+            ..next
+        };
+        let kernels = Kernels { _wrapped: wrapped, _records: records, _pointers: pointers, table };
+        let kernels = Box::into_raw(Box::new(kernels));
+        // SAFETY: the box was just given up, so its parts have addresses.
+        (kernels.cast(), unsafe { (&raw mut (*kernels).table).cast() })
+    }
+}

@@ -1,0 +1,132 @@
+//! Keeps notes of calls and writes them out as trace events.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use oarlock_sdk::{Error, Host, LogLevel, Result, abi};
+
+/// The most numbers a note keeps of one call.
+const VALUES: usize = 8;
+
+/// How many notes are kept before they are written out.
+const CHUNK: usize = 4096;
+
+/// A place calls go through: what it is called and what its numbers are called.
+pub(crate) struct CallSite {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: &'static [&'static str],
+}
+
+struct Note {
+    site: &'static CallSite,
+    label: Box<str>,
+    start: u64,
+    end: u64,
+    values: [u64; VALUES],
+    thread: u32,
+    failed: bool,
+}
+
+/// Notes calls, and writes the notes into a file in the format of Chrome's trace viewer.
+pub(crate) struct Recorder {
+    host: Host,
+    begin: Instant,
+    notes: Mutex<Notes>,
+}
+
+struct Notes {
+    pending: Vec<Note>,
+    file: BufWriter<File>,
+    /// The first error of the file; after it nothing more is written.
+    broken: bool,
+}
+
+impl Recorder {
+    pub(crate) fn create(path: &Path, host: Host) -> Result<Self> {
+        let refuse = |error: std::io::Error| {
+            Error::external(format!("expected to write the trace to `{}`, found: {error}", path.display()))
+        };
+        let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
+        file.write_all(b"[\n").map_err(refuse)?;
+        let notes = Notes { pending: Vec::with_capacity(CHUNK), file, broken: false };
+        Ok(Self { host, begin: Instant::now(), notes: Mutex::new(notes) })
+    }
+
+    /// Nanoseconds since the recording began.
+    pub(crate) fn now(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+
+    pub(crate) fn note(&self, site: &'static CallSite, label: &str, start: u64, values: &[u64], failure: abi::Error) {
+        let end = self.now();
+        let mut kept = [0; VALUES];
+        let count = values.len().min(VALUES);
+        kept[..count].copy_from_slice(&values[..count]);
+        let thread = thread_number();
+        let note = Note { site, label: label.into(), start, end, values: kept, thread, failed: failure.is_some() };
+        let mut notes = self.notes();
+        notes.pending.push(note);
+        if notes.pending.len() == CHUNK {
+            self.write_out(&mut notes);
+        }
+    }
+
+    pub(crate) fn unavailable(&self, site: &CallSite) -> abi::Error {
+        self.host.error(&Error::unimplemented(format!("expected a slot that is filled, found `{}` empty", site.name)))
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_out(&self, notes: &mut Notes) {
+        let Notes { pending, file, broken } = notes;
+        for note in pending.drain(..) {
+            if !*broken && let Err(error) = write_note(file, &note) {
+                *broken = true;
+                self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
+            }
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let mut notes = self.notes();
+        let lost = notes.broken;
+        self.write_out(&mut notes);
+        // The last event carries no comma, so the file is whole JSON.
+        let end = format!("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"oarlock\"}}}}\n]\n", std::process::id());
+        if !lost && let Err(error) = notes.file.write_all(end.as_bytes()).and_then(|()| notes.file.flush()) {
+            self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
+        }
+    }
+}
+
+fn write_note(file: &mut impl std::io::Write, note: &Note) -> std::io::Result<()> {
+    let Note { site, label, start, end, values, thread, failed } = note;
+    let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
+    write!(
+        file,
+        "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":{label:?},\"pid\":{},\"tid\":{thread},\"ts\":{:.3},\"dur\":{:.3},\"args\":{{\"to\":{label:?}",
+        site.name,
+        std::process::id(),
+        microseconds(*start),
+        microseconds(end - start),
+    )?;
+    for (name, value) in site.arguments.iter().zip(values) {
+        write!(file, ",\"{name}\":{value}")?;
+    }
+    writeln!(file, ",\"failed\":{failed}}}}},")
+}
+
+/// A small number for the calling thread; the numbers that the system gives are large and come back.
+fn thread_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local!(static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
+}
