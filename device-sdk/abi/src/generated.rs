@@ -827,6 +827,35 @@ impl HostTable {
         output_allocate: None,
         experimental: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("error_create", true),
+        ("error_read", true),
+        ("error_release", true),
+        ("log", true),
+        ("option", true),
+        ("worker_count", true),
+        ("parallel_for", true),
+        ("output_allocate", true),
+        ("experimental", true),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "error_create" => self.error_create = None,
+            "error_read" => self.error_read = None,
+            "error_release" => self.error_release = None,
+            "log" => self.log = None,
+            "option" => self.option = None,
+            "worker_count" => self.worker_count = None,
+            "parallel_for" => self.parallel_for = None,
+            "output_allocate" => self.output_allocate = None,
+            "experimental" => self.experimental = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -1123,6 +1152,77 @@ impl CoreTable {
         realloc_size: None,
         experimental: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("initialize", false),
+        ("finalize", false),
+        ("device_init", false),
+        ("device_deinit", false),
+        ("device_synchronize", true),
+        ("device_count", true),
+        ("device_list", true),
+        ("device_info", false),
+        ("compute_capability", true),
+        ("runtime_version", true),
+        ("driver_version", true),
+        ("memory_allocate", true),
+        ("memory_deallocate", true),
+        ("host_memory_allocate", false),
+        ("host_memory_deallocate", false),
+        ("unified_memory_allocate", false),
+        ("unified_memory_deallocate", false),
+        ("memory_copy_h2d", true),
+        ("memory_copy_d2h", true),
+        ("memory_copy_d2d", true),
+        ("memory_copy_p2p", false),
+        ("memory_set", false),
+        ("memory_stats", true),
+        ("min_chunk_size", true),
+        ("max_chunk_size", false),
+        ("max_alloc_size", false),
+        ("extra_padding_size", false),
+        ("init_alloc_size", false),
+        ("realloc_size", false),
+        ("experimental", false),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "initialize" => self.initialize = None,
+            "finalize" => self.finalize = None,
+            "device_init" => self.device_init = None,
+            "device_deinit" => self.device_deinit = None,
+            "device_synchronize" => self.device_synchronize = None,
+            "device_count" => self.device_count = None,
+            "device_list" => self.device_list = None,
+            "device_info" => self.device_info = None,
+            "compute_capability" => self.compute_capability = None,
+            "runtime_version" => self.runtime_version = None,
+            "driver_version" => self.driver_version = None,
+            "memory_allocate" => self.memory_allocate = None,
+            "memory_deallocate" => self.memory_deallocate = None,
+            "host_memory_allocate" => self.host_memory_allocate = None,
+            "host_memory_deallocate" => self.host_memory_deallocate = None,
+            "unified_memory_allocate" => self.unified_memory_allocate = None,
+            "unified_memory_deallocate" => self.unified_memory_deallocate = None,
+            "memory_copy_h2d" => self.memory_copy_h2d = None,
+            "memory_copy_d2h" => self.memory_copy_d2h = None,
+            "memory_copy_d2d" => self.memory_copy_d2d = None,
+            "memory_copy_p2p" => self.memory_copy_p2p = None,
+            "memory_set" => self.memory_set = None,
+            "memory_stats" => self.memory_stats = None,
+            "min_chunk_size" => self.min_chunk_size = None,
+            "max_chunk_size" => self.max_chunk_size = None,
+            "max_alloc_size" => self.max_alloc_size = None,
+            "extra_padding_size" => self.extra_padding_size = None,
+            "init_alloc_size" => self.init_alloc_size = None,
+            "realloc_size" => self.realloc_size = None,
+            "experimental" => self.experimental = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -1314,6 +1414,55 @@ impl AsyncTable {
         memory_allocate_async: None,
         memory_deallocate_async: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("stream_create", true),
+        ("stream_destroy", true),
+        ("stream_query", false),
+        ("stream_synchronize", true),
+        ("stream_add_callback", false),
+        ("stream_wait_event", true),
+        ("event_create", true),
+        ("event_destroy", true),
+        ("event_record", true),
+        ("event_query", false),
+        ("event_synchronize", true),
+        ("event_elapsed", false),
+        ("memory_copy_h2d_async", false),
+        ("memory_copy_d2h_async", false),
+        ("memory_copy_d2d_async", false),
+        ("memory_copy_p2p_async", false),
+        ("memory_set_async", false),
+        ("memory_allocate_async", false),
+        ("memory_deallocate_async", false),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "stream_create" => self.stream_create = None,
+            "stream_destroy" => self.stream_destroy = None,
+            "stream_query" => self.stream_query = None,
+            "stream_synchronize" => self.stream_synchronize = None,
+            "stream_add_callback" => self.stream_add_callback = None,
+            "stream_wait_event" => self.stream_wait_event = None,
+            "event_create" => self.event_create = None,
+            "event_destroy" => self.event_destroy = None,
+            "event_record" => self.event_record = None,
+            "event_query" => self.event_query = None,
+            "event_synchronize" => self.event_synchronize = None,
+            "event_elapsed" => self.event_elapsed = None,
+            "memory_copy_h2d_async" => self.memory_copy_h2d_async = None,
+            "memory_copy_d2h_async" => self.memory_copy_d2h_async = None,
+            "memory_copy_d2d_async" => self.memory_copy_d2d_async = None,
+            "memory_copy_p2p_async" => self.memory_copy_p2p_async = None,
+            "memory_set_async" => self.memory_set_async = None,
+            "memory_allocate_async" => self.memory_allocate_async = None,
+            "memory_deallocate_async" => self.memory_deallocate_async = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -2136,6 +2285,33 @@ impl GraphTable {
         graph_compatible: None,
         graph_load: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("graph_supports", true),
+        ("graph_compile", true),
+        ("graph_run", true),
+        ("graph_workspace", false),
+        ("graph_destroy", true),
+        ("graph_save", false),
+        ("graph_compatible", false),
+        ("graph_load", false),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "graph_supports" => self.graph_supports = None,
+            "graph_compile" => self.graph_compile = None,
+            "graph_run" => self.graph_run = None,
+            "graph_workspace" => self.graph_workspace = None,
+            "graph_destroy" => self.graph_destroy = None,
+            "graph_save" => self.graph_save = None,
+            "graph_compatible" => self.graph_compatible = None,
+            "graph_load" => self.graph_load = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -2348,6 +2524,45 @@ impl CollectiveTable {
         receive: None,
         all_to_all: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("unique_id_size", true),
+        ("unique_id", true),
+        ("communicator_create", true),
+        ("communicator_destroy", true),
+        ("all_reduce", true),
+        ("broadcast", true),
+        ("reduce", true),
+        ("all_gather", true),
+        ("reduce_scatter", true),
+        ("group_start", true),
+        ("group_end", true),
+        ("send", true),
+        ("receive", true),
+        ("all_to_all", true),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "unique_id_size" => self.unique_id_size = None,
+            "unique_id" => self.unique_id = None,
+            "communicator_create" => self.communicator_create = None,
+            "communicator_destroy" => self.communicator_destroy = None,
+            "all_reduce" => self.all_reduce = None,
+            "broadcast" => self.broadcast = None,
+            "reduce" => self.reduce = None,
+            "all_gather" => self.all_gather = None,
+            "reduce_scatter" => self.reduce_scatter = None,
+            "group_start" => self.group_start = None,
+            "group_end" => self.group_end = None,
+            "send" => self.send = None,
+            "receive" => self.receive = None,
+            "all_to_all" => self.all_to_all = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -2495,6 +2710,31 @@ impl ProfileTable {
         profiler_collect: None,
         profiler_clock: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("profiler_initialize", true),
+        ("profiler_finalize", true),
+        ("profiler_prepare", true),
+        ("profiler_start", true),
+        ("profiler_stop", true),
+        ("profiler_collect", true),
+        ("profiler_clock", false),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "profiler_initialize" => self.profiler_initialize = None,
+            "profiler_finalize" => self.profiler_finalize = None,
+            "profiler_prepare" => self.profiler_prepare = None,
+            "profiler_start" => self.profiler_start = None,
+            "profiler_stop" => self.profiler_stop = None,
+            "profiler_collect" => self.profiler_collect = None,
+            "profiler_clock" => self.profiler_clock = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -2627,6 +2867,37 @@ impl InteropTable {
         ipc_import: None,
         ipc_close: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[
+        ("dlpack_device", true),
+        ("memory_export", true),
+        ("memory_import", true),
+        ("memory_forget", true),
+        ("stream_export", false),
+        ("stream_import", false),
+        ("ipc_token_size", false),
+        ("ipc_export", false),
+        ("ipc_import", false),
+        ("ipc_close", false),
+    ];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "dlpack_device" => self.dlpack_device = None,
+            "memory_export" => self.memory_export = None,
+            "memory_import" => self.memory_import = None,
+            "memory_forget" => self.memory_forget = None,
+            "stream_export" => self.stream_export = None,
+            "stream_import" => self.stream_import = None,
+            "ipc_token_size" => self.ipc_token_size = None,
+            "ipc_export" => self.ipc_export = None,
+            "ipc_import" => self.ipc_import = None,
+            "ipc_close" => self.ipc_close = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.
@@ -2719,6 +2990,18 @@ impl LayerTable {
         wrap: None,
         unwrap: None,
     };
+    /// The name of each slot and whether it must be filled.
+    pub const SLOTS: &[(&str, bool)] = &[("wrap", true), ("unwrap", true)];
+
+    /// Empties a slot; whether there is one of that name.
+    pub fn clear_slot(&mut self, name: &str) -> bool {
+        match name {
+            "wrap" => self.wrap = None,
+            "unwrap" => self.unwrap = None,
+            _ => return false,
+        }
+        true
+    }
 }
 
 // SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.

@@ -40,7 +40,9 @@ pub fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => abi::Error::NONE,
         Ok(Err(error)) => host.error(&error),
-        Err(panic) => host.error(&Error::caught_panic(format!("the plugin panicked: {}", panic_text(&*panic)))),
+        Err(panic) => {
+            host.error(&Error::caught_panic(format!("the plugin panicked: {}", panic_text(&*panic))))
+        }
     }
 }
 
@@ -172,7 +174,11 @@ pub(crate) unsafe fn slice<'a, T>(source: *const T, count: u64, name: &str) -> R
 /// # Safety
 ///
 /// As for [`slice`]; each item is null or points to a `T` that stays readable for `'a`.
-pub(crate) unsafe fn references<'a, T>(source: *const *const T, count: u64, name: &str) -> Result<&'a [&'a T]> {
+pub(crate) unsafe fn references<'a, T>(
+    source: *const *const T,
+    count: u64,
+    name: &str,
+) -> Result<&'a [&'a T]> {
     // SAFETY: the caller vouches for the list.
     let pointers = unsafe { slice(source, count, name) }?;
     if pointers.iter().any(|pointer| pointer.is_null()) {
@@ -219,7 +225,9 @@ pub(crate) unsafe fn reference<'a, T>(source: *const T, name: &str) -> Result<&'
 pub(crate) unsafe fn text<'a>(source: abi::Str, name: &str) -> Result<&'a str> {
     // SAFETY: the caller vouches for the bytes.
     let text = unsafe { source.text() };
-    text.ok_or_else(|| Error::invalid_argument(format!("expected UTF-8 text for `{name}`, found other bytes")).rule("S-5"))
+    text.ok_or_else(|| {
+        Error::invalid_argument(format!("expected UTF-8 text for `{name}`, found other bytes")).rule("S-5")
+    })
 }
 
 fn length<T>(count: u64, name: &str) -> Result<usize> {

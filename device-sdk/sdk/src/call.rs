@@ -1,6 +1,9 @@
 //! One call of a kernel, as the kernel sees it.
 
-#![expect(unsafe_code, reason = "a call is a C struct; the host promises that its pointers hold during the call")]
+#![expect(
+    unsafe_code,
+    reason = "a call is a C struct; the host promises that its pointers hold during the call"
+)]
 
 use oarlock_abi as abi;
 
@@ -29,8 +32,10 @@ impl<'a> Call<'a> {
             if raw.size < abi::Call::SIZE_AT_FIRST {
                 let expected = abi::Call::SIZE_AT_FIRST;
                 let found = raw.size;
-                return Err(Error::invalid_argument(format!("expected a call of {expected} bytes, found {found}"))
-                    .rule("S-2"));
+                return Err(Error::invalid_argument(format!(
+                    "expected a call of {expected} bytes, found {found}"
+                ))
+                .rule("S-2"));
             }
             let inputs = references(raw.inputs, raw.inputs_count, "inputs")?;
             let outputs = references(raw.outputs, raw.outputs_count, "outputs")?;
@@ -129,7 +134,10 @@ impl<'a> Call<'a> {
             unsafe { slice(a.strings, a.strings_count, "strings") }
         })?;
         // SAFETY: the text of an attribute lives as long as the call.
-        strings.and_then(|list| list.first()).map(|text| unsafe { crate::boundary::text(*text, name) }).transpose()
+        strings
+            .and_then(|list| list.first())
+            .map(|text| unsafe { crate::boundary::text(*text, name) })
+            .transpose()
     }
 
     fn attribute<T>(
@@ -146,7 +154,9 @@ impl<'a> Call<'a> {
         if attribute.kind != kind {
             let expected = kind.name().unwrap_or("?");
             let found = attribute.kind.name().unwrap_or("something unknown");
-            return Err(Error::invalid_argument(format!("expected `{name}` to hold {expected}, found {found}")));
+            return Err(Error::invalid_argument(format!(
+                "expected `{name}` to hold {expected}, found {found}"
+            )));
         }
         read(attribute).map(Some)
     }
@@ -171,7 +181,9 @@ impl<'a> Tensor<'a> {
         };
         if !strides.is_empty() && strides.len() != dims.len() {
             let (expected, found) = (dims.len(), strides.len());
-            return Err(Error::invalid_argument(format!("expected {expected} strides or none, found {found}")));
+            return Err(Error::invalid_argument(format!(
+                "expected {expected} strides or none, found {found}"
+            )));
         }
         Ok(Some(Self { raw, dims, strides }))
     }
@@ -193,8 +205,11 @@ impl<'a> Tensor<'a> {
 
     /// How many elements there are.
     pub fn element_count(&self) -> Result<usize> {
-        let product = self.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
-        product.ok_or_else(|| Error::out_of_range(format!("expected dimensions that fit into memory, found {:?}", self.dims)))
+        let product =
+            self.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
+        product.ok_or_else(|| {
+            Error::out_of_range(format!("expected dimensions that fit into memory, found {:?}", self.dims))
+        })
     }
 
     /// Whether the bytes never change while the kernel's state lives.
@@ -231,12 +246,17 @@ impl<'a> Tensor<'a> {
     pub unsafe fn elements_mut<T: Element>(&self) -> Result<&'a mut [T]> {
         let (address, count) = self.checked_address::<T>()?;
         // SAFETY: as for `elements`.
-        Ok(if count == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) } })
+        Ok(if count == 0 {
+            &mut []
+        } else {
+            unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) }
+        })
     }
 
     fn checked_address<T: Element>(&self) -> Result<(*const T, usize)> {
         if self.raw.dtype != T::DTYPE {
-            let (expected, found) = (T::DTYPE.name().unwrap_or("?"), self.raw.dtype.name().unwrap_or("unknown"));
+            let (expected, found) =
+                (T::DTYPE.name().unwrap_or("?"), self.raw.dtype.name().unwrap_or("unknown"));
             return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
         }
         if !self.strides.is_empty() {
@@ -246,7 +266,9 @@ impl<'a> Tensor<'a> {
         let needed = (count as u64).checked_mul(size_of::<T>() as u64);
         if needed.is_none_or(|needed| needed > self.raw.size_in_bytes) {
             let found = self.raw.size_in_bytes;
-            return Err(Error::out_of_range(format!("expected room for {count} elements, found {found} bytes")));
+            return Err(Error::out_of_range(format!(
+                "expected room for {count} elements, found {found} bytes"
+            )));
         }
         let address = (self.raw.block.0 + self.raw.offset) as *const T;
         if count > 0 && (address.is_null() || !address.is_aligned()) {

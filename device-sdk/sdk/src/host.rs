@@ -108,8 +108,7 @@ impl Host {
             .output_allocate
             .ok_or_else(|| Error::unavailable("this host cannot allocate outputs for kernels"))?;
         // SAFETY: the caller vouches for the call, and the dims live through it.
-        let failure =
-            unsafe { allocate(self.context, call, index, dtype, dims.as_ptr(), dims.len() as u64) };
+        let failure = unsafe { allocate(self.context, call, index, dtype, dims.as_ptr(), dims.len() as u64) };
         self.result(failure)
     }
 
@@ -154,7 +153,12 @@ struct Work<'a, F> {
 }
 
 /// Runs one piece of a loop. A panic is kept for the thread that started the loop, since it must not cross the boundary.
-unsafe extern "C" fn run_piece<F: Fn(u64, u64) + Sync>(user: *mut c_void, begin: u64, end: u64, _worker: u32) {
+unsafe extern "C" fn run_piece<F: Fn(u64, u64) + Sync>(
+    user: *mut c_void,
+    begin: u64,
+    end: u64,
+    _worker: u32,
+) {
     // SAFETY: `parallel_for` passes the address of a `Work<F>` that lives until every piece is done.
     let work = unsafe { &*user.cast::<Work<'_, F>>() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (work.body)(begin, end))) {

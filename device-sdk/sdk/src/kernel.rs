@@ -180,7 +180,10 @@ impl<D: 'static> Kernel<D> {
     }
 
     /// Decides about each call that meets the demands: success, or `unimplemented` with the reason.
-    pub fn supports(mut self, supports: impl Fn(&D, &Call<'_>) -> Result<()> + Send + Sync + 'static) -> Self {
+    pub fn supports(
+        mut self,
+        supports: impl Fn(&D, &Call<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
         self.supports = Some(Box::new(supports));
         self
     }
@@ -192,7 +195,10 @@ impl<D: 'static> Kernel<D> {
     }
 
     /// Says how much scratch memory a call needs, in bytes.
-    pub fn workspace(mut self, workspace: impl Fn(&D, &Call<'_>) -> Result<u64> + Send + Sync + 'static) -> Self {
+    pub fn workspace(
+        mut self,
+        workspace: impl Fn(&D, &Call<'_>) -> Result<u64> + Send + Sync + 'static,
+    ) -> Self {
         self.workspace = Some(Box::new(workspace));
         self
     }
@@ -284,7 +290,10 @@ impl<D: Send + Sync + 'static> Registered<D> {
     }
 }
 
-unsafe extern "C" fn supports<D: Send + Sync + 'static>(context: *mut c_void, call: *const abi::Call) -> abi::Error {
+unsafe extern "C" fn supports<D: Send + Sync + 'static>(
+    context: *mut c_void,
+    call: *const abi::Call,
+) -> abi::Error {
     // SAFETY: the host hands back the kernel's context with a call of its own.
     unsafe {
         Registered::<D>::enter(context, call, |this, call| match &this.kernel.supports {
@@ -294,7 +303,10 @@ unsafe extern "C" fn supports<D: Send + Sync + 'static>(context: *mut c_void, ca
     }
 }
 
-unsafe extern "C" fn infer<D: Send + Sync + 'static>(context: *mut c_void, call: *const abi::Call) -> abi::Error {
+unsafe extern "C" fn infer<D: Send + Sync + 'static>(
+    context: *mut c_void,
+    call: *const abi::Call,
+) -> abi::Error {
     // SAFETY: as above.
     unsafe {
         Registered::<D>::enter(context, call, |this, call| match &this.kernel.infer {
@@ -313,7 +325,9 @@ unsafe extern "C" fn workspace<D: Send + Sync + 'static>(
     unsafe {
         Registered::<D>::enter(context, call, |this, call| {
             let size = Out::new(size, "size")?;
-            size.write(this.kernel.workspace.as_ref().map_or(Ok(0), |workspace| workspace(&this.device, call))?)
+            size.write(
+                this.kernel.workspace.as_ref().map_or(Ok(0), |workspace| workspace(&this.device, call))?,
+            )
         })
     }
 }
@@ -347,7 +361,10 @@ unsafe extern "C" fn run<D: Send + Sync + 'static>(
     }
 }
 
-unsafe extern "C" fn release<D: Send + Sync + 'static>(context: *mut c_void, state: *mut c_void) -> abi::Error {
+unsafe extern "C" fn release<D: Send + Sync + 'static>(
+    context: *mut c_void,
+    state: *mut c_void,
+) -> abi::Error {
     // SAFETY: the host hands back the kernel's context.
     let this = unsafe { &*context.cast::<Registered<D>>() };
     boundary::guard(&this.host, || {

@@ -24,7 +24,8 @@ pub use half::{bf16, f16};
 pub use num_complex::Complex;
 pub use oarlock_abi as abi;
 pub use oarlock_abi::{
-    Activity, Communicator, DeviceFlags, DeviceInfo, Event, Executable, Memory, NativeKind, Reduction, Str, Stream, Version,
+    Activity, Communicator, DeviceFlags, DeviceInfo, Event, Executable, Memory, NativeKind, Reduction, Str,
+    Stream, Version,
 };
 pub use oarlock_sdk_macros::slots;
 
@@ -35,5 +36,5 @@ pub use error::{Code, Error, Result};
 pub use generated::{Async, Collective, Core, Graph, Interop, Profile};
 pub use host::{Host, LogLevel};
 pub use kernel::{Kernel, KernelFlags, MemoryKind, Operand, OperandFlags};
-pub use plugin::{Plugin, SupportLevel, answer, layer_of};
+pub use plugin::{Plugin, SupportLevel, answer, instance_of};
 pub use pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};

@@ -114,22 +114,27 @@ impl Plugin<()> {
 
 impl<L: Send + Sync + 'static> Plugin<L> {
     /// A plugin that is a layer. Its table is written against the raw contract, since wrapping raw tables is what it does;
-    /// [`layer_of`] finds the layer behind the context its functions get.
-    pub fn layer(name: impl Into<String>, version: impl Into<String>, layer: L, table: abi::LayerTable) -> Self {
+    /// [`instance_of`] finds the layer behind the context its functions get.
+    pub fn layer(
+        name: impl Into<String>,
+        version: impl Into<String>,
+        layer: L,
+        table: abi::LayerTable,
+    ) -> Self {
         let mut plugin = Self::new(name, version, layer);
         plugin.tables.layer = Some(table);
         plugin
     }
 }
 
-/// The layer behind the context of a layer's function, and the host that loaded it.
+/// The device or layer behind the context of a plugin, and the host that loaded it.
 ///
 /// # Safety
 ///
-/// `context` is the context of a plugin that was made with [`Plugin::layer`] from an `L`.
-pub unsafe fn layer_of<'a, L>(context: *mut c_void) -> (&'a L, Host) {
+/// `context` is the context of a plugin that was made with this SDK from a `D`.
+pub unsafe fn instance_of<'a, D>(context: *mut c_void) -> (&'a D, Host) {
     // SAFETY: the caller vouches for the context; the answer lives until the plugin is unloaded and is never changed.
-    let instance = unsafe { &*context.cast::<Instance<L>>() };
+    let instance = unsafe { &*context.cast::<Instance<D>>() };
     (&instance.device, instance.host)
 }
 

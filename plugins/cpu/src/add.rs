@@ -50,7 +50,8 @@ fn add<T: Sum>(call: &Call<'_>) -> Result<()> {
     let steps = Steps::new(&a, &b, &c)?;
     // An output may be the very memory of an input, so elements are read and written through pointers, each once.
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-    let (left, right, out) = unsafe { (a.elements::<T>()?.as_ptr(), b.elements::<T>()?.as_ptr(), c.elements_mut::<T>()?) };
+    let (left, right, out) =
+        unsafe { (a.elements::<T>()?.as_ptr(), b.elements::<T>()?.as_ptr(), c.elements_mut::<T>()?) };
     let (out, count) = (out.as_mut_ptr(), out.len());
     let (mut left_index, mut right_index) = (0, 0);
     let mut counter = vec![0; steps.dims.len()];

@@ -114,7 +114,13 @@ impl Core for Cpu {
         memory::write(target, target_offset, source)
     }
 
-    fn memory_copy_d2h(&self, device: u32, target: &mut [u8], source: Memory, source_offset: u64) -> Result<()> {
+    fn memory_copy_d2h(
+        &self,
+        device: u32,
+        target: &mut [u8],
+        source: Memory,
+        source_offset: u64,
+    ) -> Result<()> {
         check(device)?;
         memory::read(target, source, source_offset)
     }

@@ -19,9 +19,9 @@ pub(crate) fn memory() -> Result<(u64, u64)> {
         let kibibytes: Option<u64> = field(&text, name)?.strip_suffix(" kB")?.trim().parse().ok();
         kibibytes?.checked_mul(1024)
     };
-    bytes("MemTotal")
-        .zip(bytes("MemAvailable"))
-        .ok_or_else(|| Error::external("expected `MemTotal` and `MemAvailable` in `/proc/meminfo`, found neither"))
+    bytes("MemTotal").zip(bytes("MemAvailable")).ok_or_else(|| {
+        Error::external("expected `MemTotal` and `MemAvailable` in `/proc/meminfo`, found neither")
+    })
 }
 
 /// The version of the operating system's kernel, which is the driver of a processor.

@@ -15,7 +15,9 @@ pub(crate) fn allocate(size: u64) -> Result<Memory> {
     // SAFETY: the layout is not of size 0.
     let address = unsafe { alloc(layout) };
     if address.is_null() {
-        return Err(Error::resource_exhausted(format!("expected {size} bytes of memory, found less")).rule("M-3"));
+        return Err(
+            Error::resource_exhausted(format!("expected {size} bytes of memory, found less")).rule("M-3")
+        );
     }
     Ok(Memory(address as u64))
 }
@@ -61,17 +63,20 @@ pub(crate) fn fill(target: Memory, offset: u64, byte: u8, size: u64) -> Result<(
 
 fn address(block: Memory, offset: u64) -> Result<*mut u8> {
     let sum = block.0.checked_add(offset).filter(|_| block.0 != 0);
-    let address = sum.ok_or_else(|| Error::invalid_argument(format!("expected a block of memory, found {}", block.0)))?;
+    let address =
+        sum.ok_or_else(|| Error::invalid_argument(format!("expected a block of memory, found {}", block.0)))?;
     Ok(address as *mut u8)
 }
 
 fn layout(size: u64) -> Result<Layout> {
     let layout = Layout::from_size_align(length(size)?, ALIGNMENT).ok().filter(|layout| layout.size() > 0);
     layout.ok_or_else(|| {
-        Error::resource_exhausted(format!("expected a size that fits into memory, found {size} bytes")).rule("M-3")
+        Error::resource_exhausted(format!("expected a size that fits into memory, found {size} bytes"))
+            .rule("M-3")
     })
 }
 
 fn length(size: u64) -> Result<usize> {
-    usize::try_from(size).map_err(|_| Error::out_of_range(format!("expected a size that fits into memory, found {size}")))
+    usize::try_from(size)
+        .map_err(|_| Error::out_of_range(format!("expected a size that fits into memory, found {size}")))
 }

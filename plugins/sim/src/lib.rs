@@ -1,1 +1,28 @@
-//! placeholder
+//! The simulated device: it finds bugs in programs and plugins.
+//!
+//! Its memory faults when the host touches it, its streams do no more than they must, its time is virtual, and it fails
+//! exactly when a script says so. This crate's [`Engine`] knows nothing of the plugin contract; the contract's slots are
+//! a thin layer over it.
+
+pub mod clock;
+mod contract;
+pub mod device;
+pub mod element;
+pub mod engine;
+pub mod error;
+pub mod fault;
+mod machine;
+mod mapping;
+pub mod memory;
+mod pinned;
+pub mod random;
+mod scheduler;
+pub mod script;
+pub mod stream;
+mod token;
+
+pub use engine::Engine;
+pub use error::{SimError, SimErrorKind};
+pub use mapping::HostSpan;
+pub use script::Script;
+pub use stream::{EventId, StreamId};

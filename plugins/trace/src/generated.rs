@@ -1,8 +1,6 @@
 // Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.
 
 #![expect(unsafe_code, reason = "every function here is called through a pointer from C")]
-#![expect(clippy::too_many_arguments, reason = "the contract says what a call takes")]
-
 use core::ffi::c_void;
 
 use oarlock_sdk::abi;

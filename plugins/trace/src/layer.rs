@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_sdk::{Error, Host, LogLevel, Result, abi, copy_sized, guard, layer_of};
+use oarlock_sdk::{Error, Host, LogLevel, Result, abi, copy_sized, guard, instance_of};
 
 use crate::generated;
 use crate::recorder::Recorder;
@@ -64,7 +64,7 @@ unsafe extern "C" fn wrap(
     wrapped_table: *mut *mut c_void,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin.
-    let (trace, host) = unsafe { layer_of::<Trace>(context) };
+    let (trace, host) = unsafe { instance_of::<Trace>(context) };
     guard(&host, || {
         if next_table.is_null() || wrapped_context.is_null() || wrapped_table.is_null() {
             return Err(Error::invalid_argument("expected a table and places for the wrapper, found null"));
@@ -79,7 +79,9 @@ unsafe extern "C" fn wrap(
                 abi::TableKind::CORE => next.pair(abi::CoreTable::EMPTY, generated::before_core),
                 abi::TableKind::ASYNC => next.pair(abi::AsyncTable::EMPTY, generated::before_async),
                 abi::TableKind::GRAPH => next.pair(abi::GraphTable::EMPTY, generated::before_graph),
-                abi::TableKind::COLLECTIVE => next.pair(abi::CollectiveTable::EMPTY, generated::before_collective),
+                abi::TableKind::COLLECTIVE => {
+                    next.pair(abi::CollectiveTable::EMPTY, generated::before_collective)
+                }
                 abi::TableKind::PROFILE => next.pair(abi::ProfileTable::EMPTY, generated::before_profile),
                 abi::TableKind::INTEROP => next.pair(abi::InteropTable::EMPTY, generated::before_interop),
                 abi::TableKind::KERNEL => next.kernels(),
@@ -103,7 +105,7 @@ unsafe extern "C" fn unwrap(
     _wrapped_table: *mut c_void,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin.
-    let (trace, host) = unsafe { layer_of::<Trace>(context) };
+    let (trace, host) = unsafe { instance_of::<Trace>(context) };
     guard(&host, || {
         // SAFETY: the host gives back, once, what `wrap` made for this kind.
         unsafe {

@@ -22,5 +22,7 @@ mod shared_object {
 
 fn plugin(_host: &Host) -> Result<Plugin<layer::Trace>> {
     let trace = layer::Trace::default();
-    Ok(Plugin::layer("trace", env!("CARGO_PKG_VERSION"), trace, layer::TABLE).vendor("Oarlock").package("oarlock"))
+    Ok(Plugin::layer("trace", env!("CARGO_PKG_VERSION"), trace, layer::TABLE)
+        .vendor("Oarlock")
+        .package("oarlock"))
 }

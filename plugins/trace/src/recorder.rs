@@ -61,13 +61,21 @@ impl Recorder {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    pub(crate) fn note(&self, site: &'static CallSite, label: &str, start: u64, values: &[u64], failure: abi::Error) {
+    pub(crate) fn note(
+        &self,
+        site: &'static CallSite,
+        label: &str,
+        start: u64,
+        values: &[u64],
+        failure: abi::Error,
+    ) {
         let end = self.now();
         let mut kept = [0; VALUES];
         let count = values.len().min(VALUES);
         kept[..count].copy_from_slice(&values[..count]);
         let thread = thread_number();
-        let note = Note { site, label: label.into(), start, end, values: kept, thread, failed: failure.is_some() };
+        let note =
+            Note { site, label: label.into(), start, end, values: kept, thread, failed: failure.is_some() };
         let mut notes = self.notes();
         notes.pending.push(note);
         if notes.pending.len() == CHUNK {
@@ -76,7 +84,10 @@ impl Recorder {
     }
 
     pub(crate) fn unavailable(&self, site: &CallSite) -> abi::Error {
-        self.host.error(&Error::unimplemented(format!("expected a slot that is filled, found `{}` empty", site.name)))
+        self.host.error(&Error::unimplemented(format!(
+            "expected a slot that is filled, found `{}` empty",
+            site.name
+        )))
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -100,7 +111,10 @@ impl Drop for Recorder {
         let lost = notes.broken;
         self.write_out(&mut notes);
         // The last event carries no comma, so the file is whole JSON.
-        let end = format!("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"oarlock\"}}}}\n]\n", std::process::id());
+        let end = format!(
+            "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"oarlock\"}}}}\n]\n",
+            std::process::id()
+        );
         if !lost && let Err(error) = notes.file.write_all(end.as_bytes()).and_then(|()| notes.file.flush()) {
             self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
         }

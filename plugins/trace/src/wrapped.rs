@@ -20,7 +20,13 @@ pub(crate) struct Wrapped<T> {
 
 impl<T> Wrapped<T> {
     /// Notes a call that came back, and returns what it returned.
-    pub(crate) fn note(&self, site: &'static CallSite, start: u64, values: &[u64], failure: abi::Error) -> abi::Error {
+    pub(crate) fn note(
+        &self,
+        site: &'static CallSite,
+        start: u64,
+        values: &[u64],
+        failure: abi::Error,
+    ) -> abi::Error {
         self.recorder.note(site, &self.label, start, values, failure);
         failure
     }

@@ -22,7 +22,8 @@ const LOCK: &str = "device-sdk/contract/abi.lock";
 pub(crate) fn run(check: bool) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let source = std::fs::read_to_string(root.join(CONTRACT)).context(CONTRACT)?;
-    let contract = oarlock_contract::read(&source).map_err(|error| anyhow::anyhow!("`{CONTRACT}`: {error}"))?;
+    let contract =
+        oarlock_contract::read(&source).map_err(|error| anyhow::anyhow!("`{CONTRACT}`: {error}"))?;
     keep_the_lock(&root, &contract)?;
     let mut stale = Vec::new();
     for (path, text) in files(&contract)? {

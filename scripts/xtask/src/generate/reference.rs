@@ -38,7 +38,8 @@ pub(super) fn page(contract: &Contract) -> String {
             write_heading(out, item);
             let result = if callback.fallible { "oarlock_error" } else { "void" };
             let params = c_params(&callback_params(contract, callback));
-            write!(out, "```c\ntypedef {result} (*oarlock_{})({params});\n```\n\n", item.name).expect("infallible");
+            write!(out, "```c\ntypedef {result} (*oarlock_{})({params});\n```\n\n", item.name)
+                .expect("infallible");
         }
     });
     section(&mut out, contract, "Constants", |out, _, item| match &item.kind {
@@ -63,9 +64,13 @@ fn profiles(out: &mut String, contract: &Contract) {
         if let Some((profile, version)) = &table.profile {
             let required = table.slots().filter(|slot| slot.required).count();
             let optional = table.slots().count() - required;
-            let purpose = first_sentence(&item.docs.join(" "));
-            writeln!(out, "| [`{profile}`](#table-{profile}) | {version} | {required} | {optional} | {purpose} |")
-                .expect("infallible");
+            let docs = item.docs.join(" ");
+            let purpose = first_sentence(&docs);
+            writeln!(
+                out,
+                "| [`{profile}`](#table-{profile}) | {version} | {required} | {optional} | {purpose} |"
+            )
+            .expect("infallible");
         }
     }
     out.push('\n');
@@ -99,7 +104,12 @@ fn write_slot(out: &mut String, contract: &Contract, slot: &Slot) {
     .expect("infallible");
 }
 
-fn section(out: &mut String, contract: &Contract, title: &str, write_item: impl Fn(&mut String, &Contract, &Item)) {
+fn section(
+    out: &mut String,
+    contract: &Contract,
+    title: &str,
+    write_item: impl Fn(&mut String, &Contract, &Item),
+) {
     write!(out, "## {title}\n\n").expect("infallible");
     for item in &contract.items {
         write_item(out, contract, item);
@@ -172,7 +182,8 @@ fn custom_device(out: &mut String, contract: &Contract) {
         for slot in table.slots() {
             if let Some(spec) = &slot.spec {
                 let promise = if slot.required { "required" } else { "optional" };
-                writeln!(out, "| `{spec}` | `{}` | `{}` | {promise} |", item.name, slot.name).expect("infallible");
+                writeln!(out, "| `{spec}` | `{}` | `{}` | {promise} |", item.name, slot.name)
+                    .expect("infallible");
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use oarlock_contract::lower::{Plain, callback_params, fields};
+use oarlock_contract::lower::{Plain, PlainField, callback_params, fields};
 use oarlock_contract::model::{Constant, Item, ItemKind};
 use oarlock_contract::{Contract, layout};
 
@@ -38,7 +38,9 @@ pub(super) fn bindings(contract: &Contract) -> String {
                 writeln!(out, "{docs}pub type {name} = unsafe extern \"C\" fn({params}){result};")
                     .expect("infallible");
             }
-            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => structure(&mut out, contract, item),
+            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => {
+                structure(&mut out, contract, item)
+            }
             ItemKind::Rule(_) => {}
         }
     }
@@ -63,7 +65,8 @@ fn scalar(out: &mut String, item: &Item, ty: &str, constants: &[Constant], shift
     for constant in constants {
         let docs = rust_docs(&constant.docs, &format!("The constant `{}`.", constant.name));
         let upper = constant.name.to_uppercase();
-        writeln!(out, "{docs}pub const {upper}: Self = Self({shift}{});", constant.value).expect("infallible");
+        writeln!(out, "{docs}pub const {upper}: Self = Self({shift}{});", constant.value)
+            .expect("infallible");
     }
     writeln!(
         out,
@@ -142,8 +145,15 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
         };
         writeln!(out, "{}: {value},", identifier(&field.name)).expect("infallible");
     }
-    out.push_str("};\n}\n");
-    if fields.iter().any(|field| matches!(field.ty, Plain::Const(_) | Plain::Mutable(_)) || is_text(&field.ty)) {
+    out.push_str("};\n");
+    if is_table && fields.iter().any(|field| field.required.is_some()) {
+        slot_names(out, &fields);
+    }
+    out.push_str("}\n");
+    if fields
+        .iter()
+        .any(|field| matches!(field.ty, Plain::Const(_) | Plain::Mutable(_)) || is_text(&field.ty))
+    {
         write!(
             out,
             "\n// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.\n\
@@ -152,6 +162,19 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
         )
         .expect("infallible");
     }
+}
+
+/// The slots by name, for whoever talks about tables rather than through them: reports, simulators, tests.
+fn slot_names(out: &mut String, fields: &[PlainField]) {
+    let slots = fields.iter().filter_map(|field| Some((&field.name, field.required?)));
+    out.push_str(
+        "/// The name of each slot and whether it must be filled.\npub const SLOTS: &[(&str, bool)] = &[\n",
+    );
+    slots.clone().for_each(|(name, required)| writeln!(out, "({name:?}, {required}),").expect("infallible"));
+    out.push_str("];\n\n/// Empties a slot; whether there is one of that name.\n");
+    out.push_str("pub fn clear_slot(&mut self, name: &str) -> bool {\nmatch name {\n");
+    slots.for_each(|(name, _)| writeln!(out, "{name:?} => self.{name} = None,").expect("infallible"));
+    out.push_str("_ => return false,\n}\ntrue\n}\n");
 }
 
 fn is_text(ty: &Plain) -> bool {
@@ -170,7 +193,9 @@ fn rules(out: &mut String, contract: &Contract) {
 }
 
 fn layout_check(out: &mut String, contract: &Contract) {
-    out.push_str("\n// The compiler agrees with the lock on every size, alignment and offset.\nconst _: () = {\n");
+    out.push_str(
+        "\n// The compiler agrees with the lock on every size, alignment and offset.\nconst _: () = {\n",
+    );
     for item in &contract.items {
         if !matches!(item.kind, ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_)) {
             continue;

@@ -117,7 +117,8 @@ fn write_table(out: &mut String, item: &Item, table: &Table) {
         if slot.required {
             writeln!(out, "{}: Some({function}),", slot.name).expect("infallible");
         } else {
-            writeln!(out, "{0}: boundary::offered(D::SLOTS, {0:?}, {function}),", slot.name).expect("infallible");
+            writeln!(out, "{0}: boundary::offered(D::SLOTS, {0:?}, {function}),", slot.name)
+                .expect("infallible");
         }
     }
     write!(out, "..abi::{camel_name}Table::EMPTY\n}}\n}}\n\n").expect("infallible");

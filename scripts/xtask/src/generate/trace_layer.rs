@@ -36,7 +36,8 @@ fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     let ty = camel(&item.type_name());
     let (arguments, noted) = (&all[1..], all[1..].iter().filter_map(|param| note(contract, param)));
     let (names, values): (Vec<_>, Vec<_>) = noted.unzip();
-    let passed = std::iter::once("this.context".to_owned()).chain(arguments.iter().map(|p| identifier(&p.name)));
+    let passed =
+        std::iter::once("this.context".to_owned()).chain(arguments.iter().map(|p| identifier(&p.name)));
     let passed = passed.collect::<Vec<_>>().join(", ");
     write!(
         out,

@@ -1,0 +1,160 @@
+//! The slots of the profile `core`.
+
+#![expect(unsafe_code, reason = "the engine takes the host's ends of copies as raw spans")]
+
+use std::sync::PoisonError;
+
+use oarlock_sdk::{Core, DeviceFlags, DeviceInfo, Error, HostPointer, Memory, Result, Str, Version, slots};
+
+use super::{Sim, told};
+use crate::engine::Engine;
+use crate::mapping::HostSpan;
+use crate::memory::{ALIGNMENT, Place};
+
+/// The version of everything below a device that nothing is below of.
+const VERSION: Version = Version { major: 1, ..Version::EMPTY };
+
+#[slots]
+impl Core for Sim {
+    fn initialize(&self) -> Result<()> {
+        let engine = told(Engine::new(self.script.clone()))?;
+        told(engine.call("initialize", None))?;
+        self.engine
+            .set(engine)
+            .map_err(|_| Error::precondition_not_met("expected one `initialize`, found a second"))
+    }
+
+    fn finalize(&self) -> Result<()> {
+        let engine = self.engine()?;
+        let answer = told(engine.call("finalize", None));
+        engine.shut_down();
+        answer
+    }
+
+    fn device_init(&self, device: u32) -> Result<()> {
+        let engine = self.engine()?;
+        told(engine.call("device_init", Some(device)))?;
+        let stream = told(engine.stream_create(device))?;
+        self.own_streams.write().unwrap_or_else(PoisonError::into_inner).push((device, stream));
+        Ok(())
+    }
+
+    fn device_deinit(&self, device: u32) -> Result<()> {
+        told(self.engine()?.call("device_deinit", Some(device)))
+    }
+
+    fn device_synchronize(&self, device: u32) -> Result<()> {
+        told(self.engine()?.device_synchronize(device))
+    }
+
+    fn device_count(&self) -> Result<u32> {
+        told(self.engine()?.device_count())
+    }
+
+    fn device_list(&self) -> Result<Vec<u32>> {
+        told(self.engine()?.device_list())
+    }
+
+    fn device_info(&self, device: u32) -> Result<DeviceInfo> {
+        told(self.engine()?.call("device_info", Some(device)))?;
+        Ok(DeviceInfo {
+            name: Str::new("Oarlock simulated device"),
+            vendor: Str::new("Oarlock"),
+            bits: DeviceFlags::SIMULATED,
+            compute_units: 1,
+            memory_alignment: ALIGNMENT as u32,
+            ..DeviceInfo::EMPTY
+        })
+    }
+
+    fn compute_capability(&self, device: u32) -> Result<Version> {
+        told(self.engine()?.call("compute_capability", Some(device)))?;
+        Ok(VERSION)
+    }
+
+    fn runtime_version(&self) -> Result<Version> {
+        told(self.engine()?.call("runtime_version", None))?;
+        Ok(VERSION)
+    }
+
+    fn driver_version(&self) -> Result<Version> {
+        told(self.engine()?.call("driver_version", None))?;
+        Ok(VERSION)
+    }
+
+    fn memory_allocate(&self, device: u32, size: u64) -> Result<Memory> {
+        told(self.engine()?.memory_allocate(device, size)).map(Memory)
+    }
+
+    fn memory_deallocate(&self, device: u32, block: Memory, size: u64) -> Result<()> {
+        told(self.engine()?.memory_deallocate(device, block.0, size))
+    }
+
+    fn host_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
+        let address = told(self.engine()?.host_memory_allocate(device, size))?;
+        HostPointer::new(address.cast(), "address")
+    }
+
+    fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
+        told(self.engine()?.host_memory_deallocate(device, address.address().cast(), size))
+    }
+
+    fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
+        // SAFETY: the slice is borrowed until the call returns, and the copy is done by then.
+        let source = unsafe { HostSpan::new(source.as_ptr().cast_mut(), source.len()) };
+        told(self.engine()?.memory_copy_h2d(device, Place::new(target.0, target_offset), source))
+    }
+
+    fn memory_copy_d2h(
+        &self,
+        device: u32,
+        target: &mut [u8],
+        source: Memory,
+        source_offset: u64,
+    ) -> Result<()> {
+        // SAFETY: the slice is ours alone until the call returns, and the copy is done by then.
+        let target = unsafe { HostSpan::new(target.as_mut_ptr(), target.len()) };
+        told(self.engine()?.memory_copy_d2h(device, target, Place::new(source.0, source_offset)))
+    }
+
+    fn memory_copy_d2d(
+        &self,
+        device: u32,
+        target: Memory,
+        target_offset: u64,
+        source: Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<()> {
+        let (target, source) = (Place::new(target.0, target_offset), Place::new(source.0, source_offset));
+        told(self.engine()?.memory_copy_d2d(device, target, source, size))
+    }
+
+    fn memory_copy_p2p(
+        &self,
+        target_device: u32,
+        target: Memory,
+        target_offset: u64,
+        source_device: u32,
+        source: Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<()> {
+        let (target, source) = (Place::new(target.0, target_offset), Place::new(source.0, source_offset));
+        told(self.engine()?.memory_copy_p2p(target_device, target, source_device, source, size))
+    }
+
+    fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
+        told(self.engine()?.memory_set(device, Place::new(target.0, target_offset), byte, size))
+    }
+
+    fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {
+        let statistics = told(self.engine()?.memory_stats(device))?;
+        Ok((statistics.total, statistics.free))
+    }
+
+    fn min_chunk_size(&self, device: u32) -> Result<u64> {
+        told(self.engine()?.call("min_chunk_size", Some(device)))?;
+        Ok(ALIGNMENT)
+    }
+}

@@ -1,0 +1,196 @@
+//! The engine: simulated devices as a table of calls, each with its scripted faults.
+//!
+//! Every method stands for one slot of the device contract and counts as a call of that name for the script. Methods may
+//! be called from any thread. Nothing waits for anything unless its documentation says so: not a synchronous copy for the
+//! streams, and not a deallocation for the work that still uses the memory. Programs that count on more are what this
+//! device is there to find.
+
+mod copies;
+mod streams;
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::device::SimDevice;
+use crate::error::{SimError, SimErrorKind};
+use crate::fault::{Action, FaultPlan};
+use crate::machine::Machine;
+use crate::memory::{MemoryStatistics, Place};
+use crate::scheduler::Scheduler;
+use crate::script::Script;
+
+/// Simulated devices, their streams and their faults.
+///
+/// Dropping the engine ends all of its threads, and drops work that nobody waited for without running it.
+pub struct Engine {
+    script: Script,
+    machine: Arc<Machine>,
+    scheduler: Scheduler,
+    faults: Mutex<FaultPlan>,
+    /// Whether the engine was shut down; hanging calls wait for it.
+    is_shut_down: Mutex<bool>,
+    shut_down: Condvar,
+}
+
+/// A call that may go on.
+struct Admitted {
+    device: Arc<SimDevice>,
+    corrupt: bool,
+    later: Option<SimError>,
+}
+
+impl Admitted {
+    /// For calls that do their work at once, a later failure is a failure now.
+    fn at_once(self) -> Result<(Arc<SimDevice>, bool), SimError> {
+        self.later.map_or(Ok((self.device, self.corrupt)), Err)
+    }
+}
+
+impl Engine {
+    /// The devices that a script describes.
+    pub fn new(script: Script) -> Result<Self, SimError> {
+        Ok(Self {
+            machine: Arc::new(Machine::new(&script)?),
+            scheduler: Scheduler::new(script.mode, script.seed, script.trace),
+            faults: Mutex::new(FaultPlan::new(&script)),
+            is_shut_down: Mutex::new(false),
+            shut_down: Condvar::new(),
+            script,
+        })
+    }
+
+    /// The script that the engine follows.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// Ends all threads, lets hanging calls return with an error, and refuses all further work on streams. Work that did
+    /// not run is dropped.
+    pub fn shut_down(&self) {
+        *self.is_shut_down.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.shut_down.notify_all();
+        self.scheduler.shut_down();
+    }
+
+    /// Counts a call that no method stands for and lets its faults happen, so that any slot can be scripted.
+    pub fn call(&self, name: &str, device: Option<u32>) -> Result<(), SimError> {
+        if let Some(id) = device {
+            return self.admit(name, id)?.at_once().map(|_| ());
+        }
+        let (_, later) = self.act(name, self.count(name, None), None)?;
+        later.map_or(Ok(()), Err)
+    }
+
+    /// How many devices there are, or what the script says instead.
+    pub fn device_count(&self) -> Result<u32, SimError> {
+        self.call("device_count", None)?;
+        Ok(self.script.reported_device_count.unwrap_or(self.script.device_ids.len() as u32))
+    }
+
+    /// The ids of the devices, always true.
+    pub fn device_list(&self) -> Result<Vec<u32>, SimError> {
+        self.call("device_list", None)?;
+        Ok(self.script.device_ids.clone())
+    }
+
+    /// A device as kernels see it. Not a call of the contract, so it is not counted.
+    pub fn device(&self, id: u32) -> Result<Arc<SimDevice>, SimError> {
+        self.machine.device(id).cloned()
+    }
+
+    /// Takes device memory; the host must not dereference the address.
+    pub fn memory_allocate(&self, device: u32, size: u64) -> Result<u64, SimError> {
+        self.admit("memory_allocate", device)?.at_once()?.0.allocate(size)
+    }
+
+    /// Gives device memory back. Work that still uses it will fail. Also works on a lost device.
+    pub fn memory_deallocate(&self, device: u32, address: u64, size: u64) -> Result<(), SimError> {
+        let (device, _) = self.admit_to_free("memory_deallocate", device)?.at_once()?;
+        self.machine.check_owner(&device, Place::from(address))?;
+        device.deallocate(address, size)
+    }
+
+    /// Takes pinned host memory. It stays valid until it is given back or the engine is dropped.
+    pub fn host_memory_allocate(&self, device: u32, size: u64) -> Result<*mut u8, SimError> {
+        self.admit("host_memory_allocate", device)?.at_once()?;
+        let size =
+            usize::try_from(size).map_err(|_| SimError::invalid(format!("{size} bytes is too much")))?;
+        self.machine.pinned().allocate(size, self.script.poison)
+    }
+
+    /// Gives pinned host memory back; from then on it faults. Also works on a lost device.
+    pub fn host_memory_deallocate(&self, device: u32, address: *mut u8, size: u64) -> Result<(), SimError> {
+        self.admit_to_free("host_memory_deallocate", device)?.at_once()?;
+        self.machine.pinned().deallocate(address.addr() as u64, size)
+    }
+
+    /// How much memory the device has and uses. A lying script makes more of it free than there is.
+    pub fn memory_stats(&self, device: u32) -> Result<MemoryStatistics, SimError> {
+        let mut statistics = self.admit("memory_stats", device)?.at_once()?.0.statistics();
+        if self.script.lying_statistics {
+            statistics.free = statistics.total.saturating_mul(2).saturating_add(1);
+        }
+        Ok(statistics)
+    }
+
+    /// Admits a call on a device, after its faults.
+    fn admit(&self, call: &str, device: u32) -> Result<Admitted, SimError> {
+        let admitted = self.admit_to_free(call, device)?;
+        admitted.device.alive()?;
+        Ok(admitted)
+    }
+
+    /// Admits a call that frees something: the one sort that a lost device still serves.
+    fn admit_to_free(&self, call: &str, device: u32) -> Result<Admitted, SimError> {
+        let device = self.device(device)?;
+        let actions = self.count(call, Some(device.id()));
+        let (corrupt, later) = self.act(call, actions, Some(&device))?;
+        Ok(Admitted { device, corrupt, later })
+    }
+
+    fn count(&self, call: &str, device: Option<u32>) -> Vec<Action> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).on_call(call, device)
+    }
+
+    /// Lets the faults of a call happen. What is left of them is for the call itself: whether to corrupt what it copies,
+    /// and the error its work is to end with. No lock is held here, since a fault may wait, panic or abort.
+    fn act(
+        &self,
+        call: &str,
+        actions: Vec<Action>,
+        device: Option<&SimDevice>,
+    ) -> Result<(bool, Option<SimError>), SimError> {
+        let (mut corrupt, mut later) = (false, None);
+        for action in actions {
+            match action {
+                Action::Fail(error) => return Err(error),
+                Action::FailLater(error) => later = Some(error),
+                Action::Delay(time) => device.into_iter().for_each(|device| device.delay(time)),
+                Action::Sleep(time) => std::thread::sleep(time),
+                Action::Hang(limit) => self.hang(call, limit)?,
+                Action::Corrupt => corrupt = true,
+                Action::Panic => panic!("`{call}` panicked as scripted"),
+                Action::Abort => std::process::abort(),
+                Action::Lose(error) => device.into_iter().for_each(|device| device.lose(error.clone())),
+            }
+        }
+        Ok((corrupt, later))
+    }
+
+    fn hang(&self, call: &str, limit: Option<Duration>) -> Result<(), SimError> {
+        let waiting = |is_shut_down: &mut bool| !*is_shut_down;
+        let guard = self.is_shut_down.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_shut_down = match limit {
+            None => *self.shut_down.wait_while(guard, waiting).unwrap_or_else(PoisonError::into_inner),
+            Some(limit) => {
+                let result = self.shut_down.wait_timeout_while(guard, limit, waiting);
+                *result.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        if is_shut_down {
+            let message = format!("`{call}` hung as scripted until the simulated device was shut down");
+            return Err(SimError::new(SimErrorKind::Unavailable, message));
+        }
+        Ok(())
+    }
+}

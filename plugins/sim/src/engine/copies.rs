@@ -1,0 +1,196 @@
+//! The calls that move bytes, at once or on a stream.
+//!
+//! A call on a stream checks its ranges twice: when it is made, where the mistake is easiest to find, and again when it
+//! runs, because the memory may be gone by then.
+
+use std::sync::Arc;
+
+use super::{Admitted, Engine};
+use crate::device::SimDevice;
+use crate::error::SimError;
+use crate::machine::Machine;
+use crate::mapping::HostSpan;
+use crate::memory::Place;
+use crate::stream::{StreamId, Work};
+
+impl Engine {
+    /// Copies from the host to a device, at once.
+    pub fn memory_copy_h2d(
+        &self,
+        device: u32,
+        target: impl Into<Place>,
+        source: HostSpan,
+    ) -> Result<(), SimError> {
+        let (device, corrupt) = self.admit("memory_copy_h2d", device)?.at_once()?;
+        self.machine.host_to_device(&device, target.into(), source, corrupt)
+    }
+
+    /// Copies from a device to the host, at once.
+    pub fn memory_copy_d2h(
+        &self,
+        device: u32,
+        target: HostSpan,
+        source: impl Into<Place>,
+    ) -> Result<(), SimError> {
+        let (device, corrupt) = self.admit("memory_copy_d2h", device)?.at_once()?;
+        self.machine.device_to_host(&device, target, source.into(), corrupt)
+    }
+
+    /// Copies within a device, at once. The ranges must not overlap.
+    pub fn memory_copy_d2d(
+        &self,
+        device: u32,
+        target: impl Into<Place>,
+        source: impl Into<Place>,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let (device, corrupt) = self.admit("memory_copy_d2d", device)?.at_once()?;
+        self.machine.inside(&device, target.into(), source.into(), length, corrupt)
+    }
+
+    /// Copies from one device to another, at once. Counts as a call on the source device.
+    pub fn memory_copy_p2p(
+        &self,
+        target_device: u32,
+        target: impl Into<Place>,
+        source_device: u32,
+        source: impl Into<Place>,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let (source_device, corrupt) = self.admit("memory_copy_p2p", source_device)?.at_once()?;
+        let target_device = self.device(target_device)?;
+        target_device.alive()?;
+        let (target, source) = ((&*target_device, target.into()), (&*source_device, source.into()));
+        self.machine.between(target, source, length, corrupt)
+    }
+
+    /// Fills device memory with one byte, at once.
+    pub fn memory_set(
+        &self,
+        device: u32,
+        target: impl Into<Place>,
+        byte: u8,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let (device, _) = self.admit("memory_set", device)?.at_once()?;
+        self.machine.set(&device, target.into(), byte, length)
+    }
+
+    /// Copies from the host to a device, on a stream.
+    pub fn memory_copy_h2d_async(
+        &self,
+        device: u32,
+        stream: StreamId,
+        target: impl Into<Place>,
+        source: HostSpan,
+    ) -> Result<(), SimError> {
+        let target = target.into();
+        let admitted = self.admit("memory_copy_h2d_async", device)?;
+        drop(self.machine.check_host(&source)?);
+        self.machine.check_device(&admitted.device, target, source.length() as u64)?;
+        self.enqueue_copy("memory_copy_h2d_async", admitted, stream, move |machine, device, corrupt| {
+            machine.host_to_device(device, target, source, corrupt)
+        })
+    }
+
+    /// Copies from a device to the host, on a stream.
+    pub fn memory_copy_d2h_async(
+        &self,
+        device: u32,
+        stream: StreamId,
+        target: HostSpan,
+        source: impl Into<Place>,
+    ) -> Result<(), SimError> {
+        let source = source.into();
+        let admitted = self.admit("memory_copy_d2h_async", device)?;
+        drop(self.machine.check_host(&target)?);
+        self.machine.check_device(&admitted.device, source, target.length() as u64)?;
+        self.enqueue_copy("memory_copy_d2h_async", admitted, stream, move |machine, device, corrupt| {
+            machine.device_to_host(device, target, source, corrupt)
+        })
+    }
+
+    /// Copies within a device, on a stream. The ranges must not overlap.
+    pub fn memory_copy_d2d_async(
+        &self,
+        device: u32,
+        stream: StreamId,
+        target: impl Into<Place>,
+        source: impl Into<Place>,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let (target, source) = (target.into(), source.into());
+        let admitted = self.admit("memory_copy_d2d_async", device)?;
+        self.machine.check_device(&admitted.device, target, length)?;
+        self.machine.check_device(&admitted.device, source, length)?;
+        self.enqueue_copy("memory_copy_d2d_async", admitted, stream, move |machine, device, corrupt| {
+            machine.inside(device, target, source, length, corrupt)
+        })
+    }
+
+    /// Copies from one device to another, on a stream of the source device.
+    pub fn memory_copy_p2p_async(
+        &self,
+        target_device: u32,
+        target: impl Into<Place>,
+        source_device: u32,
+        stream: StreamId,
+        source: impl Into<Place>,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let (target, source) = (target.into(), source.into());
+        let admitted = self.admit("memory_copy_p2p_async", source_device)?;
+        let target_device = self.device(target_device)?;
+        target_device.alive()?;
+        self.machine.check_device(&target_device, target, length)?;
+        self.machine.check_device(&admitted.device, source, length)?;
+        self.enqueue_copy("memory_copy_p2p_async", admitted, stream, move |machine, device, corrupt| {
+            machine.between((&target_device, target), (device, source), length, corrupt)
+        })
+    }
+
+    /// Fills device memory with one byte, on a stream.
+    pub fn memory_set_async(
+        &self,
+        device: u32,
+        stream: StreamId,
+        target: impl Into<Place>,
+        byte: u8,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let target = target.into();
+        let admitted = self.admit("memory_set_async", device)?;
+        self.machine.check_device(&admitted.device, target, length)?;
+        self.enqueue_copy("memory_set_async", admitted, stream, move |machine, device, _| {
+            machine.set(device, target, byte, length)
+        })
+    }
+
+    /// Gives device memory back when the stream gets there.
+    pub fn memory_deallocate_async(
+        &self,
+        device: u32,
+        stream: StreamId,
+        address: u64,
+        size: u64,
+    ) -> Result<(), SimError> {
+        let admitted = self.admit("memory_deallocate_async", device)?;
+        self.machine.check_device(&admitted.device, Place::from(address), size)?;
+        self.enqueue_copy("memory_deallocate_async", admitted, stream, move |_, device, _| {
+            device.deallocate(address, size)
+        })
+    }
+
+    fn enqueue_copy(
+        &self,
+        call: &'static str,
+        admitted: Admitted,
+        stream: StreamId,
+        copy: impl FnOnce(&Machine, &SimDevice, bool) -> Result<(), SimError> + Send + 'static,
+    ) -> Result<(), SimError> {
+        let Admitted { device, corrupt, later } = admitted;
+        let machine = Arc::clone(&self.machine);
+        let task = move |device: &SimDevice| later.map_or_else(|| copy(&machine, device, corrupt), Err);
+        self.scheduler.enqueue(device.id(), stream, call, Work::Task(Box::new(task)))
+    }
+}

@@ -1,0 +1,257 @@
+//! The pages behind simulated memory, and the only place that asks the operating system for them.
+//!
+//! Device memory exists twice. The program sees a *reservation*: addresses that nobody may read or write, so a program
+//! that dereferences a device pointer dies at once instead of passing by luck. The engine sees the *store*: the bytes,
+//! mapped somewhere else, reached only by translating an address. A third sort, *host pages*, is ordinary memory between
+//! two pages that fault.
+#![expect(unsafe_code, reason = "maps, unmaps and slices pages, which the language cannot check")]
+
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+
+use rustix::fs::MemfdFlags;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+
+use crate::error::{SimError, SimErrorKind};
+
+/// The unit in which pages are laid out here: a multiple of the page size of every machine that Rust's Linux targets have.
+const PAGE: usize = 64 * 1024;
+
+/// A mapping of this process that is unmapped when dropped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping is plain memory without any tie to the thread that made it.
+unsafe impl Send for Mapping {}
+// SAFETY: shared access hands out nothing but the address; the bytes are reached through the owners below, whose
+// borrowing rules are those of a `Box<[u8]>`.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(address: *mut c_void, length: usize) -> Result<Self, SimError> {
+        match NonNull::new(address.cast()) {
+            Some(start) => Ok(Self { start, length }),
+            None => Err(SimError::new(SimErrorKind::OutOfMemory, "the system mapped memory at address zero")),
+        }
+    }
+
+    /// Addresses without access and without cost.
+    fn unreachable(length: usize) -> Result<Self, SimError> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: with a null hint and without `FIXED` the system picks unused addresses, so no live memory is replaced.
+        let address =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), flags) };
+        Self::new(address.map_err(|error| refused("reserve", length, error))?, length)
+    }
+
+    fn address(&self) -> u64 {
+        self.start.as_ptr().addr() as u64
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range came from `mmap`, is owned by this value alone, and every slice of it borrows its owner.
+        // A failure could only mean that the range is not mapped, and then there is nothing left to do.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+fn refused(what: &str, length: usize, error: rustix::io::Errno) -> SimError {
+    SimError::new(
+        SimErrorKind::OutOfMemory,
+        format!("cannot {what} {length} bytes of address space: {error}; a smaller `quota` needs less"),
+    )
+}
+
+/// The memory of one device: addresses for the program, bytes for the engine.
+#[derive(Debug)]
+pub(crate) struct DevicePages {
+    reservation: Mapping,
+    store: Mapping,
+}
+
+impl DevicePages {
+    /// Pages for at least `capacity` bytes; they cost nothing until written.
+    pub(crate) fn new(capacity: usize) -> Result<Self, SimError> {
+        let length = capacity.max(1).next_multiple_of(PAGE);
+        let file = rustix::fs::memfd_create("oarlock-sim", MemfdFlags::CLOEXEC)
+            .map_err(|error| refused("create a file for", length, error))?;
+        rustix::fs::ftruncate(&file, length as u64)
+            .map_err(|error| refused("size a file for", length, error))?;
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a null hint without `FIXED` replaces no live memory. The file is new, is at least `length` bytes long
+        // and is closed at the end of this function, so nobody else can shrink or change it under the mapping.
+        let address = unsafe { rustix::mm::mmap(ptr::null_mut(), length, access, flags, &file, 0) };
+        let store = Mapping::new(address.map_err(|error| refused("map", length, error))?, length)?;
+        Ok(Self { reservation: Mapping::unreachable(length)?, store })
+    }
+
+    /// The first device address.
+    pub(crate) fn base(&self) -> u64 {
+        self.reservation.address()
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn length(&self) -> usize {
+        self.store.length
+    }
+
+    /// All bytes, by offset from the base.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the store is `length` bytes, readable, initialised to zero by the system, and changes only through
+        // `bytes_mut`, which the borrow checker keeps apart from this borrow.
+        unsafe { std::slice::from_raw_parts(self.store.start.as_ptr(), self.store.length) }
+    }
+
+    /// All bytes, to be changed.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `bytes`; the store is writable too, and `&mut self` makes this the only view of it.
+        unsafe { std::slice::from_raw_parts_mut(self.store.start.as_ptr(), self.store.length) }
+    }
+}
+
+/// Host memory with a page that faults on either side.
+#[derive(Debug)]
+pub(crate) struct HostPages {
+    mapping: Mapping,
+    length: usize,
+}
+
+impl HostPages {
+    /// Pages for `length` bytes, every byte set to `fill`.
+    pub(crate) fn new(length: usize, fill: u8) -> Result<Self, SimError> {
+        let too_long =
+            || SimError::new(SimErrorKind::OutOfMemory, format!("{length} bytes is more than there can be"));
+        let inner = length.checked_next_multiple_of(PAGE).ok_or_else(too_long)?;
+        let outer = inner.checked_add(2 * PAGE).ok_or_else(too_long)?;
+        let pages = Self { mapping: Mapping::unreachable(outer)?, length };
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
+        // SAFETY: the range lies inside the mapping made above, which nobody else knows of yet.
+        unsafe { rustix::mm::mprotect(pages.pointer().cast(), inner, access) }
+            .map_err(|error| refused("open", inner, error))?;
+        // SAFETY: the `inner` bytes at the pointer are now writable, and nobody else knows of them yet.
+        unsafe { pages.pointer().write_bytes(fill, inner) };
+        Ok(pages)
+    }
+
+    /// Gives the bytes back and makes their addresses fault, for as long as this value lives.
+    pub(crate) fn close(self) -> ClosedPages {
+        let Self { mapping, length } = self;
+        let (start, outer) = (mapping.start.as_ptr().cast(), mapping.length);
+        // SAFETY: the mapping is owned here and its bytes are given up with `self`; host code that still looks at them
+        // is the bug that the fault is there to find.
+        let closed = unsafe {
+            rustix::mm::mprotect(start, outer, MprotectFlags::empty())
+                .and_then(|()| rustix::mm::madvise(start, outer, rustix::mm::Advice::LinuxDontNeed))
+        };
+        // Without the protection a late access goes unnoticed, which is no worse than on a real device.
+        let _ = closed;
+        ClosedPages { mapping, length }
+    }
+
+    /// Where the bytes begin.
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        self.mapping.start.as_ptr().wrapping_add(PAGE)
+    }
+
+    /// How many bytes were asked for.
+    pub(crate) fn length(&self) -> u64 {
+        self.length as u64
+    }
+}
+
+/// The addresses of freed host memory, kept so that nothing else moves in.
+#[derive(Debug)]
+pub(crate) struct ClosedPages {
+    mapping: Mapping,
+    length: usize,
+}
+
+impl ClosedPages {
+    /// Whether the range begins in the freed bytes.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        let start = self.mapping.address() + PAGE as u64;
+        (start..start + self.length as u64).contains(&address)
+    }
+}
+
+/// A stretch of host memory that a copy reads or writes, possibly later and on another thread.
+///
+/// The C contract hands over raw pointers and says how long they stay valid; this type carries that promise to the
+/// moment when the copy runs, and is the only thing in the engine that looks through such a pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct HostSpan {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the promise made to `HostSpan::new` covers use from any thread.
+unsafe impl Send for HostSpan {}
+
+impl HostSpan {
+    /// A span of `length` bytes at `start`; a null `start` is fine when `length` is zero.
+    ///
+    /// # Safety
+    /// Until the operation that gets the span has run, or the engine is shut down, the bytes must stay valid for reads
+    /// when the span is a copy's source, and for writes when it is a copy's destination, from any thread. Nobody may
+    /// write a source or touch a destination while the copy runs. A span that lies in device memory, or in pinned
+    /// memory of the same engine that was freed, breaks no promise: the engine finds it and reports it.
+    pub unsafe fn new(start: *mut u8, length: usize) -> Self {
+        Self { start, length }
+    }
+
+    /// The address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.start.addr() as u64
+    }
+
+    /// How many bytes it spans.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Copies the host bytes into `target`, which must be as long as the span.
+    pub(crate) fn read_into(&self, target: &mut [u8]) {
+        assert_eq!(target.len(), self.length, "a host copy was given a device range of another length");
+        if self.length > 0 {
+            // SAFETY: the maker of the span promised `length` readable bytes, the lengths agree, and `target` is a
+            // unique borrow of the engine's own store, which no host pointer can reach.
+            unsafe { ptr::copy_nonoverlapping(self.start, target.as_mut_ptr(), self.length) };
+        }
+    }
+
+    /// Copies `source`, which must be as long as the span, into the host bytes.
+    pub(crate) fn write_from(&self, source: &[u8]) {
+        assert_eq!(source.len(), self.length, "a host copy was given a device range of another length");
+        if self.length > 0 {
+            // SAFETY: the maker of the span promised `length` writable bytes, the lengths agree, and `source` lies in
+            // the engine's own store, which no host pointer can reach.
+            unsafe { ptr::copy_nonoverlapping(source.as_ptr(), self.start, self.length) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_addresses_and_the_store_are_different_places() {
+        let mut pages = DevicePages::new(100).unwrap();
+        pages.bytes_mut()[99] = 7;
+        assert_eq!(pages.bytes()[99], 7);
+        assert_ne!(pages.base(), pages.bytes().as_ptr().addr() as u64);
+        assert!(pages.length() >= 100);
+    }
+
+    #[test]
+    fn absurd_lengths_are_errors() {
+        assert_eq!(HostPages::new(usize::MAX, 0).unwrap_err().kind, SimErrorKind::OutOfMemory);
+        assert_eq!(HostPages::new(usize::MAX - 4 * PAGE, 0).unwrap_err().kind, SimErrorKind::OutOfMemory);
+    }
+}

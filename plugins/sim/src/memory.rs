@@ -1,0 +1,312 @@
+//! The isolated address space of one device: who owns which addresses, and whether an access is allowed.
+//!
+//! Every access must lie inside one live allocation, to the byte. Freed ranges rest in a quarantine before they are handed
+//! out again, so the address of freed memory keeps meaning "freed" for a long while and a late access is found, not served.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::{SimError, SimErrorKind};
+use crate::mapping::DevicePages;
+
+/// Every allocation starts at a multiple of this.
+pub const ALIGNMENT: u64 = 256;
+/// No address in the gap behind an allocation ever belongs to another one.
+const GUARD_GAP: u64 = 256;
+/// What fresh memory is filled with.
+pub const FRESH_POISON: u8 = 0xCD;
+/// What freed memory is filled with.
+pub const FREED_POISON: u8 = 0xDB;
+
+/// How much memory a device has and uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStatistics {
+    /// The quota in bytes.
+    pub total: u64,
+    /// Bytes that can still be asked for.
+    pub free: u64,
+    /// The most bytes that were ever in use at once.
+    pub peak: u64,
+    /// How many allocations are live.
+    pub live: u64,
+}
+
+/// Where an access begins: so many bytes after an address. The access must lie in the allocation that the address lies
+/// in, so an offset that strays into a neighbour is found however far it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// A device address, as a rule the start of an allocation.
+    pub address: u64,
+    /// Bytes from there to the first byte of the access.
+    pub offset: u64,
+}
+
+impl Place {
+    /// The place `offset` bytes after `address`.
+    pub fn new(address: u64, offset: u64) -> Self {
+        Self { address, offset }
+    }
+}
+
+impl From<u64> for Place {
+    fn from(address: u64) -> Self {
+        Self { address, offset: 0 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            0 => write!(formatter, "{:#x}", self.address),
+            offset => write!(formatter, "{:#x} + {offset}", self.address),
+        }
+    }
+}
+
+/// The memory of one device. Offsets inside are counted from the first device address.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    pages: DevicePages,
+    quota: u64,
+    poison: bool,
+    used: u64,
+    peak: u64,
+    /// Live allocations: offset to size.
+    live: BTreeMap<u64, u64>,
+    /// Freed allocations whose addresses were not handed out again: offset to size.
+    freed: BTreeMap<u64, u64>,
+    /// Spaces that can be handed out: offset to length, never touching one another.
+    spaces: BTreeMap<u64, u64>,
+    /// Freed spaces, oldest first, that must not be handed out yet, with their lengths.
+    quarantine: VecDeque<(u64, u64)>,
+    quarantined: u64,
+}
+
+impl DeviceMemory {
+    pub(crate) fn new(quota: u64, poison: bool) -> Result<Self, SimError> {
+        // Room for the quota in use, as much again in quarantine, and gaps between.
+        let capacity = quota.checked_mul(4).and_then(|bytes| bytes.checked_add(1 << 20));
+        let capacity = capacity.and_then(|bytes| usize::try_from(bytes).ok());
+        let capacity = capacity.ok_or_else(|| {
+            SimError::invalid(format!("a quota of {quota} bytes is more than there can be"))
+        })?;
+        let pages = DevicePages::new(capacity)?;
+        let spaces = BTreeMap::from([(0, pages.length() as u64)]);
+        Ok(Self {
+            pages,
+            quota,
+            poison,
+            used: 0,
+            peak: 0,
+            live: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            spaces,
+            quarantine: VecDeque::new(),
+            quarantined: 0,
+        })
+    }
+
+    /// Whether any of the addresses in the range are device addresses of this device.
+    pub(crate) fn reserves(&self, address: u64, length: u64) -> bool {
+        let base = self.pages.base();
+        let end = base + self.pages.length() as u64;
+        address < end && address.saturating_add(length.max(1)) > base
+    }
+
+    pub(crate) fn statistics(&self) -> MemoryStatistics {
+        let free = self.quota.saturating_sub(self.used);
+        MemoryStatistics { total: self.quota, free, peak: self.peak, live: self.live.len() as u64 }
+    }
+
+    pub(crate) fn allocate(&mut self, size: u64) -> Result<u64, SimError> {
+        if size == 0 {
+            return Err(SimError::invalid("an allocation of 0 bytes was asked for, expected at least 1"));
+        }
+        if size > self.quota - self.used {
+            return Err(self.out_of_memory(size, ""));
+        }
+        let footprint = footprint(size);
+        let mut found = self.take_space(footprint);
+        while found.is_none() && self.release_oldest() {
+            found = self.take_space(footprint);
+        }
+        let Some(offset) = found else {
+            return Err(self.out_of_memory(size, ", and the free addresses are too scattered"));
+        };
+        let reused: Vec<u64> =
+            self.freed.range(offset..offset + footprint).map(|(&start, _)| start).collect();
+        for start in reused {
+            self.freed.remove(&start);
+        }
+        self.live.insert(offset, size);
+        self.used += size;
+        self.peak = self.peak.max(self.used);
+        if self.poison {
+            self.pages.bytes_mut()[index(offset, size)].fill(FRESH_POISON);
+        }
+        Ok(self.pages.base() + offset)
+    }
+
+    pub(crate) fn deallocate(&mut self, address: u64, size: u64) -> Result<(), SimError> {
+        let offset = self.offset(address)?;
+        match self.live.get(&offset) {
+            Some(&allocated) if allocated == size => {}
+            Some(&allocated) => {
+                return Err(SimError::invalid(format!(
+                    "the allocation at {address:#x} has {allocated} bytes but was freed with a size of {size} bytes"
+                )));
+            }
+            None => return Err(self.cannot_free(offset)),
+        }
+        self.live.remove(&offset);
+        self.freed.insert(offset, size);
+        self.used -= size;
+        if self.poison {
+            self.pages.bytes_mut()[index(offset, size)].fill(FREED_POISON);
+        }
+        let footprint = footprint(size);
+        self.quarantine.push_back((offset, footprint));
+        self.quarantined += footprint;
+        while self.quarantined > self.quota && self.release_oldest() {}
+        Ok(())
+    }
+
+    /// The bytes of an access, after all checks.
+    pub(crate) fn bytes(&self, place: Place, length: u64) -> Result<&[u8], SimError> {
+        Ok(&self.pages.bytes()[self.check(place, length)?])
+    }
+
+    /// The bytes of an access that changes them, after all checks.
+    pub(crate) fn bytes_mut(&mut self, place: Place, length: u64) -> Result<&mut [u8], SimError> {
+        let range = self.check(place, length)?;
+        Ok(&mut self.pages.bytes_mut()[range])
+    }
+
+    /// Copies inside the device; the two ranges must not overlap, as no device promises anything when they do.
+    pub(crate) fn copy(&mut self, target: Place, source: Place, length: u64) -> Result<(), SimError> {
+        let from = self.check(source, length)?;
+        let to = self.check(target, length)?;
+        if from.start < to.end && to.start < from.end {
+            return Err(SimError::invalid(format!(
+                "a copy of {length} bytes from {source} to {target} overlaps itself, expected separate ranges"
+            )));
+        }
+        self.pages.bytes_mut().copy_within(from, to.start);
+        Ok(())
+    }
+
+    fn check(&self, place: Place, length: u64) -> Result<Range<usize>, SimError> {
+        if length == 0 {
+            return Ok(0..0);
+        }
+        let offset = self.offset(place.address)?;
+        let describe = |start: u64, size: u64| {
+            format!("the allocation of {size} bytes at {:#x}", self.pages.base() + start)
+        };
+        let access = format_args!("an access of {length} bytes at {place}");
+        let before = self.live.range(..=offset).next_back();
+        if let Some((&start, &size)) = before.filter(|&(&start, &size)| offset < start + size) {
+            let end = (offset - start).saturating_add(place.offset).saturating_add(length);
+            if end <= size {
+                return Ok(index(offset + place.offset, length));
+            }
+            let (past, allocation) = (end - size, describe(start, size));
+            return Err(SimError::invalid(format!(
+                "{access} runs {past} bytes past the end of {allocation}"
+            )));
+        }
+        if let Some((start, size)) = self.freed_around(offset) {
+            let message = format!("{access} lies in {}, which was freed", describe(start, size));
+            return Err(SimError::new(SimErrorKind::UseAfterFree, message));
+        }
+        Err(SimError::invalid(match before {
+            Some((&start, &size)) => format!(
+                "{access} lies in no allocation; it is {} bytes past the end of {}",
+                offset - (start + size),
+                describe(start, size)
+            ),
+            None => format!("{access} lies in no allocation of the device"),
+        }))
+    }
+
+    fn offset(&self, address: u64) -> Result<u64, SimError> {
+        if self.reserves(address, 1) {
+            return Ok(address - self.pages.base());
+        }
+        Err(SimError::invalid(format!("{address:#x} is not an address of this device")))
+    }
+
+    fn freed_around(&self, offset: u64) -> Option<(u64, u64)> {
+        let (&start, &size) = self.freed.range(..=offset).next_back()?;
+        (offset < start + size).then_some((start, size))
+    }
+
+    fn cannot_free(&self, offset: u64) -> SimError {
+        let address = self.pages.base() + offset;
+        if self.freed.contains_key(&offset) {
+            let message = format!("the allocation at {address:#x} was freed twice");
+            return SimError::new(SimErrorKind::UseAfterFree, message);
+        }
+        match self.live.range(..offset).next_back() {
+            Some((&start, &size)) if offset < start + size => SimError::invalid(format!(
+                "{address:#x} was freed, but it is {} bytes into an allocation that starts at {:#x}",
+                offset - start,
+                self.pages.base() + start
+            )),
+            _ => SimError::invalid(format!("{address:#x} was freed, but no allocation starts there")),
+        }
+    }
+
+    /// The first space that is long enough, cut to size.
+    fn take_space(&mut self, footprint: u64) -> Option<u64> {
+        let (&offset, &length) = self.spaces.iter().find(|&(_, &length)| length >= footprint)?;
+        self.spaces.remove(&offset);
+        if length > footprint {
+            self.spaces.insert(offset + footprint, length - footprint);
+        }
+        Some(offset)
+    }
+
+    /// Lets the oldest quarantined space be handed out again; false when there is none.
+    fn release_oldest(&mut self) -> bool {
+        let Some((mut offset, mut length)) = self.quarantine.pop_front() else { return false };
+        self.quarantined -= length;
+        if let Some(after) = self.spaces.remove(&(offset + length)) {
+            length += after;
+        }
+        if let Some((&before, &its_length)) = self.spaces.range(..offset).next_back()
+            && before + its_length == offset
+        {
+            self.spaces.remove(&before);
+            offset = before;
+            length += its_length;
+        }
+        self.spaces.insert(offset, length);
+        true
+    }
+
+    fn out_of_memory(&self, size: u64, detail: &str) -> SimError {
+        let (used, quota) = (self.used, self.quota);
+        SimError::new(
+            SimErrorKind::OutOfMemory,
+            format!(
+                "cannot allocate {size} bytes: {used} of the device's quota of {quota} bytes are in use{detail}"
+            ),
+        )
+    }
+}
+
+/// The addresses that an allocation takes up; only called for sizes below the quota, which fits four times.
+fn footprint(size: u64) -> u64 {
+    size.next_multiple_of(ALIGNMENT) + GUARD_GAP
+}
+
+/// Offsets lie inside the pages, whose length is a `usize`.
+fn index(offset: u64, length: u64) -> Range<usize> {
+    offset as usize..(offset + length) as usize
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

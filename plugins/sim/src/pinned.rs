@@ -1,0 +1,82 @@
+//! Pinned host memory: ordinary memory that the engine watches.
+//!
+//! Each allocation lies between pages that fault, and freed ones keep their addresses for a while, so a host program that
+//! runs over the end or comes back too late dies there, and a copy that does so is an error with a name.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::error::{SimError, SimErrorKind};
+use crate::mapping::{ClosedPages, HostPages, HostSpan};
+use crate::memory::FRESH_POISON;
+
+/// How many freed allocations are remembered.
+const REMEMBERED: usize = 256;
+
+#[derive(Debug, Default)]
+pub(crate) struct PinnedMemory {
+    live: BTreeMap<u64, HostPages>,
+    freed: VecDeque<ClosedPages>,
+}
+
+impl PinnedMemory {
+    pub(crate) fn allocate(&mut self, size: usize, poison: bool) -> Result<*mut u8, SimError> {
+        if size == 0 {
+            return Err(SimError::invalid(
+                "a pinned allocation of 0 bytes was asked for, expected at least 1",
+            ));
+        }
+        let pages = HostPages::new(size, if poison { FRESH_POISON } else { 0 })?;
+        let pointer = pages.pointer();
+        self.live.insert(pointer.addr() as u64, pages);
+        Ok(pointer)
+    }
+
+    pub(crate) fn deallocate(&mut self, address: u64, size: u64) -> Result<(), SimError> {
+        match self.live.get(&address).map(HostPages::length) {
+            Some(length) if length == size => {}
+            Some(length) => {
+                return Err(SimError::invalid(format!(
+                    "the pinned allocation at {address:#x} has {length} bytes but was freed with a size of {size} bytes"
+                )));
+            }
+            None if self.freed.iter().any(|pages| pages.holds(address)) => {
+                let message = format!("the pinned allocation at {address:#x} was freed twice");
+                return Err(SimError::new(SimErrorKind::UseAfterFree, message));
+            }
+            None => {
+                return Err(SimError::invalid(format!(
+                    "no pinned allocation starts at {address:#x}, so none was freed"
+                )));
+            }
+        }
+        if let Some(pages) = self.live.remove(&address) {
+            self.freed.push_back(pages.close());
+            if self.freed.len() > REMEMBERED {
+                self.freed.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a copy may touch the span: a span outside pinned memory is its maker's responsibility.
+    pub(crate) fn check(&self, span: &HostSpan) -> Result<(), SimError> {
+        let (address, length) = (span.address(), span.length() as u64);
+        if let Some((start, pages)) = self.live.range(..=address).next_back() {
+            let room = (start + pages.length()).saturating_sub(address);
+            if room > 0 && length > room {
+                return Err(SimError::invalid(format!(
+                    "a copy of {length} bytes at {address:#x} runs {} bytes past the end of the pinned allocation of {} \
+                     bytes at {start:#x}",
+                    length - room,
+                    pages.length()
+                )));
+            }
+        }
+        if self.freed.iter().any(|pages| pages.holds(address)) {
+            let message =
+                format!("a copy of {length} bytes at {address:#x} lies in pinned memory that was freed");
+            return Err(SimError::new(SimErrorKind::UseAfterFree, message));
+        }
+        Ok(())
+    }
+}

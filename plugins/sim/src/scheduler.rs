@@ -1,0 +1,314 @@
+//! Streams as threads, with one token between them.
+//!
+//! Every stream has its own thread, so work really runs somewhere else than the program that enqueued it. A thread only
+//! takes work when it is handed the token, and the token is only handed out from within a call: on enqueueing, asking or
+//! waiting. What runs when is thus a function of the calls and the seed, and a failing schedule can be played again.
+//! Between calls nothing runs, which is the slowest device a program may legally meet.
+//!
+//! Callbacks give the token back while they run, so they may call the engine; kernels keep it, and may not. Only a call
+//! that needs a callback waits for its end. A program may also wait for a callback without calling the engine at all:
+//! a stream that owes one goes on by itself when nothing else has happened for a while.
+
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread;
+
+use crate::device::SimDevice;
+use crate::error::{SimError, SimErrorKind};
+use crate::random::SplitMix64;
+use crate::stream::{
+    EventId, Goal, Item, Mode, Next, Outcome, State, Step, Stream, StreamId, Ticket, Work, no_stream,
+};
+use crate::token::{Core, shut_down};
+
+/// The streams and events of one engine.
+pub(crate) struct Scheduler {
+    core: Arc<Core>,
+}
+
+fn waits_for_itself() -> SimError {
+    SimError::invalid("a callback waits for a stream that cannot go on before the callback returns")
+}
+
+impl Scheduler {
+    pub(crate) fn new(mode: Mode, seed: u64, keep_log: bool) -> Self {
+        let state = State {
+            mode,
+            random: SplitMix64::new(seed),
+            streams: Default::default(),
+            events: Default::default(),
+            token: None,
+            log: keep_log.then(Vec::new),
+            next_id: 1,
+            closed: false,
+        };
+        Self { core: Arc::new(Core { state: Mutex::new(state), changed: Condvar::new() }) }
+    }
+
+    pub(crate) fn create_stream(&self, device: Arc<SimDevice>) -> Result<StreamId, SimError> {
+        let mut state = self.core.open()?;
+        let id = StreamId(state.take_id());
+        let core = Arc::clone(&self.core);
+        let thread = thread::Builder::new().name(format!("sim stream {}", id.0));
+        let worker = thread.spawn(move || core.serve(id)).map_err(|error| {
+            SimError::new(SimErrorKind::Unavailable, format!("cannot start a thread for a stream: {error}"))
+        })?;
+        let mut stream = Stream::new(device);
+        stream.worker = Some(worker);
+        // The new thread looks for its stream under the lock that is held here, so it cannot look too early.
+        state.streams.insert(id, stream);
+        Ok(id)
+    }
+
+    /// Finishes all work of a stream and ends its thread. An error that nobody was told of yet is told here; the stream
+    /// is gone all the same.
+    pub(crate) fn destroy_stream(&self, device: u32, id: StreamId) -> Result<(), SimError> {
+        let mut state = self.core.open()?;
+        let stream = state.stream(device, id)?;
+        if stream.ending {
+            return Err(no_stream(id));
+        }
+        stream.ending = true;
+        let goal = Goal::Items(id, stream.enqueued);
+        drop(state);
+        let reached = self.reach(&goal);
+        let mut state = self.core.lock();
+        if let Err(error) = reached {
+            if let Some(stream) = state.streams.get_mut(&id) {
+                stream.ending = false;
+            }
+            return Err(error);
+        }
+        let Some(stream) = state.streams.remove(&id) else { return Err(no_stream(id)) };
+        self.core.changed.notify_all();
+        drop(state);
+        if let Some(worker) = stream.worker {
+            join(worker);
+        }
+        stream.error.map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn create_event(&self, device: Arc<SimDevice>) -> Result<EventId, SimError> {
+        let mut state = self.core.open()?;
+        let id = EventId(state.take_id());
+        state.events.insert(id, (device, None));
+        Ok(id)
+    }
+
+    /// Forgets an event. Waits that were enqueued keep the recording they wait for.
+    pub(crate) fn destroy_event(&self, device: u32, id: EventId) -> Result<(), SimError> {
+        let mut state = self.core.open()?;
+        state.recording(device, id)?;
+        state.events.remove(&id);
+        Ok(())
+    }
+
+    pub(crate) fn enqueue(
+        &self,
+        device: u32,
+        id: StreamId,
+        call: &'static str,
+        work: Work,
+    ) -> Result<(), SimError> {
+        self.core.refuse_kernels()?;
+        let mut state = self.core.open()?;
+        state.push(device, id, Item { call, work })?;
+        self.core.settle(state);
+        Ok(())
+    }
+
+    pub(crate) fn record(
+        &self,
+        device: u32,
+        event: EventId,
+        id: StreamId,
+        call: &'static str,
+    ) -> Result<(), SimError> {
+        self.core.refuse_kernels()?;
+        let mut state = self.core.open()?;
+        state.recording(device, event)?;
+        let ticket = Arc::new(Ticket { stream: id, outcome: OnceLock::new() });
+        state.push(device, id, Item { call, work: Work::Record(Arc::clone(&ticket)) })?;
+        if let Some((_, latest)) = state.events.get_mut(&event) {
+            *latest = Some(ticket);
+        }
+        self.core.settle(state);
+        Ok(())
+    }
+
+    /// Holds later work of the stream back until the latest recording of the event is done. An event that was never
+    /// recorded counts as done, as it does in CUDA.
+    pub(crate) fn wait(
+        &self,
+        device: u32,
+        id: StreamId,
+        event: EventId,
+        call: &'static str,
+    ) -> Result<(), SimError> {
+        self.core.refuse_kernels()?;
+        let mut state = self.core.open()?;
+        state.stream(device, id)?;
+        if let Some(ticket) = state.recording(device, event)? {
+            state.push(device, id, Item { call, work: Work::Wait(ticket) })?;
+        }
+        self.core.settle(state);
+        Ok(())
+    }
+
+    pub(crate) fn synchronize_stream(&self, device: u32, id: StreamId) -> Result<(), SimError> {
+        let goal = self.everything_so_far(device, id)?;
+        self.reach(&goal)?;
+        self.take_error(id)
+    }
+
+    /// Waits for all work of the device, and tells the first error of its streams.
+    pub(crate) fn synchronize_device(&self, device: u32) -> Result<(), SimError> {
+        let state = self.core.open()?;
+        let here = state.streams.iter().filter(|(_, stream)| stream.device.id() == device);
+        let goals: Vec<Goal> = here.map(|(&id, stream)| Goal::Items(id, stream.enqueued)).collect();
+        drop(state);
+        for goal in &goals {
+            self.reach(goal)?;
+        }
+        let mut first = Ok(());
+        for goal in &goals {
+            first = first.and(self.take_error(goal.stream()));
+        }
+        first
+    }
+
+    /// Waits for the latest recording of the event, and tells the error of the work before it, each time it is asked.
+    pub(crate) fn synchronize_event(&self, device: u32, event: EventId) -> Result<(), SimError> {
+        let ticket = self.core.open()?.recording(device, event)?;
+        let Some(ticket) = ticket else { return Ok(()) };
+        self.reach(&Goal::Recording(Arc::clone(&ticket)))?;
+        outcome(&ticket).map(|_| ())
+    }
+
+    /// Whether all work of the stream is done. When it is not, a little of it gets done, so that asking again and again
+    /// comes to an end.
+    pub(crate) fn query_stream(&self, device: u32, id: StreamId) -> Result<bool, SimError> {
+        let goal = self.everything_so_far(device, id)?;
+        let done = self.poke(&goal)?;
+        if done { self.take_error(id).map(|()| true) } else { Ok(false) }
+    }
+
+    /// Whether the latest recording of the event is done, in the manner of [`Scheduler::query_stream`].
+    pub(crate) fn query_event(&self, device: u32, event: EventId) -> Result<bool, SimError> {
+        let ticket = self.core.open()?.recording(device, event)?;
+        let Some(ticket) = ticket else { return Ok(true) };
+        let done = self.poke(&Goal::Recording(Arc::clone(&ticket)))?;
+        if done { outcome(&ticket).map(|_| true) } else { Ok(false) }
+    }
+
+    /// When the latest recording of the event was made, if it was.
+    pub(crate) fn event_time(&self, device: u32, event: EventId) -> Result<Option<u64>, SimError> {
+        let ticket = self.core.open()?.recording(device, event)?;
+        match ticket {
+            Some(ticket) if ticket.outcome.get().is_some() => outcome(&ticket).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn log(&self) -> Vec<Step> {
+        self.core.lock().log.clone().unwrap_or_default()
+    }
+
+    /// Ends all threads. Work that did not run is dropped: whoever wanted it would have waited for it.
+    pub(crate) fn shut_down(&self) {
+        let mut state = self.core.lock();
+        state.closed = true;
+        let streams = std::mem::take(&mut state.streams);
+        state.events.clear();
+        drop(state);
+        self.core.changed.notify_all();
+        for stream in streams.into_values() {
+            if let Some(worker) = stream.worker {
+                join(worker);
+            }
+            // What is left in the queue is dropped here, outside the lock, because it may own handles of this engine.
+        }
+    }
+
+    fn everything_so_far(&self, device: u32, id: StreamId) -> Result<Goal, SimError> {
+        let mut state = self.core.open()?;
+        Ok(Goal::Items(id, state.stream(device, id)?.enqueued))
+    }
+
+    fn take_error(&self, id: StreamId) -> Result<(), SimError> {
+        let mut state = self.core.lock();
+        state.streams.get_mut(&id).and_then(|stream| stream.error.take()).map_or(Ok(()), Err)
+    }
+
+    /// Hands out the token until the goal is reached.
+    fn reach(&self, goal: &Goal) -> Result<(), SimError> {
+        self.core.refuse_kernels()?;
+        let own = self.core.callback_of_this_thread();
+        let mut state = self.core.open()?;
+        state.set_waits_for(own, Some(goal.stream()));
+        let result = loop {
+            if state.is_reached(goal) {
+                break Ok(());
+            }
+            if state.closed {
+                break Err(shut_down());
+            }
+            if state.token.is_some() {
+                state = self.core.pause(state);
+                continue;
+            }
+            match state.next_towards(goal) {
+                Next::Run(stream) => state = self.core.run_one(state, stream, true),
+                Next::Callback(blocking) if own.is_some_and(|own| state.waits_in_a_circle(blocking, own)) => {
+                    break Err(waits_for_itself());
+                }
+                Next::Callback(_) => state = self.core.pause(state),
+            }
+        };
+        state.set_waits_for(own, None);
+        result
+    }
+
+    /// Whether the goal is reached; when it is not, one item is run on the way there.
+    fn poke(&self, goal: &Goal) -> Result<bool, SimError> {
+        self.core.refuse_kernels()?;
+        let mut state = self.core.open()?;
+        while state.token.is_some() && !state.closed {
+            state = self.core.pause(state);
+        }
+        if state.is_reached(goal) {
+            return Ok(true);
+        }
+        match state.next_towards(goal) {
+            Next::Run(stream) => drop(self.core.run_one(state, stream, false)),
+            Next::Callback(blocking) => {
+                let own = self.core.callback_of_this_thread();
+                if own.is_some_and(|own| state.waits_in_a_circle(blocking, own)) {
+                    return Err(waits_for_itself());
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+fn outcome(ticket: &Ticket) -> Result<u64, SimError> {
+    match ticket.outcome.get() {
+        Some(Outcome { error: Some(error), .. }) => Err(error.clone()),
+        Some(outcome) => Ok(outcome.time),
+        None => Err(shut_down()),
+    }
+}
+
+fn join(worker: thread::JoinHandle<()>) {
+    // A callback may be what shuts the engine down, and its thread cannot wait for its own end.
+    if worker.thread().id() != thread::current().id() {
+        // Panics of work are caught where it runs, so the thread has nothing more to tell.
+        let _ = worker.join();
+    }
+}

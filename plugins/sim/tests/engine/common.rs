@@ -1,0 +1,28 @@
+//! What several tests need.
+#![expect(unsafe_code, reason = "promises that the buffers of tests outlive the copies")]
+
+use oarlock_plugin_sim::{Engine, HostSpan, Script};
+
+/// An engine with the given script.
+pub(crate) fn engine(script: &str) -> Engine {
+    Engine::new(Script::parse(script).unwrap()).unwrap()
+}
+
+/// A span over a buffer that the test keeps until its engine is gone or the copy was waited for.
+pub(crate) fn span(bytes: &mut [u8]) -> HostSpan {
+    // SAFETY: see above; tests read a destination only after they waited.
+    unsafe { HostSpan::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// Device memory of device 0 that holds the bytes.
+pub(crate) fn upload(engine: &Engine, bytes: &[u8]) -> u64 {
+    let address = engine.memory_allocate(0, bytes.len() as u64).unwrap();
+    engine.memory_copy_h2d(0, address, span(&mut bytes.to_vec())).unwrap();
+    address
+}
+
+/// A span over memory that the engine itself watches.
+pub(crate) fn pinned_span(start: *mut u8, length: usize) -> HostSpan {
+    // SAFETY: the engine refuses whatever is wrong with pinned memory, device addresses and null.
+    unsafe { HostSpan::new(start, length) }
+}
