@@ -234,8 +234,11 @@ impl<'a> Tensor<'a> {
     /// The device is host-addressable, and nothing writes the elements for `'a`.
     pub unsafe fn elements<T: Element>(&self) -> Result<&'a [T]> {
         let (address, count) = self.checked_address::<T>()?;
+        if count == 0 {
+            return Ok(&[]);
+        }
         // SAFETY: the address is aligned and not null, the operand has `count` elements, and the caller vouches for the rest.
-        Ok(if count == 0 { &[] } else { unsafe { core::slice::from_raw_parts(address, count) } })
+        Ok(unsafe { core::slice::from_raw_parts(address, count) })
     }
 
     /// The elements, to be written; otherwise as [`Tensor::elements`].
@@ -245,12 +248,11 @@ impl<'a> Tensor<'a> {
     /// The device is host-addressable, and nothing else touches the elements for `'a`.
     pub unsafe fn elements_mut<T: Element>(&self) -> Result<&'a mut [T]> {
         let (address, count) = self.checked_address::<T>()?;
+        if count == 0 {
+            return Ok(&mut []);
+        }
         // SAFETY: as for `elements`.
-        Ok(if count == 0 {
-            &mut []
-        } else {
-            unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) }
-        })
+        Ok(unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) })
     }
 
     fn checked_address<T: Element>(&self) -> Result<(*const T, usize)> {

@@ -27,6 +27,39 @@ pub use oarlock_abi::{
     Activity, Communicator, DeviceFlags, DeviceInfo, Event, Executable, Memory, NativeKind, Reduction, Str,
     Stream, Version,
 };
+
+/// Notes which functions stand in an `impl` of a device trait, so that the plugin offers exactly those.
+///
+/// ```
+/// use oarlock_sdk::{Interop, Memory, NativeKind, Result, slots};
+///
+/// struct Npu;
+///
+/// #[slots]
+/// impl Interop for Npu {
+///     fn dlpack_device(&self, device: u32) -> Result<(i32, i32)> {
+///         Ok((12, device as i32))
+///     }
+///     fn memory_export(&self, _device: u32, block: Memory, _kind: NativeKind) -> Result<u64> {
+///         Ok(block.0)
+///     }
+///     fn memory_import(&self, _device: u32, _kind: NativeKind, native: u64, _size: u64) -> Result<Memory> {
+///         Ok(Memory(native))
+///     }
+///     fn memory_forget(&self, _device: u32, _block: Memory) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// assert_eq!(Npu::SLOTS, ["dlpack_device", "memory_export", "memory_import", "memory_forget"]);
+/// ```
+///
+/// An `impl` without the attribute does not compile, nor does the attribute above anything else:
+///
+/// ```compile_fail
+/// #[oarlock_sdk::slots]
+/// struct Npu;
+/// ```
 pub use oarlock_sdk_macros::slots;
 
 pub use boundary::{copy_sized, guard};

@@ -5,10 +5,7 @@
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Notes which functions stand in an `impl` of a device trait, so that the plugin offers exactly those.
-///
-/// Put it above the `impl`. A function that is not written is left out of the plugin's table, and the host does what the
-/// contract says for an absent slot.
+/// Documented where plugin authors find it, in `oarlock_sdk`.
 #[proc_macro_attribute]
 pub fn slots(_arguments: TokenStream, input: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = input.into_iter().collect();

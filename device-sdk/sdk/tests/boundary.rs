@@ -1,0 +1,299 @@
+//! A plugin written with the SDK, seen from the other side: through the C structs, as a host sees it.
+
+#![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use oarlock_sdk::{
+    Code, Core, Dtype, Error, Host, Kernel, Memory, Operand, Plugin, Result, Version, abi, dispatch, family,
+    query, slots,
+};
+
+/// What the host was told about errors: their codes, rules and messages.
+static TOLD: Mutex<Vec<(Code, String, String)>> = Mutex::new(Vec::new());
+static DROPPED: AtomicUsize = AtomicUsize::new(0);
+/// The tests share the list of errors, so they take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
+    // SAFETY: the SDK passes a struct of its own.
+    let info = unsafe { &*info };
+    // SAFETY: the text lives through the call.
+    let (rule, message) = unsafe { (info.rule.text().unwrap(), info.message.text().unwrap()) };
+    let mut told = TOLD.lock().unwrap();
+    told.push((info.code, rule.to_owned(), message.to_owned()));
+    abi::Error(told.len() as u64)
+}
+
+static SERVICES: abi::HostTable =
+    abi::HostTable { error_create: Some(error_create), ..abi::HostTable::EMPTY };
+
+struct Npu;
+
+impl Drop for Npu {
+    fn drop(&mut self) {
+        DROPPED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[slots]
+impl Core for Npu {
+    fn device_synchronize(&self, _: u32) -> Result<()> {
+        panic!("the wire is loose")
+    }
+    fn device_count(&self) -> Result<u32> {
+        Ok(2)
+    }
+    fn device_list(&self) -> Result<Vec<u32>> {
+        Ok(vec![4, 7])
+    }
+    fn compute_capability(&self, _: u32) -> Result<Version> {
+        Ok(Version { major: 9, ..Version::EMPTY })
+    }
+    fn runtime_version(&self) -> Result<Version> {
+        Err(Error::external("expected a runtime, found none").native(-7))
+    }
+    fn driver_version(&self) -> Result<Version> {
+        Ok(Version::EMPTY)
+    }
+    fn memory_allocate(&self, _: u32, _: u64) -> Result<Memory> {
+        Ok(Memory(1))
+    }
+    fn memory_deallocate(&self, _: u32, _: Memory, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn memory_copy_h2d(&self, _: u32, _: Memory, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn memory_copy_d2h(&self, _: u32, _: &mut [u8], _: Memory, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn memory_copy_d2d(&self, _: u32, _: Memory, _: u64, _: Memory, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn memory_set(&self, _: u32, _: Memory, _: u64, _: u8, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn memory_stats(&self, _: u32) -> Result<(u64, u64)> {
+        Ok((64, 32))
+    }
+    fn min_chunk_size(&self, _: u32) -> Result<u64> {
+        Ok(1)
+    }
+}
+
+fn make(_: &Host) -> Result<Plugin<Npu>> {
+    let number = Operand::new(family::FLOATING).group(1);
+    let kernel = Kernel::prepared("Double", |_: &Npu, call| {
+        let factor = call.int("factor")?.unwrap_or(2);
+        Ok(std::sync::Arc::new(move |_: &Npu, call: &oarlock_sdk::Call<'_>| {
+            dispatch!(call.input(0)?.dtype(), floating, T => {
+                // SAFETY: the test's operands are vectors of its own.
+                let (from, to) = unsafe { (call.input(0)?.elements::<T>()?, call.output(0)?.elements_mut::<T>()?) };
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from * factor as T);
+                Ok(())
+            })
+        }))
+    })
+    .domain("test")
+    .inputs([number])
+    .outputs([number]);
+    Ok(Plugin::device("npu", "1.2.3", "npu", Npu).kernels([kernel]).unloadable())
+}
+
+fn ask(host: abi::Host) -> (abi::Error, abi::Plugin) {
+    let mut plugin = abi::Plugin::EMPTY;
+    // SAFETY: both structs are whole and the services are static.
+    let failure = unsafe { query!(make)(&raw const host, &raw mut plugin) };
+    (failure, plugin)
+}
+
+fn host() -> abi::Host {
+    abi::Host {
+        contract_major: abi::CONTRACT_MAJOR,
+        contract_minor: abi::CONTRACT_MINOR,
+        services: &raw const SERVICES,
+        ..abi::Host::EMPTY
+    }
+}
+
+/// Loads the plugin, runs a test on it, and unloads it.
+fn with_plugin(test: impl FnOnce(&abi::Plugin, &abi::CoreTable)) {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (failure, plugin) = ask(host());
+    assert_eq!(failure, abi::Error::NONE);
+    // SAFETY: the plugin filled its table, which lives until it is unloaded.
+    test(&plugin, unsafe { &*plugin.core });
+    let before = DROPPED.load(Ordering::SeqCst);
+    // SAFETY: nothing of the plugin is used afterwards.
+    assert_eq!(unsafe { plugin.unload.unwrap()(plugin.context) }, abi::Error::NONE);
+    assert_eq!(DROPPED.load(Ordering::SeqCst), before + 1, "unloading frees the device");
+}
+
+fn last_error(failure: abi::Error) -> (Code, String, String) {
+    TOLD.lock().unwrap()[failure.0 as usize - 1].clone()
+}
+
+#[test]
+fn a_slot_that_is_written_is_offered_and_one_that_is_not_is_null() {
+    with_plugin(|plugin, core| {
+        assert!(core.memory_set.is_some() && core.host_memory_allocate.is_none());
+        assert!(plugin.r#async.is_null());
+        assert_eq!(core.features, abi::CoreTable::FEATURES);
+    });
+}
+
+#[test]
+fn a_panic_becomes_a_fatal_error_with_its_message() {
+    with_plugin(|plugin, core| {
+        // SAFETY: the context is the plugin's own.
+        let failure = unsafe { core.device_synchronize.unwrap()(plugin.context, 4) };
+        let (code, rule, message) = last_error(failure);
+        assert_eq!((code, rule.as_str()), (Code::FATAL, "R-2"));
+        assert_eq!(message, "the plugin panicked: the wire is loose");
+    });
+}
+
+#[test]
+fn a_result_is_written_on_success_and_left_alone_on_failure() {
+    with_plugin(|plugin, core| {
+        let mut version = Version { major: 77, ..Version::EMPTY };
+        // SAFETY: the context is the plugin's own and the version may be written.
+        let failure = unsafe { core.runtime_version.unwrap()(plugin.context, &raw mut version) };
+        assert!(failure.is_some());
+        assert_eq!(version.major, 77);
+        // SAFETY: as above.
+        let failure = unsafe { core.compute_capability.unwrap()(plugin.context, 4, &raw mut version) };
+        assert_eq!((failure, version.major), (abi::Error::NONE, 9));
+    });
+}
+
+#[test]
+fn a_null_pointer_is_an_error_that_names_the_argument() {
+    with_plugin(|plugin, core| {
+        // SAFETY: the context is the plugin's own; null is what is tested.
+        let failure = unsafe { core.device_count.unwrap()(plugin.context, ptr::null_mut()) };
+        assert_eq!(last_error(failure).2, "expected a pointer for `count`, found null");
+        // SAFETY: as above.
+        let failure =
+            unsafe { core.memory_copy_h2d.unwrap()(plugin.context, 4, Memory(1), 0, ptr::null(), 8) };
+        assert_eq!(last_error(failure).2, "expected a pointer for `source`, found null");
+    });
+}
+
+#[test]
+fn a_list_that_is_longer_than_the_room_is_cut_and_counted_whole() {
+    with_plugin(|plugin, core| {
+        let (mut ids, mut count) = ([0; 1], 0);
+        // SAFETY: the context is the plugin's own and there is room for one id.
+        let failure =
+            unsafe { core.device_list.unwrap()(plugin.context, ids.as_mut_ptr(), 1, &raw mut count) };
+        assert_eq!((failure, ids, count), (abi::Error::NONE, [4], 2));
+    });
+}
+
+#[test]
+fn a_host_of_another_major_version_learns_the_versions_and_nothing_else() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (failure, plugin) = ask(abi::Host { contract_major: abi::CONTRACT_MAJOR + 1, ..host() });
+    assert_eq!(failure, abi::Error::NONE);
+    assert_eq!((plugin.contract_major, plugin.contract_minor), (abi::CONTRACT_MAJOR, abi::CONTRACT_MINOR));
+    assert!(plugin.context.is_null() && plugin.core.is_null() && plugin.unload.is_none());
+}
+
+#[test]
+fn an_older_host_gets_no_more_than_it_has_room_for() {
+    const VERSIONS_END: usize = 32;
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let host = abi::Host { contract_major: 99, ..host() };
+    let mut plugin = abi::Plugin { size: VERSIONS_END as u32, ..abi::Plugin::EMPTY };
+    plugin.offers = abi::PluginFlags(0x5555);
+    // SAFETY: both structs are whole; the size says how much of the second may be written.
+    let failure = unsafe { query!(make)(&raw const host, &raw mut plugin) };
+    assert_eq!(failure, abi::Error::NONE);
+    assert_eq!((plugin.size, plugin.offers), (VERSIONS_END as u32, abi::PluginFlags(0x5555)));
+}
+
+#[test]
+fn a_kernel_is_prepared_with_its_attributes_and_run_on_its_operands() {
+    with_plugin(|plugin, _| {
+        // SAFETY: the plugin filled its table of kernels with one record.
+        let kernel = unsafe { &**(*plugin.kernels).kernels };
+        let (from, mut to, dims, factor) = ([1.5f32, -2.0], [0f32; 2], [2i64], [3i64]);
+        let tensor = |address: *const f32| abi::Tensor {
+            block: Memory(address as u64),
+            size_in_bytes: 8,
+            dtype: Dtype::F32,
+            dims: dims.as_ptr(),
+            dims_count: 1,
+            ..abi::Tensor::EMPTY
+        };
+        let (input, output) = (tensor(from.as_ptr()), tensor(to.as_mut_ptr()));
+        let (inputs, outputs) = ([&raw const input], [&raw const output]);
+        let attribute = abi::Attribute {
+            name: abi::Str::new("factor"),
+            kind: abi::AttributeKind::INT,
+            ints: factor.as_ptr(),
+            ints_count: 1,
+            ..abi::Attribute::EMPTY
+        };
+        let attributes = [&raw const attribute];
+        let call = abi::Call {
+            inputs: inputs.as_ptr(),
+            inputs_count: 1,
+            outputs: outputs.as_ptr(),
+            outputs_count: 1,
+            attributes: attributes.as_ptr(),
+            attributes_count: 1,
+            ..abi::Call::EMPTY
+        };
+        let mut state = ptr::null_mut();
+        // SAFETY: the context is the kernel's own, and the call and its operands live through the calls.
+        unsafe {
+            assert_eq!(
+                kernel.prepare.unwrap()(kernel.context, &raw const call, &raw mut state),
+                abi::Error::NONE
+            );
+            assert_eq!(kernel.run.unwrap()(kernel.context, state, &raw const call), abi::Error::NONE);
+            assert_eq!(kernel.release.unwrap()(kernel.context, state), abi::Error::NONE);
+        }
+        assert_eq!(to, [4.5, -6.0]);
+    });
+}
+
+#[test]
+fn a_call_with_an_operand_too_small_is_refused_before_it_is_touched() {
+    with_plugin(|plugin, _| {
+        // SAFETY: as above.
+        let kernel = unsafe { &**(*plugin.kernels).kernels };
+        let (data, dims) = ([0f32; 2], [1_000_000i64]);
+        let tensor = abi::Tensor {
+            block: Memory(data.as_ptr() as u64),
+            size_in_bytes: 8,
+            dtype: Dtype::F32,
+            dims: dims.as_ptr(),
+            dims_count: 1,
+            ..abi::Tensor::EMPTY
+        };
+        let operands = [&raw const tensor];
+        let call = abi::Call {
+            inputs: operands.as_ptr(),
+            inputs_count: 1,
+            outputs: operands.as_ptr(),
+            outputs_count: 1,
+            ..abi::Call::EMPTY
+        };
+        let mut state = ptr::null_mut();
+        // SAFETY: as above.
+        let failure = unsafe {
+            kernel.prepare.unwrap()(kernel.context, &raw const call, &raw mut state);
+            kernel.run.unwrap()(kernel.context, state, &raw const call)
+        };
+        assert_eq!(last_error(failure).2, "expected room for 1000000 elements, found 8 bytes");
+        // SAFETY: the state is the one that was prepared.
+        unsafe { kernel.release.unwrap()(kernel.context, state) };
+    });
+}
