@@ -69,7 +69,11 @@ fn check_members(contract: &Contract, item: &Item, members: &[Member]) -> Result
     }
     for minor in 0..=contract.minor {
         if let Some(field) = layout(contract, item, minor).padding {
-            return Err(wrong(item, "padding written out as `reserved`", &format!("hidden padding at `{field}`")));
+            return Err(wrong(
+                item,
+                "padding written out as `reserved`",
+                &format!("hidden padding at `{field}`"),
+            ));
         }
     }
     Ok(())
@@ -85,7 +89,11 @@ fn check_slot(contract: &Contract, item: &Item, slot: &Slot) -> Result<(), Error
         return Err(wrong(item, "later slots to be optional (rule V-2)", &format!("`required fn {name}`")));
     }
     if in_table && slot.required == slot.default.is_some() {
-        return Err(wrong(item, "a default for each optional slot and none for others", &format!("`{name}`")));
+        return Err(wrong(
+            item,
+            "a default for each optional slot and none for others",
+            &format!("`{name}`"),
+        ));
     }
     check_params(contract, item, &slot.params)
 }

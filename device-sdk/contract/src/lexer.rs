@@ -48,7 +48,9 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Error> {
             } else if rest.starts_with("->") {
                 (TokenKind::Mark('>'), 2)
             } else if let Some(quoted) = rest.strip_prefix('"') {
-                let end = quoted.find('"').ok_or_else(|| Error::new(line, "a closing `\"`", "the end of the line"))?;
+                let end = quoted
+                    .find('"')
+                    .ok_or_else(|| Error::new(line, "a closing `\"`", "the end of the line"))?;
                 (TokenKind::Text(quoted[..end].to_owned()), end + 2)
             } else if first.is_ascii_alphanumeric() || first == '_' {
                 let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');

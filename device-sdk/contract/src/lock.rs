@@ -63,7 +63,9 @@ fn write_layout(line: &mut impl FnMut(String), contract: &Contract, item: &Item,
             last = Some(layout.size);
         }
     }
-    for (index, (field, offset, size)) in layout(contract, item, contract.minor).fields.into_iter().enumerate() {
+    for (index, (field, offset, size)) in
+        layout(contract, item, contract.minor).fields.into_iter().enumerate()
+    {
         let promise = match field.required {
             Some(true) => " required",
             Some(false) => " optional",

@@ -87,12 +87,14 @@ pub fn callback_params(contract: &Contract, callback: &Callback) -> Vec<PlainFie
 }
 
 fn header() -> [PlainField; 3] {
-    let documented = |name: &str, ty, text: &str| PlainField {
-        docs: vec![text.to_owned()],
-        ..PlainField::new(name, ty)
-    };
+    let documented =
+        |name: &str, ty, text: &str| PlainField { docs: vec![text.to_owned()], ..PlainField::new(name, ty) };
     [
-        documented("size", Plain::Number("u32"), "The size of the struct in bytes, as whoever filled it knows it."),
+        documented(
+            "size",
+            Plain::Number("u32"),
+            "The size of the struct in bytes, as whoever filled it knows it.",
+        ),
         documented("flags", Plain::Named("header_flags".into()), "How to treat what is not known."),
         documented("next", pointer_to("extension"), "The first of a chain of extensions, or null."),
     ]

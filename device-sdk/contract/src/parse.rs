@@ -2,7 +2,9 @@
 
 use crate::Error;
 use crate::lexer::{Token, TokenKind, tokens};
-use crate::model::{Callback, Constant, Contract, Direction, Field, Item, ItemKind, Member, Param, Slot, Table, Type};
+use crate::model::{
+    Callback, Constant, Contract, Direction, Field, Item, ItemKind, Member, Param, Slot, Table, Type,
+};
 
 pub(crate) fn parse(source: &str) -> Result<Contract, Error> {
     let mut parser = Parser { tokens: tokens(source)?, next: 0 };

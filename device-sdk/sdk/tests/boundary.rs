@@ -1,6 +1,7 @@
 //! A plugin written with the SDK, seen from the other side: through the C structs, as a host sees it.
 
 #![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::ffi::c_void;
 use std::ptr;

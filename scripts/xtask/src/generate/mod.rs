@@ -89,3 +89,11 @@ fn rustfmt(source: &str) -> Result<String> {
     ensure!(output.status.success(), "rustfmt refused generated code; its message is above");
     Ok(String::from_utf8(output.stdout)?)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_what_the_contract_says() {
+        super::run(true).unwrap();
+    }
+}
