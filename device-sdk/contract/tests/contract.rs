@@ -7,8 +7,20 @@ fn contract() -> Contract {
     read(SOURCE).expect("the contract is valid")
 }
 
+/// What every contract declares, since headers are made of it.
+const BASICS: &str =
+    "\n/// F.\nflags header_flags : u32 { must_understand = 0 }\n/// E.\nstruct extension { kind: u64 }\n";
+
+fn small(minor: u32, body: &str) -> Result<Contract, oarlock_contract::Error> {
+    read(&format!("contract 1.{minor}\n{body}\n{BASICS}"))
+}
+
 fn refusal(body: &str) -> String {
-    read(&format!("contract 1.1\n{body}\n")).expect_err("the contract is not valid").to_string()
+    small(1, body).expect_err("the contract is not valid").to_string()
+}
+
+fn small_lock(minor: u32, body: &str) -> String {
+    lock::text(&small(minor, body).expect("the contract is valid"))
 }
 
 /// The functions of the custom-device interface, which every device must be able to offer.
@@ -136,7 +148,10 @@ fn a_name_is_used_once_and_a_type_is_declared() {
 fn a_mistake_in_the_grammar_is_named_with_its_line() {
     assert_eq!(refusal("/// A.\nhandle 🦀"), "line 3: expected a word, text or punctuation, found `🦀`");
     assert_eq!(refusal("/// A.\nenum a {\n  x 1\n}"), "line 4: expected `=`, found `1`");
-    assert_eq!(refusal("struct a {"), "line 2: expected a name, found the end of the file");
+    assert_eq!(
+        read("contract 1.0\nstruct a {").expect_err("not valid").to_string(),
+        "line 2: expected a name, found the end of the file"
+    );
 }
 
 #[test]
@@ -160,26 +175,24 @@ fn text_that_is_cut_or_mangled_anywhere_is_an_error_and_not_a_panic() {
 
 #[test]
 fn appending_keeps_every_line_of_the_lock() {
-    let old = read("contract 1.0\n/// A.\nstruct a {\n  x: u64\n}").expect("valid");
-    let new = read("contract 1.1\n/// A.\nstruct a {\n  x: u64\n  y: u64 since 1.1\n}").expect("valid");
-    assert_eq!(lock::lost(&lock::text(&old), &lock::text(&new)), Vec::<&str>::new());
+    let old = small_lock(0, "/// A.\nstruct a {\n  x: u64\n}");
+    let new = small_lock(1, "/// A.\nstruct a {\n  x: u64\n  y: u64 since 1.1\n}");
+    assert_eq!(lock::lost(&old, &new), Vec::<&str>::new());
 }
 
 #[test]
 fn moving_retyping_or_dropping_a_field_loses_a_line_of_the_lock() {
-    let old = lock::text(&read("contract 1.0\n/// A.\nstruct a {\n  x: u64\n  y: u64\n}").expect("valid"));
-    for body in ["y: u64\n  x: u64", "x: u64\n  y: i64", "x: u64", "x: u64\n  z: u64\n  y: u64"] {
-        let new = read(&format!("contract 1.0\n/// A.\nstruct a {{\n  {body}\n}}")).expect("valid");
-        assert!(!lock::lost(&old, &lock::text(&new)).is_empty(), "{body}");
+    let old = small_lock(0, "/// A.\nstruct a {\n  x: u64\n  y: u64\n}");
+    for members in ["y: u64\n  x: u64", "x: u64\n  y: i64", "x: u64", "x: u64\n  z: u64\n  y: u64"] {
+        let new = small_lock(0, &format!("/// A.\nstruct a {{\n  {members}\n}}"));
+        assert!(!lock::lost(&old, &new).is_empty(), "{members}");
     }
 }
 
 #[test]
 fn making_an_optional_slot_required_loses_a_line_of_the_lock() {
-    let table = |slot: &str| {
-        let text = format!("contract 1.0\n/// A.\ntable a profile a 1 {{\n  /// F.\n  {slot}\n}}");
-        lock::text(&read(&text).expect("valid"))
-    };
+    let table =
+        |slot: &str| small_lock(0, &format!("/// A.\ntable a profile a 1 {{\n  /// F.\n  {slot}\n}}"));
     let (old, new) = (table("optional fn f() default \"nothing\""), table("required fn f()"));
     assert_eq!(lock::lost(&old, &new).len(), 1);
 }

@@ -39,7 +39,7 @@ pub(super) fn bindings(contract: &Contract) -> String {
                     .expect("infallible");
             }
             ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => {
-                structure(&mut out, contract, item)
+                structure(&mut out, contract, item);
             }
             ItemKind::Rule(_) => {}
         }
