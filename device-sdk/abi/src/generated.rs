@@ -561,7 +561,8 @@ impl core::ops::BitOr for HeaderFlags {
     }
 }
 
-/// What the host says of itself when it asks a plugin who it is. The fields up to `contract_minor_oldest` never move.
+/// What the host says of itself when it asks a plugin who it is. The fields up to `sanitizer` never move.
+/// This struct lives until the plugin has answered; `context` and `services` live until it is unloaded.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
@@ -617,7 +618,8 @@ pub struct PluginFlags(pub u64);
 impl PluginFlags {
     /// After `unload` returned nothing of the plugin runs or is referred to, so the host may unmap it.
     pub const UNLOADABLE: Self = Self(1 << 0);
-    /// The plugin may be loaded by several hosts in one process.
+    /// Each host in a process that asks gets an answer with a context of its own. Without it, the services of the host that
+    /// asked last serve all.
     pub const SEVERAL_HOSTS: Self = Self(1 << 1);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -646,8 +648,8 @@ impl core::ops::BitOr for PluginFlags {
     }
 }
 
-/// What a plugin says of itself. The host zeroes it and sets `size`; the plugin fills what it knows.
-/// The fields up to `contract_minor_oldest` never move.
+/// What a plugin says of itself. The host zeroes it and sets `size`, which stays as it is; the plugin fills what it knows.
+/// The fields up to `sanitizer` never move.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Plugin {
@@ -1306,7 +1308,7 @@ pub struct AsyncTable {
             queue: Stream,
             target: Memory,
             target_offset: u64,
-            source: *mut c_void,
+            source: *const c_void,
             size: u64,
         ) -> Error,
     >,
@@ -1790,6 +1792,23 @@ impl core::ops::BitOr for OperandFlags {
     }
 }
 
+/// Numbers of dimensions that are none.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rank(pub u32);
+impl Rank {
+    /// As many as there are.
+    pub const ANY: Self = Self(4294967295);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::ANY => Some("any"),
+            _ => None,
+        }
+    }
+}
+
 /// What a kernel demands of one operand.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1806,9 +1825,9 @@ pub struct Operand {
     pub dtypes: DtypeSet,
     /// Operands with the same number, other than 0, must have the same dtype.
     pub dtype_group: u32,
-    /// The rank min of this.
+    /// The fewest dimensions.
     pub rank_min: u32,
-    /// The rank max of this.
+    /// The most dimensions; `OARLOCK_RANK_ANY` for any.
     pub rank_max: u32,
     /// The bits of this.
     pub bits: OperandFlags,
@@ -3123,6 +3142,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
     ("K-2", "host", "`run` is filled; `release` is filled where `prepare` is."),
     ("K-3", "conformance", "A kernel writes its outputs and its workspace and nothing else."),
     ("K-4", "conformance", "`run` with one state may be called by several threads at once."),
+    ("K-5", "host", "The first element of an operand lies at a multiple of the size of an element."),
     (
         "L-1",
         "conformance",

@@ -140,6 +140,7 @@ fn param_parts(contract: &Contract, param: &Param) -> Vec<PlainField> {
             PlainField::new(name, Plain::Const(Some(Box::new(element_type(contract, element))))),
             count(name, Plain::Number("u64")),
         ],
+        (Type::Pointer, Direction::In) => vec![PlainField::new(name, Plain::Const(None))],
         (ty, Direction::Value) => vec![PlainField::new(name, plain(contract, ty))],
         (ty, Direction::In) => {
             vec![PlainField::new(name, Plain::Const(Some(Box::new(plain(contract, ty)))))]

@@ -195,7 +195,8 @@ typedef uint64_t oarlock_plugin_flags;
 /** After `unload` returned nothing of the plugin runs or is referred to, so the host may unmap it. */
 #define OARLOCK_PLUGIN_FLAGS_UNLOADABLE (1ull << 0)
 
-/** The plugin may be loaded by several hosts in one process. */
+/** Each host in a process that asks gets an answer with a context of its own. Without it, the services of the host that
+ *  asked last serve all. */
 #define OARLOCK_PLUGIN_FLAGS_SEVERAL_HOSTS (1ull << 1)
 
 /** What a device has and can do, as bits. */
@@ -243,6 +244,12 @@ typedef uint32_t oarlock_operand_flags;
 
 /** Strides other than contiguous are welcome. */
 #define OARLOCK_OPERAND_FLAGS_STRIDED (1u << 2)
+
+/** Numbers of dimensions that are none. */
+typedef uint32_t oarlock_rank;
+
+/** As many as there are. */
+#define OARLOCK_RANK_ANY 4294967295u
 
 /** What a kernel is like, as bits. */
 typedef uint32_t oarlock_kernel_flags;
@@ -385,7 +392,8 @@ struct oarlock_extension {
     uint32_t reserved;
 };
 
-/** What the host says of itself when it asks a plugin who it is. The fields up to `contract_minor_oldest` never move. */
+/** What the host says of itself when it asks a plugin who it is. The fields up to `sanitizer` never move.
+ *  This struct lives until the plugin has answered; `context` and `services` live until it is unloaded. */
 struct oarlock_host {
     /** The size of the struct in bytes, as whoever filled it knows it. */
     uint32_t size;
@@ -407,8 +415,8 @@ struct oarlock_host {
     const oarlock_host_table *services;
 };
 
-/** What a plugin says of itself. The host zeroes it and sets `size`; the plugin fills what it knows.
- *  The fields up to `contract_minor_oldest` never move. */
+/** What a plugin says of itself. The host zeroes it and sets `size`, which stays as it is; the plugin fills what it knows.
+ *  The fields up to `sanitizer` never move. */
 struct oarlock_plugin {
     /** The size of the struct in bytes, as whoever filled it knows it. */
     uint32_t size;
@@ -691,7 +699,7 @@ struct oarlock_async_table {
     /** Copies from the host to the device, in the stream.
      *  Optional; when null: the stream is synchronised, then memory_copy_h2d. */
     oarlock_error (*memory_copy_h2d_async)(void *context, uint32_t device, oarlock_stream queue,
-        oarlock_memory target, uint64_t target_offset, void *source, uint64_t size);
+        oarlock_memory target, uint64_t target_offset, const void *source, uint64_t size);
     /** Copies from the device to the host, in the stream.
      *  Optional; when null: the stream is synchronised, then memory_copy_d2h. */
     oarlock_error (*memory_copy_d2h_async)(void *context, uint32_t device, oarlock_stream queue, void *target,
@@ -819,7 +827,9 @@ struct oarlock_operand {
     oarlock_dtype_set dtypes;
     /** Operands with the same number, other than 0, must have the same dtype. */
     uint32_t dtype_group;
+    /** The fewest dimensions. */
     uint32_t rank_min;
+    /** The most dimensions; `OARLOCK_RANK_ANY` for any. */
     uint32_t rank_max;
     oarlock_operand_flags bits;
     oarlock_memory_kind place;

@@ -154,28 +154,22 @@ __attribute__((format(printf, 2, 0))) static inline oarlock_str oarlock_format(c
     return message;
 }
 
-static inline oarlock_error oarlock_make_error(const char *file, int line, oarlock_code code, oarlock_error_flags bits,
-    oarlock_str message) {
+__attribute__((format(printf, 6, 7))) static inline oarlock_error oarlock_fail(const char *file, int line,
+    oarlock_error_flags bits, int64_t native_code, oarlock_code code, const char *format, ...) {
+    char text[OARLOCK_MESSAGE_SIZE];
     oarlock_error_info info;
+    va_list arguments;
     memset(&info, 0, sizeof info);
     info.size = OARLOCK_CAST(uint32_t, sizeof info);
     info.code = code;
     info.bits = bits;
-    info.message = message;
+    info.native_code = native_code;
     info.file = oarlock_string(file);
     info.line = OARLOCK_CAST(uint32_t, line);
-    return oarlock_services()->error_create(oarlock_services_context(), &info);
-}
-
-__attribute__((format(printf, 4, 5))) static inline oarlock_error oarlock_fail(const char *file, int line,
-    oarlock_code code, const char *format, ...) {
-    char text[OARLOCK_MESSAGE_SIZE];
-    va_list arguments;
-    oarlock_str message;
     va_start(arguments, format);
-    message = oarlock_format(text, format, arguments);
+    info.message = oarlock_format(text, format, arguments);
     va_end(arguments);
-    return oarlock_make_error(file, line, code, 0, message);
+    return oarlock_services()->error_create(oarlock_services_context(), &info);
 }
 
 /** Says something to whoever watches the host. A plugin prints nothing itself. */
@@ -222,9 +216,255 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
     char text[OARLOCK_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
-    oarlock_format(text, format, arguments)
-        .size < OARLOCK_MESSAGE_SIZE - 1 ? (void)0 : (void)0;
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return oarlock_fail(file, line, code, "expected `%s`, received %s and %s: %s", expected, left.text, right.text,
-        text);
+    return oarlock_fail(file, line, 0, 0, code, "expected `%s`, received %s and %s: %s", expected, left.text,
+        right.text, text);
 }
+
+/** An error with this file and line, to return: `return OARLOCK_FAIL(code, "format", ...)`. */
+#define OARLOCK_FAIL(...) OARLOCK_FAIL_WITH(0, 0, __VA_ARGS__)
+
+/** The same with flags, such as `OARLOCK_ERROR_FLAGS_DEVICE_LOST`, and the number that the driver returned, or 0. */
+#define OARLOCK_FAIL_WITH(bits, native_code, ...) oarlock_fail(__FILE__, __LINE__, bits, native_code, __VA_ARGS__)
+
+/** Returns an error from the function unless the condition holds: `OARLOCK_ENFORCE(condition, code, "format", ...)`. */
+#define OARLOCK_ENFORCE(condition, ...)       \
+    do {                                      \
+        if (!(condition)) {                   \
+            return OARLOCK_FAIL(__VA_ARGS__); \
+        }                                     \
+    } while (0)
+
+/** As `OARLOCK_ENFORCE`, for two numbers, which the message shows: `OARLOCK_ENFORCE_EQ(left, right, code, "format", ...)`.
+ *  When it fails, both are evaluated once more. */
+#define OARLOCK_ENFORCE_EQ(left, right, ...) OARLOCK_COMPARE_(left, ==, right, #left " == " #right, __VA_ARGS__)
+#define OARLOCK_ENFORCE_NE(left, right, ...) OARLOCK_COMPARE_(left, !=, right, #left " != " #right, __VA_ARGS__)
+#define OARLOCK_ENFORCE_GT(left, right, ...) OARLOCK_COMPARE_(left, >, right, #left " > " #right, __VA_ARGS__)
+#define OARLOCK_ENFORCE_GE(left, right, ...) OARLOCK_COMPARE_(left, >=, right, #left " >= " #right, __VA_ARGS__)
+#define OARLOCK_ENFORCE_LT(left, right, ...) OARLOCK_COMPARE_(left, <, right, #left " < " #right, __VA_ARGS__)
+#define OARLOCK_ENFORCE_LE(left, right, ...) OARLOCK_COMPARE_(left, <=, right, #left " <= " #right, __VA_ARGS__)
+
+/** As `OARLOCK_ENFORCE`, for a pointer: `OARLOCK_ENFORCE_NOT_NULL(pointer, code, "format", ...)`. */
+#define OARLOCK_ENFORCE_NOT_NULL(pointer, ...) OARLOCK_ENFORCE((pointer) != NULL, __VA_ARGS__)
+
+#define OARLOCK_COMPARE_(left, relation, right, expected, ...)                                          \
+    do {                                                                                                \
+        if (!((left) relation (right))) {                                                               \
+            return oarlock_fail_comparison(__FILE__, __LINE__, expected, OARLOCK_SHOW_(left),           \
+                OARLOCK_SHOW_(right), __VA_ARGS__);                                                     \
+        }                                                                                               \
+    } while (0)
+
+#ifdef __cplusplus
+#define OARLOCK_SHOW_(value) ::oarlock::show(value)
+#else
+#define OARLOCK_SHOW_(value)                       \
+    _Generic((value),                              \
+        float: oarlock_show_float,                 \
+        double: oarlock_show_float,                \
+        _Bool: oarlock_show_unsigned,              \
+        unsigned char: oarlock_show_unsigned,      \
+        unsigned short: oarlock_show_unsigned,     \
+        unsigned int: oarlock_show_unsigned,       \
+        unsigned long: oarlock_show_unsigned,      \
+        unsigned long long: oarlock_show_unsigned, \
+        default: oarlock_show_signed)(value)
+#endif
+
+/** Returns the error of a call from the function, if there is one. */
+#define OARLOCK_TRY(call)                            \
+    do {                                             \
+        const oarlock_error oarlock_error_ = (call); \
+        if (oarlock_error_ != 0) {                   \
+            return oarlock_error_;                   \
+        }                                            \
+    } while (0)
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Calls of kernels */
+
+/** How many elements a tensor has; 1 for a scalar, 0 when a dimension is 0. */
+static inline uint64_t oarlock_element_count(const oarlock_tensor *tensor) {
+    uint64_t count = 1;
+    uint64_t i;
+    for (i = 0; i < tensor->dims_count; i++) {
+        count *= OARLOCK_CAST(uint64_t, tensor->dims[i]);
+    }
+    return count;
+}
+
+/** Whether the elements lie one after the other, the last dimension fastest. */
+static inline int oarlock_is_contiguous(const oarlock_tensor *tensor) {
+    int64_t expected = 1;
+    uint64_t i;
+    for (i = tensor->strides_count; i-- > 0;) {
+        if (tensor->dims[i] == 0) {
+            return 1;
+        }
+        if (tensor->dims[i] != 1 && tensor->strides[i] != expected) {
+            return 0;
+        }
+        expected *= tensor->dims[i];
+    }
+    return 1;
+}
+
+/** Whether an operand is there: an optional one may have been left out. */
+static inline int oarlock_is_present(const oarlock_tensor *tensor) {
+    return (tensor->bits & OARLOCK_TENSOR_FLAGS_ABSENT) == 0;
+}
+
+/** The address of the first element, on a device that is `host_addressable` or for an operand in host memory. */
+static inline void *oarlock_data(const oarlock_tensor *tensor) {
+    const oarlock_memory address = tensor->block + tensor->offset;
+    void *data;
+    memcpy(&data, &address, sizeof data);
+    return data;
+}
+
+/** The attribute with this name, or null. */
+static inline const oarlock_attribute *oarlock_find_attribute(const oarlock_call *call, const char *name) {
+    uint64_t i;
+    for (i = 0; i < call->attributes_count; i++) {
+        if (oarlock_equals(call->attributes[i]->name, name)) {
+            return call->attributes[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * The entry */
+
+/** The oldest minor version of a host that the plugin can live with. Define it before the include to demand a later one. */
+#ifndef OARLOCK_PLUGIN_MINOR_OLDEST
+#define OARLOCK_PLUGIN_MINOR_OLDEST 0u
+#endif
+
+#ifndef __has_feature
+#define OARLOCK_HAS_FEATURE_(feature) 0
+#else
+#define OARLOCK_HAS_FEATURE_(feature) __has_feature(feature)
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || OARLOCK_HAS_FEATURE_(address_sanitizer)
+#define OARLOCK_BUILT_WITH OARLOCK_SANITIZER_ADDRESS
+#elif defined(__SANITIZE_THREAD__) || OARLOCK_HAS_FEATURE_(thread_sanitizer)
+#define OARLOCK_BUILT_WITH OARLOCK_SANITIZER_THREAD
+#elif OARLOCK_HAS_FEATURE_(memory_sanitizer)
+#define OARLOCK_BUILT_WITH OARLOCK_SANITIZER_MEMORY
+#else
+#define OARLOCK_BUILT_WITH OARLOCK_SANITIZER_NONE
+#endif
+
+/** Defines the entry of the plugin, once in all its sources. `describe` fills in what the plugin is; it is called only
+ *  for a host that this plugin understands, and need not look at versions or at sizes. */
+#define OARLOCK_PLUGIN(describe)                                                                \
+    oarlock_error oarlock_plugin_query(const oarlock_host *host, oarlock_plugin *plugin) {      \
+        return oarlock_answer_query(host, plugin, describe);                                    \
+    }                                                                                           \
+    struct oarlock_link oarlock_linked_host
+
+/** Whether each side's newest minor version is at least the other's oldest. */
+static inline int oarlock_minors_overlap(const oarlock_host *host, const oarlock_plugin *plugin) {
+    return host->contract_minor >= plugin->contract_minor_oldest &&
+        plugin->contract_minor >= host->contract_minor_oldest;
+}
+
+/** Whether everything that version 1.0 of the contract promises is there. */
+static inline int oarlock_host_is_whole(const oarlock_host *host) {
+    return host->size >= OARLOCK_SIZE_THROUGH(oarlock_host, services) && host->services != NULL &&
+        host->services->size >= OARLOCK_SIZE_THROUGH(oarlock_host_table, experimental);
+}
+
+static inline oarlock_error oarlock_answer_query(const oarlock_host *host, oarlock_plugin *plugin,
+    oarlock_error (*describe)(oarlock_plugin *plugin)) {
+    oarlock_plugin answer;
+    if (host == NULL || plugin == NULL || host->size < OARLOCK_SIZE_THROUGH(oarlock_host, contract_minor_oldest) ||
+        plugin->size < OARLOCK_SIZE_THROUGH(oarlock_plugin, contract_minor_oldest)) {
+        return 0;
+    }
+    /* These never move, so that a host of any version can tell its user which versions there are on both sides. */
+    plugin->contract_major = OARLOCK_CONTRACT_MAJOR;
+    plugin->contract_minor = OARLOCK_CONTRACT_MINOR;
+    plugin->contract_minor_oldest = OARLOCK_PLUGIN_MINOR_OLDEST;
+    if (host->contract_major != OARLOCK_CONTRACT_MAJOR || !oarlock_minors_overlap(host, plugin) ||
+        !oarlock_host_is_whole(host) || plugin->size < OARLOCK_SIZE_THROUGH(oarlock_plugin, unload)) {
+        return 0;
+    }
+    __atomic_store_n(&oarlock_linked_host.context, host->context, __ATOMIC_RELEASE);
+    __atomic_store_n(&oarlock_linked_host.services, host->services, __ATOMIC_RELEASE);
+
+    /* An older host knows a shorter struct: `describe` fills one of ours, and the host gets as much as it has room for. */
+    memset(&answer, 0, sizeof answer);
+    answer.contract_major = OARLOCK_CONTRACT_MAJOR;
+    answer.contract_minor = OARLOCK_CONTRACT_MINOR;
+    answer.contract_minor_oldest = OARLOCK_PLUGIN_MINOR_OLDEST;
+    answer.sanitizer = OARLOCK_BUILT_WITH;
+    OARLOCK_TRY(describe(&answer));
+    answer.size = plugin->size;
+    memcpy(plugin, &answer, plugin->size < sizeof answer ? plugin->size : sizeof answer);
+    return 0;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+#include <exception>
+#include <type_traits>
+
+namespace oarlock OARLOCK_HIDDEN {
+
+/** A struct of the contract whose header is filled and whose members are 0. */
+template <class Struct>
+constexpr Struct make() {
+    Struct made{};
+    made.size = sizeof(Struct);
+    return made;
+}
+
+/** A table of the contract whose header is filled and whose slots are empty. */
+template <class Table>
+constexpr Table make_table() {
+    Table made = make<Table>();
+    made.features = OARLOCK_FEATURES;
+    return made;
+}
+
+template <class Number>
+oarlock_shown show(Number value) {
+    static_assert(std::is_arithmetic<Number>::value, "the comparisons compare numbers");
+    if constexpr (std::is_floating_point<Number>::value) {
+        return oarlock_show_float(value);
+    } else if constexpr (std::is_unsigned<Number>::value) {
+        return oarlock_show_unsigned(value);
+    } else {
+        return oarlock_show_signed(value);
+    }
+}
+
+inline oarlock_error caught(const char *what) {
+    return oarlock_fail("", 0, OARLOCK_ERROR_FLAGS_CAUGHT_PANIC, 0, OARLOCK_CODE_FATAL, "caught an exception: %s", what);
+}
+
+/** Runs the body of a slot and turns an exception into an error, since none may cross into the host. */
+template <class Body>
+oarlock_error guard(Body &&body) noexcept {
+#ifdef __cpp_exceptions
+    try {
+        return body();
+    } catch (const std::exception &exception) {
+        return caught(exception.what());
+    } catch (...) {
+        return caught("not a std::exception");
+    }
+#else
+    return body();
+#endif
+}
+
+} // namespace oarlock
+#endif
+
+#endif

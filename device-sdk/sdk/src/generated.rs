@@ -1016,13 +1016,13 @@ unsafe extern "C" fn async_memory_copy_h2d_async<D: Async>(
     queue: abi::Stream,
     target: abi::Memory,
     target_offset: u64,
-    source: *mut c_void,
+    source: *const c_void,
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter(context, |plugin: &Instance<D>| {
-            let source = HostPointer::new(source, "source")?;
+            let source = HostPointer::new(source.cast_mut(), "source")?;
             plugin.device.memory_copy_h2d_async(device, queue, target, target_offset, source, size)
         })
     }

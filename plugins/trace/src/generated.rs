@@ -708,7 +708,7 @@ unsafe extern "C" fn async_memory_copy_h2d_async(
     queue: abi::Stream,
     target: abi::Memory,
     target_offset: u64,
-    source: *mut c_void,
+    source: *const c_void,
     size: u64,
 ) -> abi::Error {
     static SITE: CallSite = CallSite {

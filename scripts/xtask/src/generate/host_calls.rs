@@ -244,6 +244,7 @@ fn method_param(contract: &Contract, param: &Param) -> Option<String> {
         },
         (Type::Callback(name), _) => format!("abi::{}", camel(name)),
         (Type::Named(name), _) if name == "str" => "&str".to_owned(),
+        (Type::Pointer, Direction::In) => "*const c_void".to_owned(),
         (ty, Direction::In) => format!("&{}", value_type(ty)),
         (ty, Direction::Value) => value_type(ty),
     };

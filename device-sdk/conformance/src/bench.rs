@@ -1,0 +1,254 @@
+//! The bench on which a plugin lies during the suite: every call goes through here and leaves a trace.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use oarlock_abi as abi;
+
+use crate::device::Device;
+use crate::subject::{ErrorText, Subject};
+
+/// The most errors that are remembered for the check that reads them all.
+const MOST_ERRORS: usize = 1024;
+
+/// Why a check ends early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The plugin broke the rule.
+    Failed(String),
+    /// The plugin leaves out what the check needs, as it may.
+    Unsupported(String),
+}
+
+/// How a check, or a step of one, went.
+pub(crate) type Verdict<T = ()> = Result<T, Stop>;
+
+impl Stop {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    pub(crate) fn unsupported(reason: impl Into<String>) -> Self {
+        Self::Unsupported(reason.into())
+    }
+
+    /// The same, with the place at which it happened.
+    pub(crate) fn at(self, place: impl fmt::Display) -> Self {
+        match self {
+            Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
+            unsupported @ Self::Unsupported(_) => unsupported,
+        }
+    }
+}
+
+/// Ends a check as failed unless something holds.
+macro_rules! ensure {
+    ($holds:expr, $($message:tt)+) => {
+        if !$holds {
+            return Err($crate::bench::Stop::failed(format!($($message)+)));
+        }
+    };
+}
+pub(crate) use ensure;
+
+/// Calls a slot of a table with the plugin's context first, and reads the error it may return. An empty slot ends the
+/// check as unsupported.
+macro_rules! slot {
+    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
+        let bench: &$crate::bench::Bench = $bench;
+        let function = $table.$slot.ok_or_else(|| $crate::bench::Stop::empty(stringify!($slot)))?;
+        bench.enter(stringify!($slot));
+        // SAFETY: whoever made the subject vouches for its tables and its context. The arguments are the suite's own: what
+        // they point to lives, and may be written where the slot writes, for as long as the contract asks.
+        let error = unsafe { function(bench.subject().context, $($argument),*) };
+        bench.answer(stringify!($slot), error)
+    }};
+}
+pub(crate) use slot;
+
+impl Stop {
+    pub(crate) fn empty(slot: &str) -> Self {
+        Self::unsupported(format!("the slot `{slot}` is empty"))
+    }
+}
+
+/// A call that returned an error.
+#[derive(Clone, Debug)]
+pub(crate) struct CallError {
+    pub(crate) slot: &'static str,
+    pub(crate) text: ErrorText,
+}
+
+impl CallError {
+    pub(crate) fn is_about_an_argument(&self) -> bool {
+        [abi::Code::INVALID_ARGUMENT, abi::Code::NOT_FOUND].contains(&self.text.code)
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` failed with {}: {}", self.slot, code_name(self.text.code), self.text.message)
+    }
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+/// A code as people read it.
+pub(crate) fn code_name(code: abi::Code) -> String {
+    code.name().map_or_else(|| format!("the unknown code {}", code.0), |name| format!("`{name}`"))
+}
+
+/// The plugin, and what is known of the calls that were made.
+pub(crate) struct Bench {
+    subject: Subject,
+    patience: Duration,
+    last_call: Mutex<Option<&'static str>>,
+    errors: Mutex<Vec<CallError>>,
+    is_abandoned: AtomicBool,
+}
+
+// SAFETY: the functions of a plugin may be called on any thread (rule T-1), with its context; the rest is plain data.
+unsafe impl Send for Bench {}
+// SAFETY: as above; what changes is behind locks.
+unsafe impl Sync for Bench {}
+
+impl Bench {
+    pub(crate) fn new(subject: Subject, patience: Duration) -> Self {
+        let is_abandoned = AtomicBool::new(false);
+        Self { subject, patience, last_call: Mutex::new(None), errors: Mutex::new(Vec::new()), is_abandoned }
+    }
+
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    pub(crate) fn core(&self) -> &abi::CoreTable {
+        &self.subject.core
+    }
+
+    /// The table of streams and events.
+    pub(crate) fn asynchronous(&self) -> Verdict<&abi::AsyncTable> {
+        let missing = || Stop::unsupported("the plugin leaves the profile `async` out");
+        self.subject.asynchronous.as_ref().ok_or_else(missing)
+    }
+
+    /// How long a single wait may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// A device id that is not in the list.
+    pub(crate) fn unknown_device(&self) -> u32 {
+        let is_unknown = |id: &u32| !self.subject.devices.contains(id);
+        (0..=u32::MAX).rev().find(is_unknown).unwrap_or(u32::MAX)
+    }
+
+    /// Every device. A plugin that shows none cannot be checked.
+    pub(crate) fn devices(&self) -> Verdict<Vec<Device<'_>>> {
+        if self.subject.devices.is_empty() {
+            return Err(Stop::unsupported("the plugin shows no device on this machine"));
+        }
+        Ok(self.subject.devices.iter().map(|id| Device::new(self, *id)).collect())
+    }
+
+    /// Does something with each device, and says on which one it failed.
+    pub(crate) fn on_each_device(&self, check: impl Fn(Device<'_>) -> Verdict) -> Verdict {
+        let devices = self.devices()?;
+        devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at(device)))
+    }
+
+    /// Notes that a call begins.
+    pub(crate) fn enter(&self, slot: &'static str) {
+        self.park_if_abandoned();
+        *locked(&self.last_call) = Some(slot);
+    }
+
+    /// Notes that a call ended, and reads its error.
+    pub(crate) fn answer(&self, slot: &'static str, error: abi::Error) -> Result<(), CallError> {
+        self.park_if_abandoned();
+        if !error.is_some() {
+            return Ok(());
+        }
+        let failure = CallError { slot, text: (self.subject.read_error)(error) };
+        let mut errors = locked(&self.errors);
+        if errors.len() < MOST_ERRORS {
+            errors.push(failure.clone());
+        }
+        Err(failure)
+    }
+
+    /// The slot that was called last, for a check that did not return.
+    pub(crate) fn last_call(&self) -> Option<&'static str> {
+        *locked(&self.last_call)
+    }
+
+    /// Every error that calls returned so far.
+    pub(crate) fn errors(&self) -> Vec<CallError> {
+        locked(&self.errors).clone()
+    }
+
+    /// Nobody waits for the check that runs now any more.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::SeqCst);
+    }
+
+    /// A thread that was given up on must not call a plugin that others think is at rest.
+    fn park_if_abandoned(&self) {
+        while self.is_abandoned.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+    }
+}
+
+/// A lock whose holder panicked still guards plain data.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that look like nothing else, different for each seed.
+pub(crate) fn pattern(seed: u64, size: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..size).map(next).collect()
+}
+
+/// Fails at the first byte that is not what it should be.
+pub(crate) fn expect_bytes(what: impl fmt::Display, expected: &[u8], found: &[u8]) -> Verdict {
+    let wrong = expected.iter().zip(found).position(|(expected, found)| expected != found);
+    match wrong {
+        Some(at) => Err(Stop::failed(format!(
+            "{what}: expected {:#04x} at byte {at} of {}, found {:#04x}",
+            expected[at],
+            expected.len(),
+            found[at]
+        ))),
+        None if expected.len() != found.len() => {
+            Err(Stop::failed(format!("{what}: expected {} bytes, found {}", expected.len(), found.len())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What `read_error` of a subject gets to do when a callback is handed an error.
+impl Bench {
+    pub(crate) fn read(&self, slot: &'static str, error: abi::Error) -> Verdict {
+        self.answer(slot, error).map_err(Stop::from)
+    }
+
+    /// The context, for kernels and for checks that call slots with arguments of their own.
+    pub(crate) fn context(&self) -> *mut c_void {
+        self.subject.context
+    }
+}

@@ -1,0 +1,33 @@
+//! The conformance suite: what a plugin must do to be called conformant, as checks that can fail.
+//!
+//! A host loads a plugin as it always does, readies its devices, and hands the raw tables to [`run`]. Each check calls the
+//! plugin as the contract allows and quotes the numbered rule it is about, or the slot whose documentation it holds the
+//! plugin to. The answer is a [`Report`]: data, text or a page of HTML.
+//!
+//! A check that passes says that the rule held this time. One whose slots the plugin may leave out, and does, is
+//! unsupported and not a failure. A check that does not return ends the run, since nobody knows what the plugin is doing.
+//! A plugin that ends the process ends the suite with it, so a host that wants a report of that runs the suite in a child.
+
+mod bench;
+mod callbacks;
+mod checks;
+mod device;
+mod html;
+mod kernel_call;
+mod queue;
+mod report;
+mod runner;
+mod subject;
+mod text;
+
+pub use report::{CheckResult, Outcome, ProfileResult, Report};
+pub use runner::{PATIENCE, run};
+pub use subject::{ErrorText, Subject};
+
+/// The version of the suite. The first number is that of the contract; the second grows with the checks.
+pub const SUITE_VERSION: &str = "1.0";
+
+/// What each check is called and which rule or slot it is about, in the order of a run.
+pub fn checks() -> impl Iterator<Item = (&'static str, &'static str)> {
+    checks::all().map(|check| (check.name, check.rule))
+}

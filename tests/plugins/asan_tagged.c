@@ -1,0 +1,10 @@
+/* Says that it was built with the address sanitizer. */
+#include "minimal.h"
+
+static oarlock_error describe(oarlock_plugin *plugin) {
+    OARLOCK_TRY(minimal_describe(plugin, "AsanTagged"));
+    plugin->sanitizer = OARLOCK_SANITIZER_ADDRESS;
+    return 0;
+}
+
+OARLOCK_PLUGIN(describe);

@@ -1,0 +1,10 @@
+/* The device type has characters that a name must not have. */
+#include "minimal.h"
+
+static oarlock_error describe(oarlock_plugin *plugin) {
+    OARLOCK_TRY(minimal_describe(plugin, "DeviceTypeSpaces"));
+    plugin->device_type = oarlock_string("Two words\n");
+    return 0;
+}
+
+OARLOCK_PLUGIN(describe);

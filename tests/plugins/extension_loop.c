@@ -1,0 +1,16 @@
+/* The chain of extensions has no end. */
+#include "minimal.h"
+
+static oarlock_extension extension = {
+    .size = sizeof(oarlock_extension),
+    .kind = 9999,
+};
+
+static oarlock_error describe(oarlock_plugin *plugin) {
+    OARLOCK_TRY(minimal_describe(plugin, "ExtensionLoop"));
+    extension.next = &extension;
+    minimal_core.next = &extension;
+    return 0;
+}
+
+OARLOCK_PLUGIN(describe);

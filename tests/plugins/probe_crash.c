@@ -1,0 +1,12 @@
+/* Crashes when it is asked who it is. */
+#include "minimal.h"
+
+static int *volatile nowhere;
+
+static oarlock_error describe(oarlock_plugin *plugin) {
+    (void)plugin;
+    *nowhere = 1;
+    return 0;
+}
+
+OARLOCK_PLUGIN(describe);

@@ -1,0 +1,12 @@
+/* Prints, on both streams, what could be taken for an answer. */
+#include "minimal.h"
+
+static oarlock_error describe(oarlock_plugin *plugin) {
+    OARLOCK_TRY(minimal_describe(plugin, "ProbePrints"));
+    printf("{}\n");
+    fprintf(stderr, "{}\n");
+    fflush(NULL);
+    return 0;
+}
+
+OARLOCK_PLUGIN(describe);

@@ -1,0 +1,9 @@
+/* Answers the question who it is with an error. */
+#include "minimal.h"
+
+static oarlock_error describe(oarlock_plugin *plugin) {
+    (void)plugin;
+    return OARLOCK_FAIL(OARLOCK_CODE_UNAVAILABLE, "expected a licence, received none; buy one");
+}
+
+OARLOCK_PLUGIN(describe);

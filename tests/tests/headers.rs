@@ -1,0 +1,157 @@
+//! What vendors compile: the headers, the templates and the plugins of these tests, under the strictest settings.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
+const HEADERS: [&str; 3] = ["oarlock/contract.h", "oarlock/contract_layout.h", "oarlock/plugin.h"];
+const TEMPLATE: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
+const CPP_TEMPLATE: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
+
+/// A way of reading a header: a compiler and a language.
+const READERS: [[&str; 3]; 4] =
+    [["gcc", "c", "c11"], ["clang", "c", "c11"], ["gcc", "c++", "c++17"], ["clang", "c++", "c++17"]];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository")
+}
+
+/// A path for what one test builds.
+fn output(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers");
+    fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
+    directory.join(name)
+}
+
+/// Runs a command in the repository with `input` and gives back what it printed.
+fn run(command: &mut Command, input: &str) -> String {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
+        .current_dir(root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| {
+            panic!(
+                "expected `{program}` to be installed, found: {error}; run `scripts/test`, which installs it"
+            )
+        });
+    child
+        .stdin
+        .take()
+        .expect("stdin is a pipe")
+        .write_all(input.as_bytes())
+        .expect("the command reads its input");
+    let done = child.wait_with_output().expect("the command ends");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.success() && errors.is_empty(),
+        "{command:?} with the input\n{input}\nsaid:\n{errors}"
+    );
+    String::from_utf8(done.stdout).expect("the command prints text")
+}
+
+/// Compiles a source that includes `headers` in this order, with every reader.
+fn compiles(headers: &[&str]) {
+    let source: String = headers.iter().map(|header| format!("#include \"{header}\"\n")).collect();
+    for [compiler, language, standard] in READERS {
+        let mut command = Command::new(compiler);
+        command.args(["-x", language, &format!("-std={standard}")]).args(STRICT);
+        run(command.args(["-O2", "-Idevice-sdk/include", "-c", "-o", "/dev/null", "-"]), &source);
+    }
+}
+
+/// Runs the one line that the documentation gives, with `more` and the warnings, and lists the symbols of the result.
+fn build(compiler: &str, flags: &str, more: &str, name: &str, sources: &str) -> Vec<String> {
+    let file = output(name);
+    let line = format!("{compiler} {flags} {more} -o '{}' {sources}", file.display());
+    run(Command::new("sh").args(["-c", &line]), "");
+    let symbols =
+        run(Command::new("nm").args(["-D", "--defined-only", "--format=just-symbols"]).arg(file), "");
+    symbols.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_header_compiles_alone() {
+    for header in HEADERS {
+        compiles(&[header]);
+    }
+}
+
+#[test]
+fn every_header_may_be_included_twice() {
+    for header in HEADERS {
+        compiles(&[header, header]);
+    }
+}
+
+#[test]
+fn the_headers_compile_in_any_order() {
+    for first in HEADERS {
+        for second in HEADERS.into_iter().filter(|second| *second != first) {
+            compiles(&[first, second]);
+        }
+    }
+}
+
+#[test]
+fn the_c_template_builds_with_the_one_line_and_exports_the_entry_alone() {
+    let sources = "device-sdk/templates/c/*.c";
+    assert_eq!(build("cc", TEMPLATE, "", "libcustom_cpu.so", sources), ["oarlock_plugin_query"]);
+}
+
+#[test]
+fn the_c_template_builds_without_a_warning() {
+    for compiler in ["gcc", "clang"] {
+        let name = format!("libcustom_cpu_{compiler}.so");
+        let symbols = build(compiler, TEMPLATE, &STRICT.join(" "), &name, "device-sdk/templates/c/*.c");
+        assert_eq!(symbols, ["oarlock_plugin_query"]);
+    }
+}
+
+#[test]
+fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own() {
+    for compiler in ["g++", "clang++"] {
+        let name = format!("libcustom_device_{compiler}.so");
+        let sources = "device-sdk/templates/cpp/custom_device.cpp";
+        let symbols = build(compiler, CPP_TEMPLATE, &STRICT.join(" "), &name, sources);
+        // The headers of the standard library export their templates whatever the flags say.
+        let own: Vec<_> = symbols.iter().filter(|symbol| !symbol.starts_with("_ZNS")).collect();
+        assert_eq!(own, ["oarlock_plugin_query"]);
+    }
+}
+
+#[test]
+fn the_plugins_of_the_tests_are_wrong_in_no_way_that_a_compiler_sees() {
+    let directory = root().join("tests/plugins");
+    for entry in fs::read_dir(directory).expect("the plugins are there") {
+        let path = entry.expect("the directory can be read").path();
+        let readers = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("c") => [("gcc", TEMPLATE), ("clang", TEMPLATE)],
+            Some("cpp") => [("g++", CPP_TEMPLATE), ("clang++", CPP_TEMPLATE)],
+            _ => continue,
+        };
+        for (compiler, flags) in readers {
+            let source = format!("'{}'", path.display());
+            build(compiler, flags, &STRICT.join(" "), "plugin.so", &source);
+        }
+    }
+}
+
+#[test]
+fn the_readme_of_the_plugins_lists_every_plugin() {
+    let directory = root().join("tests/plugins");
+    let readme = fs::read_to_string(directory.join("README.md")).expect("the README is there");
+    for entry in fs::read_dir(directory).expect("the plugins are there") {
+        let name = entry.expect("the directory can be read").file_name().to_string_lossy().into_owned();
+        if name.ends_with(".c") || name.ends_with(".cpp") {
+            assert!(
+                readme.contains(&format!("| `{name}` |")),
+                "tests/plugins/README.md does not list `{name}`"
+            );
+        }
+    }
+}
