@@ -1,0 +1,14 @@
+//! The smallest program that probes plugins: `probe PATH` is what a host starts as its child.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match std::env::args_os().nth(1) {
+        Some(path) => oarlock_host::probe_child_main(Path::new(&path)),
+        None => {
+            eprintln!("expected the path of a plugin, found no argument");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The configuration file: which plugins to look for, which to trust, and what to tell them.
+//!
+//! The user's file is `$OARLOCK_CONFIG`, else `$XDG_CONFIG_HOME/oarlock/config.toml`; the system's is
+//! `/etc/oarlock/config.toml`. Both apply: lists are the user's entries and then the system's, of single values the
+//! user's counts, and `require_signature` holds if either file sets it, so that a user can tighten what the
+//! administrator asks for and not loosen it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::manifest::check_name;
+use crate::{Digest, Environment, Identity, toml_text};
+
+const SYSTEM_FILE: &str = "/etc/oarlock/config.toml";
+
+/// What the configuration files say, together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The files that were read, the user's first.
+    pub files: Vec<PathBuf>,
+    /// The `[plugins]` section.
+    pub plugins: Plugins,
+    /// The options of each plugin, by the plugin's name; every value as text.
+    pub options: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The `[plugins]` section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Plugins {
+    /// Files and directories to take plugins from.
+    pub paths: Vec<PathBuf>,
+    /// Plugins not to use: names or file names, in which `*` stands for any characters.
+    pub disable: Vec<String>,
+    /// The hashes of the only files to load. With none, any file is allowed.
+    pub allow: Vec<Digest>,
+    /// Whether a plugin needs a signature of a trusted key.
+    pub require_signature: bool,
+    /// The public keys to trust, as PEM files.
+    pub trusted_keys: Vec<PathBuf>,
+    /// The layers to put before every plugin, the outermost first.
+    pub layers: Vec<String>,
+    /// How long a plugin may take to answer while it is probed.
+    pub probe_timeout_ms: Option<u64>,
+}
+
+/// A file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    plugins: Plugins,
+    #[serde(default)]
+    plugin: BTreeMap<String, BTreeMap<String, OptionValue>>,
+}
+
+/// The value of a plugin's option, which the plugin gets as text.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a string, a number or a boolean")]
+enum OptionValue {
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+/// A configuration file, or a file it names, cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}; correct the configuration", self.file.display(), self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl ConfigError {
+    pub(crate) fn new(file: &Path, problem: impl ToString) -> Self {
+        Self { file: file.to_path_buf(), problem: problem.to_string() }
+    }
+}
+
+impl Config {
+    /// Reads the user's file and the system's. One that is not there says nothing, unless it was named explicitly.
+    pub fn load(environment: &Environment) -> Result<Self, ConfigError> {
+        let named = environment.config.as_deref();
+        let usual = environment.config_home.as_ref().map(|home| home.join("oarlock/config.toml"));
+        let user = match named {
+            Some(path) if path.is_relative() => {
+                return Err(ConfigError::new(path, "expected `OARLOCK_CONFIG` to be an absolute path"));
+            }
+            Some(path) => Some(Self::read(path, environment.identity)?),
+            None => usual.map(|path| Self::read_if_there(&path, environment.identity)).transpose()?,
+        };
+        let system = Self::read_if_there(Path::new(SYSTEM_FILE), environment.identity)?;
+        Ok(user.unwrap_or_default().over(system))
+    }
+
+    fn read_if_there(path: &Path, identity: Identity) -> Result<Self, ConfigError> {
+        if path.try_exists().unwrap_or(true) { Self::read(path, identity) } else { Ok(Self::default()) }
+    }
+
+    fn read(path: &Path, identity: Identity) -> Result<Self, ConfigError> {
+        identity.check_file(path).map_err(|refusal| {
+            ConfigError::new(path, format!("expected {}, found {}", refusal.expected, refusal.found))
+        })?;
+        let bytes = std::fs::read(path).map_err(|error| ConfigError::new(path, error))?;
+        Self::parse(path, &bytes)
+    }
+
+    /// Reads the text of one file; `path` is only named in the error.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
+        let document: Document = toml_text::read(bytes).map_err(|problem| ConfigError::new(path, problem))?;
+        if document.plugins.probe_timeout_ms == Some(0) {
+            return Err(ConfigError::new(path, "expected `probe_timeout_ms` to be at least 1, found 0"));
+        }
+        let mut options = BTreeMap::new();
+        for (name, values) in document.plugin {
+            check_name(&name, "")
+                .map_err(|problem| ConfigError::new(path, format!("`[plugin.…]`: {problem}")))?;
+            options.insert(name, values.into_iter().map(|(key, value)| (key, value.into_text())).collect());
+        }
+        Ok(Self { files: vec![path.to_path_buf()], plugins: document.plugins, options })
+    }
+
+    /// This configuration, with `lower` where it says nothing.
+    fn over(mut self, lower: Self) -> Self {
+        let Plugins { paths, disable, allow, require_signature, trusted_keys, layers, probe_timeout_ms } =
+            lower.plugins;
+        let plugins = &mut self.plugins;
+        plugins.paths.extend(paths);
+        plugins.disable.extend(disable);
+        plugins.allow.extend(allow);
+        plugins.require_signature |= require_signature;
+        plugins.trusted_keys.extend(trusted_keys);
+        for layer in layers {
+            if !plugins.layers.contains(&layer) {
+                plugins.layers.push(layer);
+            }
+        }
+        plugins.probe_timeout_ms = plugins.probe_timeout_ms.or(probe_timeout_ms);
+        self.files.extend(lower.files);
+        for (name, values) in lower.options {
+            let mine = self.options.entry(name).or_default();
+            for (key, value) in values {
+                mine.entry(key).or_insert(value);
+            }
+        }
+        self
+    }
+}
+
+impl OptionValue {
+    fn into_text(self) -> String {
+        match self {
+            Self::Boolean(value) => value.to_string(),
+            Self::Integer(value) => value.to_string(),
+            Self::Float(value) => value.to_string(),
+            Self::Text(value) => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(Path::new("/etc/x.toml"), text.as_bytes()).map_err(|error| error.problem)
+    }
+
+    #[test]
+    fn options_reach_the_plugin_as_text() {
+        let config = parse("[plugin.npu]\na = true\nb = -3\nc = 0.5\nd = 'x'").unwrap();
+        let values: Vec<&str> = config.options["npu"].values().map(String::as_str).collect();
+        assert_eq!(values, ["true", "-3", "0.5", "x"]);
+        assert!(parse("[plugin.npu]\na = [1]").unwrap_err().starts_with("line 2: expected a string"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_the_nearest() {
+        let error = parse("[plugins]\ntrusted_key = []").unwrap_err();
+        assert!(error.starts_with("line 2: unknown field `trusted_key`"), "{error}");
+        assert!(error.ends_with("did you mean `trusted_keys`"), "{error}");
+        assert!(parse("[plugns]").unwrap_err().contains("did you mean `plugin"));
+        assert!(parse("[plugins]\nprobe_timeout_ms = 0").is_err());
+        assert!(parse("[plugins]\nallow = ['abc']").unwrap_err().starts_with("line 2: expected a SHA-256"));
+    }
+
+    #[test]
+    fn the_user_comes_first_and_cannot_loosen_the_system() {
+        let user =
+            "[plugins]\npaths = ['/u']\nlayers = ['a', 'b']\nrequire_signature = false\n[plugin.npu]\nx = 1";
+        let system = "[plugins]\npaths = ['/s']\nlayers = ['b', 'c']\nrequire_signature = true\nprobe_timeout_ms = 9\n\
+                      [plugin.npu]\nx = 2\ny = 3";
+        let both = parse(user).unwrap().over(parse(system).unwrap());
+        assert_eq!(both.plugins.paths, [Path::new("/u"), Path::new("/s")]);
+        assert_eq!(both.plugins.layers, ["a", "b", "c"]);
+        assert!(both.plugins.require_signature);
+        assert_eq!(both.plugins.probe_timeout_ms, Some(9));
+        assert_eq!(both.options["npu"]["x"], "1");
+        assert_eq!(both.options["npu"]["y"], "3");
+    }
+
+    #[test]
+    fn a_named_file_must_be_there_absolute_and_safe_from_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("c.toml");
+        let load = |path: &Path| {
+            let value = path.as_os_str().to_owned();
+            let lookup = move |name: &str| (name == "OARLOCK_CONFIG").then(|| value.clone());
+            Config::load(&Environment::new(lookup, false, Identity::of_process()))
+        };
+        assert!(load(&file).is_err());
+        std::fs::write(&file, "[plugins]\ndisable = ['x*']").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(load(&file).unwrap().files[0], file);
+        assert!(load(Path::new("c.toml")).unwrap_err().problem.contains("absolute"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(load(&file).unwrap_err().problem.contains("everybody can write to"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Which devices a plugin has, and which of them the user wants to see.
+
+use crate::CoreCalls;
+use crate::errors::Failure;
+use crate::foreign::Breach;
+
+/// The most devices of one plugin.
+const MOST: u32 = 4096;
+/// How far behind the end of the list a plugin that writes too many ids is noticed.
+const GUARD: usize = 64;
+
+/// The ids of all devices, checked against their count (rule D-1).
+pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, Breach>, Failure> {
+    let breach = |expected: String, found: String| Ok(Err(Breach::new("D-1", expected, found)));
+    let count = core.device_count()?;
+    if count > MOST {
+        return breach(format!("at most {MOST} devices"), format!("{count} from `device_count`"));
+    }
+    // Two different fillings tell an id that was written from one that was there before.
+    let mut lists = [u32::MAX, u32::MAX - 1].map(|filling| vec![filling; count as usize + GUARD]);
+    for list in &mut lists {
+        let listed = core.device_list(&mut list[..count as usize])?;
+        if listed != u64::from(count) {
+            let found = format!("{listed} from `device_list`");
+            return breach(format!("{count} devices, as `device_count` says"), found);
+        }
+    }
+    let [mut ids, second] = lists;
+    let untouched = ids.iter().zip(&second).position(|(one, other)| one != other).unwrap_or(ids.len());
+    let overrun = ids[count as usize..].iter().any(|id| *id != u32::MAX);
+    if untouched != count as usize || overrun {
+        let found = if overrun { "more".to_owned() } else { format!("{untouched}") };
+        return breach(format!("`device_list` to write {count} ids and the same each time"), found);
+    }
+    ids.truncate(count as usize);
+    let mut sorted = ids.clone();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return breach("devices with different ids".to_owned(), format!("{} twice", pair[0]));
+    }
+    Ok(Ok(ids))
+}
+
+/// The devices to show, and notes about what the variable says that cannot be done.
+pub(crate) fn visible(all: &[u32], variable: Option<&str>) -> (Vec<u32>, Vec<String>) {
+    let value = variable.and_then(|variable| Some((variable, std::env::var_os(variable)?)));
+    match value {
+        Some((variable, value)) => chosen(all, variable, &value.to_string_lossy()),
+        None => (all.to_vec(), Vec::new()),
+    }
+}
+
+/// The devices that `value` lists, in its order. An empty value hides all; an entry that is no device is left out.
+fn chosen(all: &[u32], variable: &str, value: &str) -> (Vec<u32>, Vec<String>) {
+    let (mut shown, mut notes) = (Vec::new(), Vec::new());
+    for entry in value.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        match entry.parse() {
+            Ok(id) if shown.contains(&id) => {}
+            Ok(id) if all.contains(&id) => shown.push(id),
+            _ => {
+                let ids: Vec<String> = all.iter().map(u32::to_string).collect();
+                let entry = entry.escape_debug();
+                let has = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+                notes.push(format!(
+                    "`{variable}`: expected ids of devices ({has}), found `{entry}`; it is left out"
+                ));
+            }
+        }
+    }
+    (shown, notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_chooses_and_orders_devices_and_its_mistakes_are_told() {
+        assert_eq!(chosen(&[0, 1, 5], "V", "5, 0,5"), (vec![5, 0], vec![]));
+        assert_eq!(chosen(&[0, 1], "V", ""), (vec![], vec![]));
+        let (shown, notes) = chosen(&[0, 1], "V", "1,7,x");
+        assert_eq!((shown, notes.len()), (vec![1], 2));
+        assert!(notes[0].contains("`V`") && notes[0].contains("`7`"), "{}", notes[0]);
+    }
+}

@@ -1,0 +1,131 @@
+//! The SHA-256 of a file, and the list of those an operator allows.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Reason, Refusal};
+
+/// The SHA-256 of the bytes of a file. Written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// The text is not 64 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotADigest;
+
+impl fmt::Display for NotADigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a SHA-256 as 64 hexadecimal digits, with or without `sha256:` before them")
+    }
+}
+
+impl std::error::Error for NotADigest {}
+
+impl FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Self, NotADigest> {
+        let digits = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
+        let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        let pairs = digits.chunks(2).map(|pair| match pair {
+            [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
+            _ => None,
+        });
+        let bytes: Vec<u8> = pairs.collect::<Option<_>>().ok_or(NotADigest)?;
+        bytes.try_into().map(Self).map_err(|_| NotADigest)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The files an operator allows. With no entry at all, every file is allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowList(BTreeSet<Digest>);
+
+impl AllowList {
+    /// Refuses a file that is not on the list, when there is one.
+    pub fn check(&self, path: &Path, digest: Digest) -> Result<(), Refusal> {
+        if self.0.is_empty() || self.0.contains(&digest) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Reason::NotAllowed,
+            path,
+            "a file whose hash is on the allow-list",
+            format!("`sha256:{digest}`"),
+            "add that hash to `allow` under `[plugins]` in the configuration if you trust the file",
+        ))
+    }
+}
+
+impl FromIterator<Digest> for AllowList {
+    fn from_iter<I: IntoIterator<Item = Digest>>(digests: I) -> Self {
+        Self(digests.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_digest_is_the_published_one_and_survives_its_text_form() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(digest.to_string(), OF_ABC);
+        assert_eq!(OF_ABC.parse(), Ok(digest));
+        assert_eq!(format!("sha256:{}", OF_ABC.to_uppercase()).parse(), Ok(digest));
+    }
+
+    #[test]
+    fn text_that_is_not_a_digest_is_an_error() {
+        for text in ["", "sha256:", "zz", &OF_ABC[1..], &format!("{OF_ABC}0"), &format!("{OF_ABC}00"), "é"] {
+            assert_eq!(text.parse::<Digest>(), Err(NotADigest), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_empty_list_allows_all_and_any_entry_refuses_the_rest() {
+        let (abc, other) = (Digest::of(b"abc"), Digest::of(b"other"));
+        assert!(AllowList::default().check(Path::new("/x"), other).is_ok());
+        let list: AllowList = [abc].into_iter().collect();
+        assert!(list.check(Path::new("/x"), abc).is_ok());
+        assert_eq!(list.check(Path::new("/x"), other).unwrap_err().reason, Reason::NotAllowed);
+    }
+}

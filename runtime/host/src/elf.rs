@@ -1,0 +1,336 @@
+//! Reads what the dynamic linker will read, before the dynamic linker does.
+//!
+//! Everything here comes from the program headers and the dynamic table, because those are what a load goes by;
+//! section headers can be missing or wrong without any effect on it, so they are only checked for truncation.
+//! Every offset in the file is a claim by a stranger: each one is checked before it is followed.
+
+use std::path::Path;
+
+use object::elf::{self, Dyn64, FileHeader64, ProgramHeader64, Sym64};
+use object::read::elf::{
+    Dyn as _, FileHeader as _, GnuHashTable, HashTable, ProgramHeader as _, SectionHeader as _, Sym as _,
+};
+use object::{NativeEndian, ReadRef};
+
+use crate::{Reason, Refusal};
+
+const ENDIAN: NativeEndian = NativeEndian;
+
+/// The file says one thing and is another: why, and what kind of wrong that is.
+type Flaw = (Reason, &'static str, String);
+
+/// What a shared object gives to and wants from the process it is loaded into.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elf {
+    /// The symbols other objects can bind to.
+    pub exports: Vec<Export>,
+    /// The symbols another object has to provide. Weak ones are absent: they may stay unresolved.
+    pub imports: Vec<String>,
+    /// The libraries it is linked to and where it asks for them to be looked for.
+    pub links: Links,
+}
+
+/// A symbol other objects can bind to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// The name, mangled as the compiler left it.
+    pub name: String,
+    /// How the dynamic linker treats a second definition of the name.
+    pub binding: Binding,
+}
+
+/// How the dynamic linker treats a second definition of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// The first definition wins.
+    Strong,
+    /// A default that need not be there.
+    Weak,
+    /// One definition for the whole process, whatever the scope; the object that holds it is never unloaded.
+    Unique,
+}
+
+/// The libraries an object is linked to and where it asks for them to be looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// The name other objects know it by.
+    pub soname: Option<String>,
+    /// The names of the libraries it needs.
+    pub needed: Vec<String>,
+    /// Directories searched before the user's, separated by colons.
+    pub rpath: Option<String>,
+    /// Directories searched after the user's, separated by colons; its presence disables `rpath`.
+    pub runpath: Option<String>,
+}
+
+impl Elf {
+    /// Judges the bytes of the file at `path` and lists its symbols.
+    pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
+        read(bytes).map_err(|flaw| refuse(path, flaw))
+    }
+
+    /// Whether the object exports `name`.
+    pub fn exports(&self, name: &str) -> bool {
+        self.exports.iter().any(|export| export.name == name)
+    }
+}
+
+impl Links {
+    /// Reads only the links of the library at `path`, which may be hundreds of megabytes long.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, Refusal> {
+        let unreadable = |error: std::io::Error| {
+            let remedy = "make it readable or reinstall the package it came with";
+            Refusal::new(Reason::Unreadable, path, "a readable library", error.to_string(), remedy)
+        };
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let cache = object::ReadCache::new(file);
+        Image::open(&cache).and_then(|image| image.links()).map_err(|flaw| refuse(path, flaw))
+    }
+}
+
+fn refuse(path: &Path, (reason, expected, found): Flaw) -> Refusal {
+    let remedy = match reason {
+        Reason::WrongArchitecture => "install the build of this plugin for this machine",
+        Reason::NotASharedObject => "link it with `-shared`, or remove it from the plugin directory",
+        _ => "copy or install the file again",
+    };
+    Refusal::new(reason, path, expected, found, remedy)
+}
+
+fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Elf, Flaw> {
+    let image = Image::open(data)?;
+    let (exports, imports) = image.symbols()?;
+    Ok(Elf { exports, imports, links: image.links()? })
+}
+
+fn truncated(found: impl Into<String>) -> Flaw {
+    (Reason::Truncated, "a complete file", found.into())
+}
+
+/// A file whose headers have been checked against its length.
+struct Image<'data, R> {
+    data: R,
+    segments: &'data [ProgramHeader64<NativeEndian>],
+    dynamic: &'data [Dyn64<NativeEndian>],
+}
+
+impl<'data, R: ReadRef<'data>> Image<'data, R> {
+    fn open(data: R) -> Result<Self, Flaw> {
+        let length = data.len().map_err(|()| truncated("a file whose length is unknown"))?;
+        identify(data, length)?;
+        let header: &FileHeader64<NativeEndian> = data
+            .read_at(0)
+            .map_err(|()| truncated(format!("{length} bytes, fewer than an ELF header has")))?;
+        if header.e_type(ENDIAN) != elf::ET_DYN {
+            let found = match header.e_type(ENDIAN) {
+                elf::ET_REL => "an object file that has not been linked",
+                elf::ET_EXEC => "a program",
+                elf::ET_CORE => "a core dump",
+                _ => "an ELF file of an unknown type",
+            };
+            return Err((Reason::NotASharedObject, "a shared object", found.to_owned()));
+        }
+        let cut = |what| truncated(format!("{what} that lie past its end at byte {length}"));
+        let segments = header.program_headers(ENDIAN, data).map_err(|_| cut("program headers"))?;
+        for segment in segments {
+            let (offset, size) = segment.file_range(ENDIAN);
+            if offset.checked_add(size).is_none_or(|end| end > length) {
+                return Err(cut("segments"));
+            }
+        }
+        let sections = header.section_headers(ENDIAN, data).map_err(|_| cut("section headers"))?;
+        for (offset, size) in sections.iter().filter_map(|section| section.file_range(ENDIAN)) {
+            if offset.checked_add(size).is_none_or(|end| end > length) {
+                return Err(cut("sections"));
+            }
+        }
+        let dynamic = segments
+            .iter()
+            .find_map(|segment| segment.dynamic(ENDIAN, data).transpose())
+            .ok_or((Reason::NotASharedObject, "a shared object", "no dynamic table".to_owned()))?
+            .map_err(|_| truncated("a dynamic table that is cut off"))?;
+        let image = Self { data, segments, dynamic };
+        if image.tag(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0) {
+            return Err((Reason::NotASharedObject, "a shared object", "a program".to_owned()));
+        }
+        Ok(image)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (elf::DynamicTag, u64)> {
+        let entries = self.dynamic.iter().map(|entry| (entry.d_tag(ENDIAN), entry.d_val(ENDIAN)));
+        entries.take_while(|(tag, _)| *tag != elf::DT_NULL)
+    }
+
+    fn tag(&self, wanted: elf::DynamicTag) -> Option<u64> {
+        self.entries().find_map(|(tag, value)| (tag == wanted).then_some(value))
+    }
+
+    /// The bytes of the file that will be loaded at `address`: `size` of them, or all to the end of the segment.
+    fn at_address(&self, address: u64, size: Option<u64>) -> Option<&'data [u8]> {
+        self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD).find_map(|segment| {
+            let (offset, length) = segment.file_range(ENDIAN);
+            let into = address.checked_sub(segment.p_vaddr(ENDIAN)).filter(|into| *into < length)?;
+            let size = size.unwrap_or(length - into);
+            self.data.read_bytes_at(offset.checked_add(into)?, size).ok()
+        })
+    }
+
+    fn strings(&self) -> Result<Strings<'data>, Flaw> {
+        let Some(address) = self.tag(elf::DT_STRTAB) else { return Ok(Strings::new(&[])) };
+        let bytes = self.at_address(address, self.tag(elf::DT_STRSZ));
+        bytes.map(Strings::new).ok_or_else(|| truncated("a string table that is cut off"))
+    }
+
+    fn links(&self) -> Result<Links, Flaw> {
+        let mut strings = self.strings()?;
+        let mut links = Links::default();
+        for (tag, value) in self.entries() {
+            match tag {
+                elf::DT_NEEDED => links.needed.push(strings.at(value)?),
+                elf::DT_SONAME => links.soname = Some(strings.at(value)?),
+                elf::DT_RPATH => links.rpath = Some(strings.at(value)?),
+                elf::DT_RUNPATH => links.runpath = Some(strings.at(value)?),
+                _ => {}
+            }
+        }
+        Ok(links)
+    }
+
+    fn symbols(&self) -> Result<(Vec<Export>, Vec<String>), Flaw> {
+        let (mut exports, mut imports) = (Vec::new(), Vec::new());
+        let mut strings = self.strings()?;
+        for symbol in self.symbol_table()? {
+            let name = strings.at(symbol.st_name(ENDIAN).into())?;
+            let binding = match symbol.st_bind() {
+                elf::STB_GLOBAL => Binding::Strong,
+                elf::STB_WEAK => Binding::Weak,
+                elf::STB_GNU_UNIQUE => Binding::Unique,
+                _ => continue,
+            };
+            let visible = matches!(symbol.st_visibility(), elf::STV_DEFAULT | elf::STV_PROTECTED);
+            match symbol.st_shndx(ENDIAN) {
+                elf::SHN_UNDEF if binding == Binding::Strong => imports.push(name),
+                // The absolute symbols of a shared object are the names of its version nodes, not definitions.
+                elf::SHN_UNDEF | elf::SHN_ABS => {}
+                _ if visible => exports.push(Export { name, binding }),
+                _ => {}
+            }
+        }
+        Ok((exports, imports))
+    }
+
+    fn symbol_table(&self) -> Result<&'data [Sym64<NativeEndian>], Flaw> {
+        let cut = |what| truncated(format!("a {what} that is cut off"));
+        let Some(address) = self.tag(elf::DT_SYMTAB) else { return Ok(&[]) };
+        let table = self.at_address(address, None).ok_or_else(|| cut("symbol table"))?;
+        // The table does not say how long it is; the hash table, through which the linker finds symbols, does.
+        let count = if let Some(address) = self.tag(elf::DT_GNU_HASH) {
+            let bytes = self.at_address(address, None).ok_or_else(|| cut("hash table"))?;
+            let hash = GnuHashTable::<FileHeader64<NativeEndian>>::parse(ENDIAN, bytes);
+            let hash = hash.map_err(|_| cut("hash table"))?;
+            hash.symbol_table_length(ENDIAN).unwrap_or_else(|| hash.symbol_base())
+        } else if let Some(address) = self.tag(elf::DT_HASH) {
+            let bytes = self.at_address(address, None).ok_or_else(|| cut("hash table"))?;
+            let hash = HashTable::<FileHeader64<NativeEndian>>::parse(ENDIAN, bytes);
+            hash.map_err(|_| cut("hash table"))?.symbol_table_length()
+        } else {
+            0
+        };
+        let symbols = object::pod::slice_from_bytes(table, count as usize);
+        let (symbols, _) = symbols.map_err(|()| cut("symbol table"))?;
+        Ok(symbols.get(1..).unwrap_or(&[]))
+    }
+}
+
+/// A string table, and how many more bytes may be copied out of it.
+///
+/// Names may share bytes, so a small hostile file could otherwise ask for terabytes of them.
+struct Strings<'data> {
+    bytes: &'data [u8],
+    budget: usize,
+}
+
+impl<'data> Strings<'data> {
+    fn new(bytes: &'data [u8]) -> Self {
+        Self { bytes, budget: bytes.len().saturating_mul(16) }
+    }
+
+    fn at(&mut self, offset: u64) -> Result<String, Flaw> {
+        let tail = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..));
+        let tail = tail.ok_or_else(|| truncated("a name that lies past the end of the string table"))?;
+        let name = tail.split(|byte| *byte == 0).next().unwrap_or(tail);
+        let left = self.budget.checked_sub(name.len());
+        self.budget = left.ok_or_else(|| truncated("names that repeat each other without end"))?;
+        Ok(String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+/// Checks the first bytes, which say what kind of file it is and for which machine.
+fn identify<'data, R: ReadRef<'data>>(data: R, length: u64) -> Result<(), Flaw> {
+    if length == 0 {
+        return Err((Reason::Empty, "a shared object", "an empty file".to_owned()));
+    }
+    let start =
+        data.read_bytes_at(0, length.min(20)).map_err(|()| truncated("a file that cannot be read"))?;
+    if !start.starts_with(&elf::ELFMAG[..start.len().min(4)]) {
+        return Err((Reason::NotASharedObject, "a shared object", other_format(start).to_owned()));
+    }
+    if start.len() < 20 {
+        return Err(truncated(format!("{length} bytes, fewer than an ELF header has")));
+    }
+    let expected = if cfg!(target_endian = "little") { elf::ELFDATA2LSB } else { elf::ELFDATA2MSB };
+    let wrong = |found: String| Err((Reason::WrongArchitecture, THIS_MACHINE, found));
+    if start[4] != elf::ELFCLASS64.0 {
+        return wrong("a 32-bit file".to_owned());
+    }
+    if start[5] != expected.0 {
+        return wrong("a file with the other byte order".to_owned());
+    }
+    if ![elf::ELFOSABI_NONE.0, elf::ELFOSABI_GNU.0].contains(&start[7]) {
+        return wrong(format!("a file for another operating system (ELF OS/ABI {})", start[7]));
+    }
+    let machine = u16::from_ne_bytes([start[18], start[19]]);
+    let known = MACHINES.iter().find(|(number, _)| number.0 == machine).map(|(_, name)| *name);
+    if known != Some(std::env::consts::ARCH) {
+        return wrong(
+            known.map_or_else(|| format!("ELF machine {machine}"), |name| format!("a file for {name}")),
+        );
+    }
+    Ok(())
+}
+
+const MACHINES: [(elf::Machine, &str); 8] = [
+    (elf::EM_X86_64, "x86_64"),
+    (elf::EM_AARCH64, "aarch64"),
+    (elf::EM_RISCV, "riscv64"),
+    (elf::EM_PPC64, "powerpc64"),
+    (elf::EM_S390, "s390x"),
+    (elf::EM_LOONGARCH, "loongarch64"),
+    (elf::EM_386, "x86"),
+    (elf::EM_ARM, "arm"),
+];
+
+const THIS_MACHINE: &str = const {
+    if cfg!(target_arch = "x86_64") {
+        "a 64-bit shared object for x86_64 Linux"
+    } else if cfg!(target_arch = "aarch64") {
+        "a 64-bit shared object for aarch64 Linux"
+    } else {
+        "a 64-bit shared object for this machine"
+    }
+};
+
+fn other_format(start: &[u8]) -> &'static str {
+    let known: [(&[u8], &str); 6] = [
+        (b"!<arch>", "a static archive"),
+        (b"MZ", "a Windows file"),
+        (b"\xcf\xfa\xed\xfe", "a macOS file"),
+        (b"version https://", "a Git LFS pointer, not the file it stands for"),
+        (b"#!", "a script"),
+        (b"/* GNU ld script", "a linker script"),
+    ];
+    known
+        .iter()
+        .find(|(magic, _)| start.starts_with(magic))
+        .map_or("a file of another format", |(_, name)| name)
+}

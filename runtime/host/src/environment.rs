@@ -1,0 +1,112 @@
+//! What the host takes from the process it runs in, read once and passed on as data.
+//!
+//! In a program that runs with more rights than its caller has, the caller's variables are not to be trusted: then all
+//! of them count as unset, `HOME` included, and only the system's directories and configuration are left.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::Identity;
+
+/// The variables the host knows, and who the process runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// `OARLOCK_PLUGIN_PATH`: more places to look for plugins, separated by colons.
+    pub plugin_path: Option<OsString>,
+    /// `OARLOCK_CONFIG`: the configuration file to read in place of the user's.
+    pub config: Option<PathBuf>,
+    /// `OARLOCK_ISA_MASK`: the only processor features to consider present.
+    pub isa_mask: Option<String>,
+    /// `LD_LIBRARY_PATH`: where the dynamic linker looks for libraries first.
+    pub library_path: Vec<PathBuf>,
+    /// `$XDG_CONFIG_HOME`, or `~/.config`.
+    pub config_home: Option<PathBuf>,
+    /// `$XDG_DATA_HOME`, or `~/.local/share`.
+    pub data_home: Option<PathBuf>,
+    /// Whether the program has more rights than its caller.
+    pub elevated: bool,
+    /// Who the program runs as.
+    pub identity: Identity,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    pub fn from_process() -> Self {
+        Self::new(|name| std::env::var_os(name), is_elevated(), Identity::of_process())
+    }
+
+    /// Makes an environment in which `lookup` gives the value of a variable.
+    pub fn new(lookup: impl Fn(&str) -> Option<OsString>, elevated: bool, identity: Identity) -> Self {
+        let get = |name: &str| if elevated { None } else { lookup(name).filter(|value| !value.is_empty()) };
+        // The XDG specification has relative paths ignored.
+        let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let in_home = |path: &str| absolute("HOME").map(|home| home.join(path));
+        let library_path = get("LD_LIBRARY_PATH").unwrap_or_default();
+        Self {
+            plugin_path: get("OARLOCK_PLUGIN_PATH"),
+            config: get("OARLOCK_CONFIG").map(PathBuf::from),
+            isa_mask: get("OARLOCK_ISA_MASK").map(|mask| mask.to_string_lossy().into_owned()),
+            library_path: std::env::split_paths(&library_path).filter(|path| path != Path::new("")).collect(),
+            config_home: absolute("XDG_CONFIG_HOME").or_else(|| in_home(".config")),
+            data_home: absolute("XDG_DATA_HOME").or_else(|| in_home(".local/share")),
+            elevated,
+            identity,
+        }
+    }
+}
+
+/// Whether the kernel marked the start of this program as one that raised its rights.
+///
+/// The mark lies in the auxiliary vector. In such a program the kernel hides that vector from the program's own user,
+/// so not being allowed to read it is the same answer.
+fn is_elevated() -> bool {
+    const AT_SECURE: u64 = 23;
+    let by_ids = rustix::process::getuid() != rustix::process::geteuid()
+        || rustix::process::getgid() != rustix::process::getegid();
+    let by_kernel = match std::fs::read("/proc/self/auxv") {
+        Ok(bytes) => bytes.chunks_exact(16).any(|pair| {
+            let (key, value) = pair.split_at(8);
+            key == AT_SECURE.to_ne_bytes() && value != [0; 8]
+        }),
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    };
+    by_ids || by_kernel
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(name: &str) -> Option<OsString> {
+        match name {
+            "XDG_DATA_HOME" => Some("relative".into()),
+            "XDG_CONFIG_HOME" => Some("/xdg".into()),
+            "HOME" => Some("/home/u".into()),
+            "LD_LIBRARY_PATH" => Some("/a::/b".into()),
+            "OARLOCK_PLUGIN_PATH" => Some("/p".into()),
+            _ => Some("".into()),
+        }
+    }
+
+    #[test]
+    fn variables_are_read_and_empty_ones_count_as_unset() {
+        let environment = Environment::new(lookup, false, Identity::of_process());
+        assert_eq!(environment.config_home, Some("/xdg".into()));
+        assert_eq!(environment.data_home, Some("/home/u/.local/share".into()));
+        assert_eq!(environment.library_path, [Path::new("/a"), Path::new("/b")]);
+        assert_eq!(environment.config, None);
+    }
+
+    #[test]
+    fn an_elevated_program_sees_no_variable() {
+        let environment = Environment::new(lookup, true, Identity::of_process());
+        let empty = Environment::new(|_| None, true, Identity::of_process());
+        assert_eq!(environment, empty);
+        assert_eq!(environment.data_home, None);
+    }
+
+    #[test]
+    fn a_test_program_is_not_elevated() {
+        assert!(!Environment::from_process().elevated);
+    }
+}

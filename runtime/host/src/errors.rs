@@ -1,0 +1,367 @@
+//! The errors that stand behind the numbers plugins return.
+//!
+//! A plugin never hands memory to the host to describe an error: it asks the host to make one and returns its number.
+//! So an error outlives the plugin it came from, and a number the host never made, or has released, is noticed instead
+//! of followed. All hosts of a process share one registry, since a number says nothing about who made it; the mutex is
+//! taken only when something went wrong.
+
+#![expect(unsafe_code, reason = "plugins describe their errors with pointers to text")]
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use oarlock_abi as abi;
+pub use oarlock_abi::{Code, ErrorFlags};
+
+/// The longest message that is kept, in bytes.
+const LONGEST_MESSAGE: usize = 16 * 1024;
+/// The longest of the other texts.
+const LONGEST_DETAIL: usize = 1024;
+/// How many errors may be alive. A plugin that releases none must not take the host's memory.
+const MOST: usize = 1 << 16;
+/// What every number begins with, so that small numbers and addresses are not taken for errors.
+const MARK: u64 = 0x0A12 << 48;
+/// The number of the error that is returned when there are too many others; no slot has this generation.
+const TOO_MANY: abi::Error = abi::Error(MARK | (u32::MAX as u64) << 16);
+
+/// Something that went wrong in a plugin or in a service of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(Box<FailureDetails>);
+
+/// What a [`Failure`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureDetails {
+    /// What kind of thing went wrong.
+    pub code: Code,
+    /// What was expected, what was found, what to do.
+    pub message: String,
+    /// The name of the plugin or of the part of the host that failed.
+    pub origin: String,
+    /// The rule of the contract that was broken, or empty.
+    pub rule: String,
+    /// The number that the library or driver below the plugin returned, or 0.
+    pub native_code: i64,
+    /// What a caller may conclude.
+    pub flags: ErrorFlags,
+    /// The source file that made the error, or empty.
+    pub file: String,
+    /// The line in that file, or 0.
+    pub line: u32,
+}
+
+impl Failure {
+    /// A failure of the part of the host that `origin` names.
+    pub fn new(origin: &str, code: Code, message: impl Into<String>) -> Self {
+        Self(Box::new(FailureDetails {
+            code,
+            message: message.into(),
+            origin: origin.to_owned(),
+            rule: String::new(),
+            native_code: 0,
+            flags: ErrorFlags(0),
+            file: String::new(),
+            line: 0,
+        }))
+    }
+
+    /// The same failure, with the rule that was broken.
+    #[must_use]
+    pub fn breaking(mut self, rule: &str) -> Self {
+        rule.clone_into(&mut self.0.rule);
+        self
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        self.flags.contains(ErrorFlags::RETRYABLE)
+    }
+
+    /// Whether the device is gone and every handle on it dead.
+    pub fn is_device_lost(&self) -> bool {
+        self.flags.contains(ErrorFlags::DEVICE_LOST)
+    }
+
+    /// A required slot was called that a checked table cannot have empty, yet a layer left it so.
+    #[cold]
+    pub(crate) fn empty_slot(table: &str, slot: &str) -> Self {
+        let message =
+            format!("expected a function in `{slot}` of table `{table}`, found none; a layer dropped it");
+        Self::new("host", Code::FATAL, message).breaking("P-1")
+    }
+
+    /// Copies what a plugin says of its error.
+    ///
+    /// # Safety
+    ///
+    /// The texts of `info` are readable.
+    pub(crate) unsafe fn copied_from(info: &abi::ErrorInfo, origin: &str) -> Self {
+        // SAFETY: the caller vouches for every text.
+        let (message, rule, file) = unsafe {
+            (
+                kept(info.message, LONGEST_MESSAGE),
+                kept(info.rule, LONGEST_DETAIL),
+                kept(info.file, LONGEST_DETAIL),
+            )
+        };
+        Self(Box::new(FailureDetails {
+            code: info.code,
+            message,
+            origin: origin.to_owned(),
+            rule,
+            native_code: info.native_code,
+            flags: info.bits,
+            file,
+            line: info.line,
+        }))
+    }
+
+    /// Gives the failure a number, to be returned across the boundary.
+    pub(crate) fn raise(self) -> abi::Error {
+        registry().insert(self.0)
+    }
+}
+
+impl FailureDetails {
+    /// Describes the failure in a struct whose texts live as long as this does.
+    pub(crate) fn describe(&self) -> abi::ErrorInfo {
+        abi::ErrorInfo {
+            code: self.code,
+            bits: self.flags,
+            native_code: self.native_code,
+            message: abi::Str::borrowed(&self.message),
+            rule: abi::Str::borrowed(&self.rule),
+            origin: abi::Str::borrowed(&self.origin),
+            file: abi::Str::borrowed(&self.file),
+            line: self.line,
+            ..abi::ErrorInfo::EMPTY
+        }
+    }
+}
+
+impl Deref for Failure {
+    type Target = FailureDetails;
+
+    fn deref(&self) -> &FailureDetails {
+        &self.0
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.origin.is_empty() {
+            write!(f, "`{}`: ", self.origin)?;
+        }
+        match (self.message.as_str(), self.code.name()) {
+            ("", Some(name)) => write!(f, "failed with the code `{name}` and no message")?,
+            ("", None) => write!(f, "failed with the code {} and no message", self.code.0)?,
+            (message, _) => f.write_str(message)?,
+        }
+        let mut details = Vec::new();
+        if !self.rule.is_empty() {
+            details.push(format!("rule {}", self.rule));
+        }
+        if self.native_code != 0 {
+            details.push(format!("native code {}", self.native_code));
+        }
+        if self.is_device_lost() {
+            details.push("the device is lost".to_owned());
+        }
+        if details.is_empty() { Ok(()) } else { write!(f, " ({})", details.join(", ")) }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What a call returned: nothing, or a failure, which is read and released.
+#[inline]
+pub(crate) fn outcome(error: abi::Error) -> Result<(), Failure> {
+    if error.is_some() { Err(take(error)) } else { Ok(()) }
+}
+
+/// Takes an error out of the registry.
+#[cold]
+pub(crate) fn take(error: abi::Error) -> Failure {
+    if error == TOO_MANY {
+        return too_many();
+    }
+    match registry().remove(error) {
+        Some(details) => Failure(details),
+        None => unknown(error),
+    }
+}
+
+/// Frees an error that a plugin made and nobody else will read.
+pub(crate) fn release(error: abi::Error) -> Result<(), Failure> {
+    if error == TOO_MANY || registry().remove(error).is_some() { Ok(()) } else { Err(unknown(error)) }
+}
+
+/// Looks at an error without taking it. The texts live until somebody releases it.
+pub(crate) fn read(error: abi::Error) -> Result<abi::ErrorInfo, Failure> {
+    let registry = registry();
+    let (index, generation) = split(error).ok_or_else(|| unknown(error))?;
+    match registry.slots.get(index) {
+        Some(Slot { generation: found, details: Some(details) }) if *found == generation => {
+            // The box stays where it is until it is removed, so the texts may be handed out.
+            Ok(details.describe())
+        }
+        _ => Err(unknown(error)),
+    }
+}
+
+/// How many errors of this process nobody has read or released.
+pub fn live_errors() -> usize {
+    let registry = registry();
+    registry.slots.len() - registry.free.len()
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    details: Option<Box<FailureDetails>>,
+}
+
+#[derive(Debug)]
+struct Registry {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    fn insert(&mut self, details: Box<FailureDetails>) -> abi::Error {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.slots.len() < MOST => {
+                self.slots.push(Slot { generation: 0, details: None });
+                self.slots.len() - 1
+            }
+            None => return TOO_MANY,
+        };
+        let slot = &mut self.slots[index];
+        slot.details = Some(details);
+        abi::Error(MARK | u64::from(slot.generation) << 16 | index as u64)
+    }
+
+    fn remove(&mut self, error: abi::Error) -> Option<Box<FailureDetails>> {
+        let (index, generation) = split(error)?;
+        let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
+        let details = slot.details.take()?;
+        slot.generation = (generation + 1) % u32::MAX;
+        self.free.push(index);
+        Some(details)
+    }
+}
+
+/// The place in the registry and the generation that a number speaks of.
+fn split(error: abi::Error) -> Option<(usize, u32)> {
+    let generation = (error.0 >> 16) as u32;
+    (error.0 & (0xFFFF << 48) == MARK).then_some(((error.0 & 0xFFFF) as usize, generation))
+}
+
+fn unknown(error: abi::Error) -> Failure {
+    let message = format!(
+        "expected an error made with `error_create` and not released since, found the number {:#x}; the plugin's \
+         vendor has to correct this",
+        error.0
+    );
+    Failure::new("host", Code::FATAL, message).breaking("R-1")
+}
+
+fn too_many() -> Failure {
+    let message =
+        format!("an error was lost because {MOST} others are alive; release errors after reading them");
+    Failure::new("host", Code::RESOURCE_EXHAUSTED, message)
+}
+
+/// A copy of a plugin's text, cut to `longest` bytes; what cannot be text is replaced, and said.
+///
+/// # Safety
+///
+/// The text is readable.
+unsafe fn kept(text: abi::Str, longest: usize) -> String {
+    let whole = text.size;
+    let cut = abi::Str { size: whole.min(longest as u64), ..text };
+    // SAFETY: the caller vouches for the text, of which this is the beginning.
+    let Some(bytes) = (unsafe { cut.bytes() }) else {
+        return "(text at a null address, against rule S-5)".to_owned();
+    };
+    let is_cut = whole > longest as u64;
+    match std::str::from_utf8(bytes) {
+        Ok(text) if is_cut => format!("{text}…"),
+        Ok(text) => text.to_owned(),
+        // A character that the cut went through is no fault of the plugin.
+        Err(error) if is_cut && error.error_len().is_none() => {
+            String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned() + "…"
+        }
+        Err(_) => String::from_utf8_lossy(bytes).into_owned() + " (not UTF-8, against rule S-5)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Failure {
+        Failure::new("acme", Code::RESOURCE_EXHAUSTED, "expected 1 GiB, found 2").breaking("M-3")
+    }
+
+    #[test]
+    fn a_failure_survives_the_way_through_a_number() {
+        let error = sample().raise();
+        assert!(error.is_some());
+        assert_eq!(take(error), sample());
+        assert_eq!(outcome(abi::Error::NONE), Ok(()));
+    }
+
+    #[test]
+    fn a_number_that_was_released_or_never_made_is_noticed() {
+        let stale = sample().raise();
+        take(stale);
+        let fresh = sample().raise();
+        for error in [stale, abi::Error(1), abi::Error(0xdead_beef_dead_beef), abi::Error(MARK | 0xFFFF)] {
+            let failure = take(error);
+            assert_eq!((failure.code, failure.rule.as_str()), (Code::FATAL, "R-1"));
+            assert!(failure.message.contains(&format!("{:#x}", error.0)), "{failure}");
+            assert!(read(error).is_err());
+        }
+        assert_eq!(take(fresh), sample());
+    }
+
+    #[test]
+    fn a_full_registry_says_so_and_goes_on() {
+        let mut registry = Registry { slots: Vec::new(), free: Vec::new() };
+        let all: Vec<_> = (0..MOST).map(|_| registry.insert(sample().0)).collect();
+        assert_eq!(registry.insert(sample().0), TOO_MANY);
+        assert!(registry.remove(all[7]).is_some());
+        assert_ne!(registry.insert(sample().0), all[7]);
+        assert_eq!(take(TOO_MANY).code, Code::RESOURCE_EXHAUSTED);
+    }
+
+    #[test]
+    fn bad_and_endless_text_is_kept_as_far_as_it_goes() {
+        let copied = |bytes: &[u8]| {
+            let message = abi::Str { data: bytes.as_ptr(), size: bytes.len() as u64 };
+            let info = abi::ErrorInfo { message, ..abi::ErrorInfo::EMPTY };
+            // SAFETY: the message lives through the call and the other texts are empty.
+            unsafe { Failure::copied_from(&info, "acme") }.message.clone()
+        };
+        assert_eq!(copied(b"a\xff"), "a\u{fffd} (not UTF-8, against rule S-5)");
+        let long = "é".repeat(LONGEST_MESSAGE);
+        assert_eq!(copied(&long.as_bytes()[..LONGEST_MESSAGE + 100]).len(), LONGEST_MESSAGE + "…".len());
+        let shifted = format!("a{long}");
+        assert!(copied(shifted.as_bytes()).ends_with("é…"));
+    }
+
+    #[test]
+    fn a_failure_reads_as_one_sentence_with_its_origin() {
+        assert_eq!(sample().to_string(), "`acme`: expected 1 GiB, found 2 (rule M-3)");
+        let silent = Failure::new("acme", Code::NOT_FOUND, "");
+        assert_eq!(silent.to_string(), "`acme`: failed with the code `not_found` and no message");
+    }
+}

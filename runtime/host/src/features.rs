@@ -1,0 +1,202 @@
+//! The instruction sets plugins can ask for, and which of them this machine has.
+//!
+//! Each architecture has a closed list of names, so that a slip of the pen is an error and not a variant that is never
+//! chosen. A feature counts as present only if the operating system saves its registers as well.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::nearest::did_you_mean;
+
+/// A feature and those that come with it.
+pub(crate) type Feature = (&'static str, &'static [&'static str]);
+
+const X86_64: &[Feature] = &[
+    ("sse3", &[]),
+    ("ssse3", &["sse3"]),
+    ("sse4.1", &["ssse3"]),
+    ("sse4.2", &["sse4.1"]),
+    ("popcnt", &[]),
+    ("bmi1", &[]),
+    ("bmi2", &[]),
+    ("lzcnt", &[]),
+    ("avx", &["sse4.2"]),
+    ("f16c", &["avx"]),
+    ("fma", &["avx"]),
+    ("avx2", &["avx"]),
+    ("avxvnni", &["avx2"]),
+    ("avx512f", &["avx2", "fma", "f16c"]),
+    ("avx512cd", &["avx512f"]),
+    ("avx512bw", &["avx512f"]),
+    ("avx512dq", &["avx512f"]),
+    ("avx512vl", &["avx512f"]),
+    ("avx512vbmi", &["avx512bw"]),
+    ("avx512vnni", &["avx512f"]),
+    ("avx512bf16", &["avx512bw"]),
+    ("avx512fp16", &["avx512bw"]),
+    ("amx_tile", &[]),
+    ("amx_int8", &["amx_tile"]),
+    ("amx_bf16", &["amx_tile"]),
+    ("os_ymm", &[]),
+    ("os_zmm", &["os_ymm"]),
+];
+
+const AARCH64: &[Feature] = &[
+    ("neon", &[]),
+    ("fp16", &["neon"]),
+    ("dotprod", &["neon"]),
+    ("i8mm", &["neon"]),
+    ("bf16", &["neon"]),
+    ("sve", &["neon"]),
+    ("sve2", &["sve"]),
+];
+
+/// The features known for an architecture, or nothing where there is no list.
+pub(crate) fn known(architecture: &str) -> Option<&'static [Feature]> {
+    match architecture {
+        "x86_64" => Some(X86_64),
+        "aarch64" => Some(AARCH64),
+        _ => None,
+    }
+}
+
+pub(crate) fn names(features: &[Feature]) -> impl Iterator<Item = &'static str> {
+    features.iter().map(|(name, _)| *name)
+}
+
+/// The features this machine offers to plugins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IsaFeatures(BTreeSet<&'static str>);
+
+impl IsaFeatures {
+    /// Those of the processor and the operating system.
+    pub fn detect() -> Self {
+        let table = known(std::env::consts::ARCH).unwrap_or(&[]);
+        let kernel = kernel_flags();
+        Self(names(table).filter(|name| detected(name, &kernel)).collect())
+    }
+
+    /// Keeps only the features named in `mask`, a list separated by commas. It can hide features, never invent them:
+    /// code that uses an absent one would be killed by the processor.
+    pub fn masked(self, mask: &str) -> Result<Self, String> {
+        let table = known(std::env::consts::ARCH).unwrap_or(&[]);
+        let listed: BTreeSet<&str> = mask.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        match listed.iter().find(|name| !names(table).any(|known| known == **name)) {
+            Some(unknown) => {
+                Err(format!("unknown feature `{unknown}`{}", did_you_mean(unknown, names(table))))
+            }
+            None => Ok(Self(self.0.into_iter().filter(|name| listed.contains(name)).collect())),
+        }
+    }
+
+    /// Whether the feature is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+impl FromIterator<&'static str> for IsaFeatures {
+    fn from_iter<I: IntoIterator<Item = &'static str>>(names: I) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+impl fmt::Display for IsaFeatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().copied().collect();
+        f.write_str(&if names.is_empty() { "no optional features".to_owned() } else { names.join(", ") })
+    }
+}
+
+/// The features the kernel lists for the first processor. It leaves out those whose registers it does not save.
+///
+/// Only the beginning is read: the kernel writes one such record for each processor, and there may be hundreds.
+fn kernel_flags() -> String {
+    use std::io::Read as _;
+    let mut text = Vec::new();
+    if let Ok(file) = std::fs::File::open("/proc/cpuinfo") {
+        // A file that cannot be read lists nothing, so that its features count as absent.
+        let _ = file.take(8192).read_to_end(&mut text);
+    }
+    let text = String::from_utf8_lossy(&text);
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':'));
+    flags.map_or_else(String::new, |(_, flags)| flags.to_owned())
+}
+
+/// The standard library asks the processor with `CPUID` and the operating system with `XGETBV`: it reports `avx` only
+/// if the state of the 256-bit registers is enabled and `avx512f` only if that of the 512-bit ones is.
+#[cfg(target_arch = "x86_64")]
+fn detected(name: &str, kernel: &str) -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    let listed = |flag: &str| kernel.split_ascii_whitespace().any(|listed| listed == flag);
+    match name {
+        "sse3" => has!("sse3"),
+        "ssse3" => has!("ssse3"),
+        "sse4.1" => has!("sse4.1"),
+        "sse4.2" => has!("sse4.2"),
+        "popcnt" => has!("popcnt"),
+        "bmi1" => has!("bmi1"),
+        "bmi2" => has!("bmi2"),
+        "lzcnt" => has!("lzcnt"),
+        "avx" | "os_ymm" => has!("avx"),
+        "f16c" => has!("f16c"),
+        "fma" => has!("fma"),
+        "avx2" => has!("avx2"),
+        "avx512f" | "os_zmm" => has!("avx512f"),
+        "avx512cd" => has!("avx512cd"),
+        "avx512bw" => has!("avx512bw"),
+        "avx512dq" => has!("avx512dq"),
+        "avx512vl" => has!("avx512vl"),
+        "avx512vbmi" => has!("avx512vbmi"),
+        "avx512vnni" => has!("avx512vnni"),
+        "avx512bf16" => has!("avx512bf16"),
+        // The standard library of the oldest supported compiler does not know these.
+        "avxvnni" => listed("avx_vnni"),
+        "avx512fp16" => listed("avx512_fp16"),
+        _ => listed(name),
+    }
+}
+
+/// The standard library takes these from the kernel, which leaves out those whose registers it does not save.
+#[cfg(target_arch = "aarch64")]
+fn detected(name: &str, _kernel: &str) -> bool {
+    use std::arch::is_aarch64_feature_detected as has;
+    match name {
+        "neon" => has!("neon"),
+        "fp16" => has!("fp16"),
+        "dotprod" => has!("dotprod"),
+        "i8mm" => has!("i8mm"),
+        "bf16" => has!("bf16"),
+        "sve" => has!("sve"),
+        "sve2" => has!("sve2"),
+        _ => false,
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn detected(_name: &str, _kernel: &str) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_hides_features_and_never_invents_them() {
+        let table = known(std::env::consts::ARCH).unwrap();
+        let machine = IsaFeatures::detect();
+        let every = names(table).collect::<Vec<_>>().join(", ");
+        assert_eq!(machine.clone().masked(&every), Ok(machine.clone()));
+        assert_eq!(machine.clone().masked(""), Ok(IsaFeatures::default()));
+        assert!(machine.masked("avx3").is_err());
+    }
+
+    #[test]
+    fn features_come_with_those_they_imply() {
+        let machine = IsaFeatures::detect();
+        for (name, implied) in known(std::env::consts::ARCH).unwrap() {
+            assert!(!machine.has(name) || implied.iter().all(|name| machine.has(name)), "{name}: {machine}");
+        }
+    }
+}

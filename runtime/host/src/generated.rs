@@ -1,0 +1,2255 @@
+// Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.
+
+#![expect(unsafe_code, reason = "every method here calls through a pointer into a plugin")]
+#![expect(clippy::too_many_arguments, reason = "the contract says what a call takes")]
+
+use std::ffi::c_void;
+
+use oarlock_abi as abi;
+
+use crate::errors::{Failure, outcome};
+use crate::foreign::{Foreign, Slots};
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::ErrorInfo {
+    const NAME: &'static str = "error_info";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Extension {
+    const NAME: &'static str = "extension";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Host {
+    const NAME: &'static str = "host";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Plugin {
+    const NAME: &'static str = "plugin";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::HostTable {
+    const NAME: &'static str = "host";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::DeviceInfo {
+    const NAME: &'static str = "device_info";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::CoreTable {
+    const NAME: &'static str = "core";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::CoreTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.device_synchronize.is_none() {
+            return Some("device_synchronize");
+        }
+        if self.device_count.is_none() {
+            return Some("device_count");
+        }
+        if self.device_list.is_none() {
+            return Some("device_list");
+        }
+        if self.compute_capability.is_none() {
+            return Some("compute_capability");
+        }
+        if self.runtime_version.is_none() {
+            return Some("runtime_version");
+        }
+        if self.driver_version.is_none() {
+            return Some("driver_version");
+        }
+        if self.memory_allocate.is_none() {
+            return Some("memory_allocate");
+        }
+        if self.memory_deallocate.is_none() {
+            return Some("memory_deallocate");
+        }
+        if self.memory_copy_h2d.is_none() {
+            return Some("memory_copy_h2d");
+        }
+        if self.memory_copy_d2h.is_none() {
+            return Some("memory_copy_d2h");
+        }
+        if self.memory_copy_d2d.is_none() {
+            return Some("memory_copy_d2d");
+        }
+        if self.memory_stats.is_none() {
+            return Some("memory_stats");
+        }
+        if self.min_chunk_size.is_none() {
+            return Some("min_chunk_size");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        if self.host_memory_allocate.is_some() != self.host_memory_deallocate.is_some() {
+            return Some(("host_memory_allocate", "host_memory_deallocate"));
+        }
+        if self.unified_memory_allocate.is_some() != self.unified_memory_deallocate.is_some() {
+            return Some(("unified_memory_allocate", "unified_memory_deallocate"));
+        }
+        None
+    }
+}
+
+/// Calls the functions of a `core` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreCalls {
+    context: *mut c_void,
+    table: abi::CoreTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for CoreCalls {}
+// SAFETY: as above.
+unsafe impl Sync for CoreCalls {}
+
+impl CoreCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::CoreTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::CoreTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Sets the back end up: the first call of all.
+    #[inline]
+    pub fn initialize(&self) -> Option<Result<(), Failure>> {
+        let slot = self.table.initialize?;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        Some(outcome(failure))
+    }
+
+    /// Tears the back end down: the last call of all.
+    #[inline]
+    pub fn finalize(&self) -> Option<Result<(), Failure>> {
+        let slot = self.table.finalize?;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        Some(outcome(failure))
+    }
+
+    /// Readies one device. Called for every device in the list when the plugin is registered.
+    #[inline]
+    pub fn device_init(&self, device: u32) -> Option<Result<(), Failure>> {
+        let slot = self.table.device_init?;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device) };
+        Some(outcome(failure))
+    }
+
+    /// Frees everything one device holds. Called before `finalize`.
+    #[inline]
+    pub fn device_deinit(&self, device: u32) -> Option<Result<(), Failure>> {
+        let slot = self.table.device_deinit?;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device) };
+        Some(outcome(failure))
+    }
+
+    /// Waits until all work on the device is done.
+    #[inline]
+    pub fn device_synchronize(&self, device: u32) -> Result<(), Failure> {
+        let Some(slot) = self.table.device_synchronize else {
+            return Err(Failure::empty_slot("core", "device_synchronize"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device) };
+        outcome(failure)
+    }
+
+    /// How many devices there are.
+    #[inline]
+    pub fn device_count(&self) -> Result<u32, Failure> {
+        let Some(slot) = self.table.device_count else {
+            return Err(Failure::empty_slot("core", "device_count"));
+        };
+        let mut count = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, &raw mut count) };
+        outcome(failure).map(|()| count)
+    }
+
+    /// The ids of the devices. They need not be 0, 1, 2 and so on.
+    #[inline]
+    pub fn device_list(&self, ids: &mut [u32]) -> Result<u64, Failure> {
+        let Some(slot) = self.table.device_list else {
+            return Err(Failure::empty_slot("core", "device_list"));
+        };
+        let mut ids_count = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, ids.as_mut_ptr(), ids.len() as u64, &raw mut ids_count) };
+        outcome(failure).map(|()| ids_count)
+    }
+
+    /// What a device is called and can do.
+    #[inline]
+    pub fn device_info(&self, device: u32) -> Option<Result<abi::DeviceInfo, Failure>> {
+        let slot = self.table.device_info?;
+        let mut info = abi::DeviceInfo::EMPTY;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut info) };
+        Some(outcome(failure).map(|()| info))
+    }
+
+    /// The compute capability of the chip.
+    #[inline]
+    pub fn compute_capability(&self, device: u32) -> Result<abi::Version, Failure> {
+        let Some(slot) = self.table.compute_capability else {
+            return Err(Failure::empty_slot("core", "compute_capability"));
+        };
+        let mut capability = abi::Version::EMPTY;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut capability) };
+        outcome(failure).map(|()| capability)
+    }
+
+    /// The version of the vendor's runtime library.
+    #[inline]
+    pub fn runtime_version(&self) -> Result<abi::Version, Failure> {
+        let Some(slot) = self.table.runtime_version else {
+            return Err(Failure::empty_slot("core", "runtime_version"));
+        };
+        let mut installed = abi::Version::EMPTY;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, &raw mut installed) };
+        outcome(failure).map(|()| installed)
+    }
+
+    /// The version of the vendor's driver.
+    #[inline]
+    pub fn driver_version(&self) -> Result<abi::Version, Failure> {
+        let Some(slot) = self.table.driver_version else {
+            return Err(Failure::empty_slot("core", "driver_version"));
+        };
+        let mut installed = abi::Version::EMPTY;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, &raw mut installed) };
+        outcome(failure).map(|()| installed)
+    }
+
+    /// Takes `size` bytes of device memory.
+    #[inline]
+    pub fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, Failure> {
+        let Some(slot) = self.table.memory_allocate else {
+            return Err(Failure::empty_slot("core", "memory_allocate"));
+        };
+        let mut block = abi::Memory(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, size, &raw mut block) };
+        outcome(failure).map(|()| block)
+    }
+
+    /// Gives device memory back. `size` is what was asked for.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_deallocate(
+        &self,
+        device: u32,
+        block: abi::Memory,
+        size: u64,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.memory_deallocate else {
+            return Err(Failure::empty_slot("core", "memory_deallocate"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, block, size) };
+        outcome(failure)
+    }
+
+    /// Takes page-locked host memory that the device copies from and to directly.
+    #[inline]
+    pub fn host_memory_allocate(&self, device: u32, size: u64) -> Option<Result<*mut c_void, Failure>> {
+        let slot = self.table.host_memory_allocate?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, size, &raw mut address) };
+        Some(outcome(failure).map(|()| address))
+    }
+
+    /// Gives page-locked host memory back.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn host_memory_deallocate(
+        &self,
+        device: u32,
+        address: *mut c_void,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.host_memory_deallocate?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, address, size) };
+        Some(outcome(failure))
+    }
+
+    /// Takes memory that host and device reach at one address.
+    #[inline]
+    pub fn unified_memory_allocate(&self, device: u32, size: u64) -> Option<Result<*mut c_void, Failure>> {
+        let slot = self.table.unified_memory_allocate?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, size, &raw mut address) };
+        Some(outcome(failure).map(|()| address))
+    }
+
+    /// Gives unified memory back.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn unified_memory_deallocate(
+        &self,
+        device: u32,
+        address: *mut c_void,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.unified_memory_deallocate?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, address, size) };
+        Some(outcome(failure))
+    }
+
+    /// Copies from the host to the device.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_h2d(
+        &self,
+        device: u32,
+        target: abi::Memory,
+        target_offset: u64,
+        source: &[u8],
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.memory_copy_h2d else {
+            return Err(Failure::empty_slot("core", "memory_copy_h2d"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, device, target, target_offset, source.as_ptr().cast(), source.len() as u64)
+        };
+        outcome(failure)
+    }
+
+    /// Copies from the device to the host.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_d2h(
+        &self,
+        device: u32,
+        target: &mut [u8],
+        source: abi::Memory,
+        source_offset: u64,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.memory_copy_d2h else {
+            return Err(Failure::empty_slot("core", "memory_copy_d2h"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, device, target.as_mut_ptr().cast(), target.len() as u64, source, source_offset)
+        };
+        outcome(failure)
+    }
+
+    /// Copies within a device. The ranges do not overlap.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_d2d(
+        &self,
+        device: u32,
+        target: abi::Memory,
+        target_offset: u64,
+        source: abi::Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.memory_copy_d2d else {
+            return Err(Failure::empty_slot("core", "memory_copy_d2d"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure =
+            unsafe { slot(self.context, device, target, target_offset, source, source_offset, size) };
+        outcome(failure)
+    }
+
+    /// Copies between two devices of this plugin.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_p2p(
+        &self,
+        target_device: u32,
+        target: abi::Memory,
+        target_offset: u64,
+        source_device: u32,
+        source: abi::Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_copy_p2p?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(
+                self.context,
+                target_device,
+                target,
+                target_offset,
+                source_device,
+                source,
+                source_offset,
+                size,
+            )
+        };
+        Some(outcome(failure))
+    }
+
+    /// Fills device memory with one byte.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_set(
+        &self,
+        device: u32,
+        target: abi::Memory,
+        target_offset: u64,
+        byte: u8,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_set?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, target, target_offset, byte, size) };
+        Some(outcome(failure))
+    }
+
+    /// How much memory the device has and how much of it is free, in bytes.
+    #[inline]
+    pub fn memory_stats(&self, device: u32) -> Result<(u64, u64), Failure> {
+        let Some(slot) = self.table.memory_stats else {
+            return Err(Failure::empty_slot("core", "memory_stats"));
+        };
+        let mut total = 0;
+        let mut free = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut total, &raw mut free) };
+        outcome(failure).map(|()| (total, free))
+    }
+
+    /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
+    #[inline]
+    pub fn min_chunk_size(&self, device: u32) -> Result<u64, Failure> {
+        let Some(slot) = self.table.min_chunk_size else {
+            return Err(Failure::empty_slot("core", "min_chunk_size"));
+        };
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut size) };
+        outcome(failure).map(|()| size)
+    }
+
+    /// Requests above this go straight to the device instead of the host's pool.
+    #[inline]
+    pub fn max_chunk_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+        let slot = self.table.max_chunk_size?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// The largest allocation.
+    #[inline]
+    pub fn max_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+        let slot = self.table.max_alloc_size?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// Bytes that every request needs on top.
+    #[inline]
+    pub fn extra_padding_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+        let slot = self.table.extra_padding_size?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// The first block the host's pool takes.
+    #[inline]
+    pub fn init_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+        let slot = self.table.init_alloc_size?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// The further blocks the host's pool takes.
+    #[inline]
+    pub fn realloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+        let slot = self.table.realloc_size?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// Finds an experimental function by its versioned name.
+    #[inline]
+    pub fn experimental(&self, name: &str) -> Option<Result<*mut c_void, Failure>> {
+        let slot = self.table.experimental?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, abi::Str::borrowed(name), &raw mut function) };
+        Some(outcome(failure).map(|()| function))
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::AsyncTable {
+    const NAME: &'static str = "async";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::AsyncTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.stream_create.is_none() {
+            return Some("stream_create");
+        }
+        if self.stream_destroy.is_none() {
+            return Some("stream_destroy");
+        }
+        if self.stream_synchronize.is_none() {
+            return Some("stream_synchronize");
+        }
+        if self.stream_wait_event.is_none() {
+            return Some("stream_wait_event");
+        }
+        if self.event_create.is_none() {
+            return Some("event_create");
+        }
+        if self.event_destroy.is_none() {
+            return Some("event_destroy");
+        }
+        if self.event_record.is_none() {
+            return Some("event_record");
+        }
+        if self.event_synchronize.is_none() {
+            return Some("event_synchronize");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        if self.memory_allocate_async.is_some() != self.memory_deallocate_async.is_some() {
+            return Some(("memory_allocate_async", "memory_deallocate_async"));
+        }
+        None
+    }
+}
+
+/// Calls the functions of a `async` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncCalls {
+    context: *mut c_void,
+    table: abi::AsyncTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for AsyncCalls {}
+// SAFETY: as above.
+unsafe impl Sync for AsyncCalls {}
+
+impl AsyncCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::AsyncTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::AsyncTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Makes a stream. A smaller priority number is served earlier, where the device can.
+    #[inline]
+    pub fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, Failure> {
+        let Some(slot) = self.table.stream_create else {
+            return Err(Failure::empty_slot("async", "stream_create"));
+        };
+        let mut queue = abi::Stream(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, priority, &raw mut queue) };
+        outcome(failure).map(|()| queue)
+    }
+
+    /// Frees a stream, after its work is done.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn stream_destroy(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
+        let Some(slot) = self.table.stream_destroy else {
+            return Err(Failure::empty_slot("async", "stream_destroy"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue) };
+        outcome(failure)
+    }
+
+    /// Whether all work in the stream is done: 1 or 0.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn stream_query(&self, device: u32, queue: abi::Stream) -> Option<Result<u32, Failure>> {
+        let slot = self.table.stream_query?;
+        let mut done = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, &raw mut done) };
+        Some(outcome(failure).map(|()| done))
+    }
+
+    /// Waits until all work in the stream is done. Reports what went wrong in it.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn stream_synchronize(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
+        let Some(slot) = self.table.stream_synchronize else {
+            return Err(Failure::empty_slot("async", "stream_synchronize"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue) };
+        outcome(failure)
+    }
+
+    /// Has a function called when the stream gets there.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn stream_add_callback(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        reached: abi::StreamReached,
+        user: *mut c_void,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.stream_add_callback?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, Some(reached), user) };
+        Some(outcome(failure))
+    }
+
+    /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn stream_wait_event(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        point: abi::Event,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.stream_wait_event else {
+            return Err(Failure::empty_slot("async", "stream_wait_event"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, point) };
+        outcome(failure)
+    }
+
+    /// Makes an event.
+    #[inline]
+    pub fn event_create(&self, device: u32) -> Result<abi::Event, Failure> {
+        let Some(slot) = self.table.event_create else {
+            return Err(Failure::empty_slot("async", "event_create"));
+        };
+        let mut point = abi::Event(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut point) };
+        outcome(failure).map(|()| point)
+    }
+
+    /// Frees an event. Work that waits for it goes on waiting rightly.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn event_destroy(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
+        let Some(slot) = self.table.event_destroy else {
+            return Err(Failure::empty_slot("async", "event_destroy"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, point) };
+        outcome(failure)
+    }
+
+    /// Puts the event at the end of the stream.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn event_record(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        point: abi::Event,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.event_record else {
+            return Err(Failure::empty_slot("async", "event_record"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, point) };
+        outcome(failure)
+    }
+
+    /// Whether the event has happened: 1 or 0.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn event_query(&self, device: u32, point: abi::Event) -> Option<Result<u32, Failure>> {
+        let slot = self.table.event_query?;
+        let mut done = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, point, &raw mut done) };
+        Some(outcome(failure).map(|()| done))
+    }
+
+    /// Waits for the event. Reports what went wrong before it.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn event_synchronize(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
+        let Some(slot) = self.table.event_synchronize else {
+            return Err(Failure::empty_slot("async", "event_synchronize"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, point) };
+        outcome(failure)
+    }
+
+    /// The time between two events that have happened, in nanoseconds.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn event_elapsed(
+        &self,
+        device: u32,
+        start: abi::Event,
+        end: abi::Event,
+    ) -> Option<Result<u64, Failure>> {
+        let slot = self.table.event_elapsed?;
+        let mut nanoseconds = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, start, end, &raw mut nanoseconds) };
+        Some(outcome(failure).map(|()| nanoseconds))
+    }
+
+    /// Copies from the host to the device, in the stream.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_h2d_async(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        target: abi::Memory,
+        target_offset: u64,
+        source: *const c_void,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_copy_h2d_async?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, target, target_offset, source, size) };
+        Some(outcome(failure))
+    }
+
+    /// Copies from the device to the host, in the stream.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_d2h_async(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        target: *mut c_void,
+        source: abi::Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_copy_d2h_async?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, target, source, source_offset, size) };
+        Some(outcome(failure))
+    }
+
+    /// Copies within the device, in the stream.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_d2d_async(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        target: abi::Memory,
+        target_offset: u64,
+        source: abi::Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_copy_d2d_async?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure =
+            unsafe { slot(self.context, device, queue, target, target_offset, source, source_offset, size) };
+        Some(outcome(failure))
+    }
+
+    /// Copies between two devices of this plugin, in a stream of the source device.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_copy_p2p_async(
+        &self,
+        target_device: u32,
+        target: abi::Memory,
+        target_offset: u64,
+        source_device: u32,
+        queue: abi::Stream,
+        source: abi::Memory,
+        source_offset: u64,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_copy_p2p_async?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(
+                self.context,
+                target_device,
+                target,
+                target_offset,
+                source_device,
+                queue,
+                source,
+                source_offset,
+                size,
+            )
+        };
+        Some(outcome(failure))
+    }
+
+    /// Fills device memory with one byte, in the stream.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_set_async(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        target: abi::Memory,
+        target_offset: u64,
+        byte: u8,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_set_async?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, target, target_offset, byte, size) };
+        Some(outcome(failure))
+    }
+
+    /// Takes device memory that is usable from this point of the stream on.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_allocate_async(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        size: u64,
+    ) -> Option<Result<abi::Memory, Failure>> {
+        let slot = self.table.memory_allocate_async?;
+        let mut block = abi::Memory(0);
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, size, &raw mut block) };
+        Some(outcome(failure).map(|()| block))
+    }
+
+    /// Gives device memory back once the stream is past this point.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_deallocate_async(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+        block: abi::Memory,
+        size: u64,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.memory_deallocate_async?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, block, size) };
+        Some(outcome(failure))
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Tensor {
+    const NAME: &'static str = "tensor";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Attribute {
+    const NAME: &'static str = "attribute";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Call {
+    const NAME: &'static str = "call";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Operand {
+    const NAME: &'static str = "operand";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Kernel {
+    const NAME: &'static str = "kernel";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::Kernel {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.run.is_none() {
+            return Some("run");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        if self.prepare.is_some() != self.release.is_some() {
+            return Some(("prepare", "release"));
+        }
+        None
+    }
+}
+
+/// Calls the functions of a `kernel` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelCalls {
+    context: *mut c_void,
+    table: abi::Kernel,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for KernelCalls {}
+// SAFETY: as above.
+unsafe impl Sync for KernelCalls {}
+
+impl KernelCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::Kernel) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::Kernel {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn supports(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
+        let slot = self.table.supports?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, call) };
+        Some(outcome(failure))
+    }
+
+    /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn infer(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
+        let slot = self.table.infer?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, call) };
+        Some(outcome(failure))
+    }
+
+    /// How much scratch memory the call needs, in bytes.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn workspace(&self, call: &abi::Call) -> Option<Result<u64, Failure>> {
+        let slot = self.table.workspace?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, call, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// Makes the state for one call site: packs constants, picks an algorithm.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn prepare(&self, call: &abi::Call) -> Option<Result<*mut c_void, Failure>> {
+        let slot = self.table.prepare?;
+        let mut state = std::ptr::null_mut();
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, call, &raw mut state) };
+        Some(outcome(failure).map(|()| state))
+    }
+
+    /// Does the work.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn run(&self, state: *mut c_void, call: &abi::Call) -> Result<(), Failure> {
+        let Some(slot) = self.table.run else { return Err(Failure::empty_slot("kernel", "run")) };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, state, call) };
+        outcome(failure)
+    }
+
+    /// Frees a state.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn release(&self, state: *mut c_void) -> Option<Result<(), Failure>> {
+        let slot = self.table.release?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, state) };
+        Some(outcome(failure))
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::KernelTable {
+    const NAME: &'static str = "kernel";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::GraphValue {
+    const NAME: &'static str = "graph_value";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::GraphNode {
+    const NAME: &'static str = "graph_node";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Graph {
+    const NAME: &'static str = "graph";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::GraphTable {
+    const NAME: &'static str = "graph";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::GraphTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.graph_supports.is_none() {
+            return Some("graph_supports");
+        }
+        if self.graph_compile.is_none() {
+            return Some("graph_compile");
+        }
+        if self.graph_run.is_none() {
+            return Some("graph_run");
+        }
+        if self.graph_destroy.is_none() {
+            return Some("graph_destroy");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
+/// Calls the functions of a `graph` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphCalls {
+    context: *mut c_void,
+    table: abi::GraphTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for GraphCalls {}
+// SAFETY: as above.
+unsafe impl Sync for GraphCalls {}
+
+impl GraphCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::GraphTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::GraphTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Which nodes the device would take: 1 or 0 for each.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn graph_supports(
+        &self,
+        device: u32,
+        graph: &abi::Graph,
+        taken: &mut [u8],
+    ) -> Result<u64, Failure> {
+        let Some(slot) = self.table.graph_supports else {
+            return Err(Failure::empty_slot("graph", "graph_supports"));
+        };
+        let mut taken_count = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, device, graph, taken.as_mut_ptr(), taken.len() as u64, &raw mut taken_count)
+        };
+        outcome(failure).map(|()| taken_count)
+    }
+
+    /// Compiles a graph. Takes as long as it takes.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn graph_compile(
+        &self,
+        device: u32,
+        graph: &abi::Graph,
+        options: &[*const abi::Attribute],
+    ) -> Result<abi::Executable, Failure> {
+        let Some(slot) = self.table.graph_compile else {
+            return Err(Failure::empty_slot("graph", "graph_compile"));
+        };
+        let mut program = abi::Executable(0);
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, device, graph, options.as_ptr(), options.len() as u64, &raw mut program)
+        };
+        outcome(failure).map(|()| program)
+    }
+
+    /// Runs a compiled graph in the stream of the call; inputs, outputs and scratch memory are those of the call.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn graph_run(&self, program: abi::Executable, call: &abi::Call) -> Result<(), Failure> {
+        let Some(slot) = self.table.graph_run else { return Err(Failure::empty_slot("graph", "graph_run")) };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, program, call) };
+        outcome(failure)
+    }
+
+    /// How much scratch memory a run needs, in bytes.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn graph_workspace(&self, program: abi::Executable) -> Option<Result<u64, Failure>> {
+        let slot = self.table.graph_workspace?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, program, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// Frees a compiled graph.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn graph_destroy(&self, program: abi::Executable) -> Result<(), Failure> {
+        let Some(slot) = self.table.graph_destroy else {
+            return Err(Failure::empty_slot("graph", "graph_destroy"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, program) };
+        outcome(failure)
+    }
+
+    /// Writes a compiled graph, to be loaded by a later process.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn graph_save(
+        &self,
+        program: abi::Executable,
+        sink: abi::ByteSink,
+        user: *mut c_void,
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.graph_save?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, program, Some(sink), user) };
+        Some(outcome(failure))
+    }
+
+    /// Whether saved bytes can be loaded on this device: 1 or 0.
+    #[inline]
+    pub fn graph_compatible(&self, device: u32, saved: &[u8]) -> Option<Result<u32, Failure>> {
+        let slot = self.table.graph_compatible?;
+        let mut usable = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure =
+            unsafe { slot(self.context, device, saved.as_ptr().cast(), saved.len() as u64, &raw mut usable) };
+        Some(outcome(failure).map(|()| usable))
+    }
+
+    /// Loads what `graph_save` wrote.
+    #[inline]
+    pub fn graph_load(&self, device: u32, saved: &[u8]) -> Option<Result<abi::Executable, Failure>> {
+        let slot = self.table.graph_load?;
+        let mut program = abi::Executable(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe {
+            slot(self.context, device, saved.as_ptr().cast(), saved.len() as u64, &raw mut program)
+        };
+        Some(outcome(failure).map(|()| program))
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::CollectiveTable {
+    const NAME: &'static str = "collective";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::CollectiveTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.unique_id_size.is_none() {
+            return Some("unique_id_size");
+        }
+        if self.unique_id.is_none() {
+            return Some("unique_id");
+        }
+        if self.communicator_create.is_none() {
+            return Some("communicator_create");
+        }
+        if self.communicator_destroy.is_none() {
+            return Some("communicator_destroy");
+        }
+        if self.all_reduce.is_none() {
+            return Some("all_reduce");
+        }
+        if self.broadcast.is_none() {
+            return Some("broadcast");
+        }
+        if self.reduce.is_none() {
+            return Some("reduce");
+        }
+        if self.all_gather.is_none() {
+            return Some("all_gather");
+        }
+        if self.reduce_scatter.is_none() {
+            return Some("reduce_scatter");
+        }
+        if self.group_start.is_none() {
+            return Some("group_start");
+        }
+        if self.group_end.is_none() {
+            return Some("group_end");
+        }
+        if self.send.is_none() {
+            return Some("send");
+        }
+        if self.receive.is_none() {
+            return Some("receive");
+        }
+        if self.all_to_all.is_none() {
+            return Some("all_to_all");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
+/// Calls the functions of a `collective` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectiveCalls {
+    context: *mut c_void,
+    table: abi::CollectiveTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for CollectiveCalls {}
+// SAFETY: as above.
+unsafe impl Sync for CollectiveCalls {}
+
+impl CollectiveCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::CollectiveTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::CollectiveTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// How many bytes a unique id has.
+    #[inline]
+    pub fn unique_id_size(&self) -> Result<u64, Failure> {
+        let Some(slot) = self.table.unique_id_size else {
+            return Err(Failure::empty_slot("collective", "unique_id_size"));
+        };
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, &raw mut size) };
+        outcome(failure).map(|()| size)
+    }
+
+    /// Makes the unique id of a new group.
+    #[inline]
+    pub fn unique_id(&self, id: &mut [u8]) -> Result<(), Failure> {
+        let Some(slot) = self.table.unique_id else {
+            return Err(Failure::empty_slot("collective", "unique_id"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, id.as_mut_ptr().cast(), id.len() as u64) };
+        outcome(failure)
+    }
+
+    /// Joins a group. Returns when all ranks have.
+    #[inline]
+    pub fn communicator_create(
+        &self,
+        device: u32,
+        id: &[u8],
+        rank: u32,
+        ranks: u32,
+    ) -> Result<abi::Communicator, Failure> {
+        let Some(slot) = self.table.communicator_create else {
+            return Err(Failure::empty_slot("collective", "communicator_create"));
+        };
+        let mut member = abi::Communicator(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe {
+            slot(self.context, device, id.as_ptr().cast(), id.len() as u64, rank, ranks, &raw mut member)
+        };
+        outcome(failure).map(|()| member)
+    }
+
+    /// Leaves a group.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn communicator_destroy(&self, member: abi::Communicator) -> Result<(), Failure> {
+        let Some(slot) = self.table.communicator_destroy else {
+            return Err(Failure::empty_slot("collective", "communicator_destroy"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, member) };
+        outcome(failure)
+    }
+
+    /// Every rank gets the reduction of all.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn all_reduce(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        send: abi::Memory,
+        send_offset: u64,
+        receive: abi::Memory,
+        receive_offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+        how: abi::Reduction,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.all_reduce else {
+            return Err(Failure::empty_slot("collective", "all_reduce"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, member, queue, send, send_offset, receive, receive_offset, count, dtype, how)
+        };
+        outcome(failure)
+    }
+
+    /// Every rank gets what the root has.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn broadcast(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        block: abi::Memory,
+        offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+        root: u32,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.broadcast else {
+            return Err(Failure::empty_slot("collective", "broadcast"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, member, queue, block, offset, count, dtype, root) };
+        outcome(failure)
+    }
+
+    /// The root gets the reduction of all.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn reduce(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        send: abi::Memory,
+        send_offset: u64,
+        receive: abi::Memory,
+        receive_offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+        how: abi::Reduction,
+        root: u32,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.reduce else { return Err(Failure::empty_slot("collective", "reduce")) };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(
+                self.context,
+                member,
+                queue,
+                send,
+                send_offset,
+                receive,
+                receive_offset,
+                count,
+                dtype,
+                how,
+                root,
+            )
+        };
+        outcome(failure)
+    }
+
+    /// Every rank gets the parts of all, one after the other.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn all_gather(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        send: abi::Memory,
+        send_offset: u64,
+        receive: abi::Memory,
+        receive_offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.all_gather else {
+            return Err(Failure::empty_slot("collective", "all_gather"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, member, queue, send, send_offset, receive, receive_offset, count, dtype)
+        };
+        outcome(failure)
+    }
+
+    /// Every rank gets its part of the reduction.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn reduce_scatter(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        send: abi::Memory,
+        send_offset: u64,
+        receive: abi::Memory,
+        receive_offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+        how: abi::Reduction,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.reduce_scatter else {
+            return Err(Failure::empty_slot("collective", "reduce_scatter"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, member, queue, send, send_offset, receive, receive_offset, count, dtype, how)
+        };
+        outcome(failure)
+    }
+
+    /// Starts a group of calls that are issued together.
+    #[inline]
+    pub fn group_start(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.group_start else {
+            return Err(Failure::empty_slot("collective", "group_start"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Ends the group and issues it.
+    #[inline]
+    pub fn group_end(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.group_end else {
+            return Err(Failure::empty_slot("collective", "group_end"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Sends to one rank.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn send(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        block: abi::Memory,
+        offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+        to: u32,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.send else { return Err(Failure::empty_slot("collective", "send")) };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, member, queue, block, offset, count, dtype, to) };
+        outcome(failure)
+    }
+
+    /// Receives from one rank.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn receive(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        block: abi::Memory,
+        offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+        from: u32,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.receive else { return Err(Failure::empty_slot("collective", "receive")) };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, member, queue, block, offset, count, dtype, from) };
+        outcome(failure)
+    }
+
+    /// Every rank sends one part to each other rank.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn all_to_all(
+        &self,
+        member: abi::Communicator,
+        queue: abi::Stream,
+        send: abi::Memory,
+        send_offset: u64,
+        receive: abi::Memory,
+        receive_offset: u64,
+        count: u64,
+        dtype: abi::Dtype,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.all_to_all else {
+            return Err(Failure::empty_slot("collective", "all_to_all"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(self.context, member, queue, send, send_offset, receive, receive_offset, count, dtype)
+        };
+        outcome(failure)
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::Activity {
+    const NAME: &'static str = "activity";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::ProfileTable {
+    const NAME: &'static str = "profile";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::ProfileTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.profiler_initialize.is_none() {
+            return Some("profiler_initialize");
+        }
+        if self.profiler_finalize.is_none() {
+            return Some("profiler_finalize");
+        }
+        if self.profiler_prepare.is_none() {
+            return Some("profiler_prepare");
+        }
+        if self.profiler_start.is_none() {
+            return Some("profiler_start");
+        }
+        if self.profiler_stop.is_none() {
+            return Some("profiler_stop");
+        }
+        if self.profiler_collect.is_none() {
+            return Some("profiler_collect");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
+/// Calls the functions of a `profile` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileCalls {
+    context: *mut c_void,
+    table: abi::ProfileTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for ProfileCalls {}
+// SAFETY: as above.
+unsafe impl Sync for ProfileCalls {}
+
+impl ProfileCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::ProfileTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::ProfileTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Readies the profiler.
+    #[inline]
+    pub fn profiler_initialize(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.profiler_initialize else {
+            return Err(Failure::empty_slot("profile", "profiler_initialize"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Ends the profiler.
+    #[inline]
+    pub fn profiler_finalize(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.profiler_finalize else {
+            return Err(Failure::empty_slot("profile", "profiler_finalize"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Readies one recording, so that starting it is quick.
+    #[inline]
+    pub fn profiler_prepare(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.profiler_prepare else {
+            return Err(Failure::empty_slot("profile", "profiler_prepare"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Starts recording.
+    #[inline]
+    pub fn profiler_start(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.profiler_start else {
+            return Err(Failure::empty_slot("profile", "profiler_start"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Stops recording.
+    #[inline]
+    pub fn profiler_stop(&self) -> Result<(), Failure> {
+        let Some(slot) = self.table.profiler_stop else {
+            return Err(Failure::empty_slot("profile", "profiler_stop"));
+        };
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context) };
+        outcome(failure)
+    }
+
+    /// Hands over what was recorded since the last start.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn profiler_collect(&self, sink: abi::ActivitySink, user: *mut c_void) -> Result<(), Failure> {
+        let Some(slot) = self.table.profiler_collect else {
+            return Err(Failure::empty_slot("profile", "profiler_collect"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, Some(sink), user) };
+        outcome(failure)
+    }
+
+    /// One moment on the device's clock and on the host's monotonic clock, in nanoseconds.
+    #[inline]
+    pub fn profiler_clock(&self, device: u32) -> Option<Result<(u64, u64), Failure>> {
+        let slot = self.table.profiler_clock?;
+        let mut device_time = 0;
+        let mut host_time = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut device_time, &raw mut host_time) };
+        Some(outcome(failure).map(|()| (device_time, host_time)))
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::InteropTable {
+    const NAME: &'static str = "interop";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::InteropTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.dlpack_device.is_none() {
+            return Some("dlpack_device");
+        }
+        if self.memory_export.is_none() {
+            return Some("memory_export");
+        }
+        if self.memory_import.is_none() {
+            return Some("memory_import");
+        }
+        if self.memory_forget.is_none() {
+            return Some("memory_forget");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        if self.ipc_import.is_some() != self.ipc_close.is_some() {
+            return Some(("ipc_import", "ipc_close"));
+        }
+        None
+    }
+}
+
+/// Calls the functions of a `interop` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct InteropCalls {
+    context: *mut c_void,
+    table: abi::InteropTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for InteropCalls {}
+// SAFETY: as above.
+unsafe impl Sync for InteropCalls {}
+
+impl InteropCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::InteropTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::InteropTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// The DLPack device type and id under which others know the device.
+    #[inline]
+    pub fn dlpack_device(&self, device: u32) -> Result<(i32, i32), Failure> {
+        let Some(slot) = self.table.dlpack_device else {
+            return Err(Failure::empty_slot("interop", "dlpack_device"));
+        };
+        let mut device_type = 0;
+        let mut device_id = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, &raw mut device_type, &raw mut device_id) };
+        outcome(failure).map(|()| (device_type, device_id))
+    }
+
+    /// The native handle of a block. It stays the plugin's.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_export(
+        &self,
+        device: u32,
+        block: abi::Memory,
+        kind: abi::NativeKind,
+    ) -> Result<u64, Failure> {
+        let Some(slot) = self.table.memory_export else {
+            return Err(Failure::empty_slot("interop", "memory_export"));
+        };
+        let mut native = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, block, kind, &raw mut native) };
+        outcome(failure).map(|()| native)
+    }
+
+    /// Makes a block of memory that another library owns and keeps valid until `memory_forget`.
+    #[inline]
+    pub fn memory_import(
+        &self,
+        device: u32,
+        kind: abi::NativeKind,
+        native: u64,
+        size: u64,
+    ) -> Result<abi::Memory, Failure> {
+        let Some(slot) = self.table.memory_import else {
+            return Err(Failure::empty_slot("interop", "memory_import"));
+        };
+        let mut block = abi::Memory(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, kind, native, size, &raw mut block) };
+        outcome(failure).map(|()| block)
+    }
+
+    /// Ends the use of an imported block. The memory itself stays its owner's.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn memory_forget(&self, device: u32, block: abi::Memory) -> Result<(), Failure> {
+        let Some(slot) = self.table.memory_forget else {
+            return Err(Failure::empty_slot("interop", "memory_forget"));
+        };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, block) };
+        outcome(failure)
+    }
+
+    /// The native handle of a stream, such as a `CUstream`.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn stream_export(&self, device: u32, queue: abi::Stream) -> Option<Result<u64, Failure>> {
+        let slot = self.table.stream_export?;
+        let mut native = 0;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, queue, &raw mut native) };
+        Some(outcome(failure).map(|()| native))
+    }
+
+    /// Makes a stream of a native handle. Destroying it leaves the native one alive.
+    #[inline]
+    pub fn stream_import(&self, device: u32, native: u64) -> Option<Result<abi::Stream, Failure>> {
+        let slot = self.table.stream_import?;
+        let mut queue = abi::Stream(0);
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, device, native, &raw mut queue) };
+        Some(outcome(failure).map(|()| queue))
+    }
+
+    /// How many bytes a token for another process has.
+    #[inline]
+    pub fn ipc_token_size(&self) -> Option<Result<u64, Failure>> {
+        let slot = self.table.ipc_token_size?;
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe { slot(self.context, &raw mut size) };
+        Some(outcome(failure).map(|()| size))
+    }
+
+    /// Makes a token with which another process reaches a block.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn ipc_export(
+        &self,
+        device: u32,
+        block: abi::Memory,
+        token: &mut [u8],
+    ) -> Option<Result<(), Failure>> {
+        let slot = self.table.ipc_export?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure =
+            unsafe { slot(self.context, device, block, token.as_mut_ptr().cast(), token.len() as u64) };
+        Some(outcome(failure))
+    }
+
+    /// Reaches a block of another process.
+    #[inline]
+    pub fn ipc_import(&self, device: u32, token: &[u8]) -> Option<Result<(abi::Memory, u64), Failure>> {
+        let slot = self.table.ipc_import?;
+        let mut block = abi::Memory(0);
+        let mut size = 0;
+        // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
+        let failure = unsafe {
+            slot(
+                self.context,
+                device,
+                token.as_ptr().cast(),
+                token.len() as u64,
+                &raw mut block,
+                &raw mut size,
+            )
+        };
+        Some(outcome(failure).map(|()| (block, size)))
+    }
+
+    /// Ends the use of a block of another process.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn ipc_close(&self, device: u32, block: abi::Memory) -> Option<Result<(), Failure>> {
+        let slot = self.table.ipc_close?;
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, device, block) };
+        Some(outcome(failure))
+    }
+}
+
+// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
+unsafe impl Foreign for abi::LayerTable {
+    const NAME: &'static str = "layer";
+    const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
+    const EMPTY: Self = Self::EMPTY;
+}
+
+impl Slots for abi::LayerTable {
+    fn empty_required(&self) -> Option<&'static str> {
+        if self.wrap.is_none() {
+            return Some("wrap");
+        }
+        if self.unwrap.is_none() {
+            return Some("unwrap");
+        }
+        None
+    }
+
+    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
+/// Calls the functions of a `layer` of a plugin.
+///
+/// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerCalls {
+    context: *mut c_void,
+    table: abi::LayerTable,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for LayerCalls {}
+// SAFETY: as above.
+unsafe impl Sync for LayerCalls {}
+
+impl LayerCalls {
+    /// Makes a caller.
+    ///
+    /// # Safety
+    ///
+    /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
+    pub unsafe fn new(context: *mut c_void, table: abi::LayerTable) -> Self {
+        Self { context, table }
+    }
+
+    /// The table as it is called.
+    pub fn table(&self) -> &abi::LayerTable {
+        &self.table
+    }
+
+    /// What every function gets first.
+    pub fn context(&self) -> *mut c_void {
+        self.context
+    }
+
+    /// Wraps the next table: hands back a context and a table of the same kind. A layer that does not care for this kind
+    /// hands back the next ones unchanged. A slot that is empty below stays empty.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn wrap(
+        &self,
+        kind: abi::TableKind,
+        plugin: &str,
+        next_context: *mut c_void,
+        next_table: *mut c_void,
+    ) -> Result<(*mut c_void, *mut c_void), Failure> {
+        let Some(slot) = self.table.wrap else { return Err(Failure::empty_slot("layer", "wrap")) };
+        let mut wrapped_context = std::ptr::null_mut();
+        let mut wrapped_table = std::ptr::null_mut();
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe {
+            slot(
+                self.context,
+                kind,
+                abi::Str::borrowed(plugin),
+                next_context,
+                next_table,
+                &raw mut wrapped_context,
+                &raw mut wrapped_table,
+            )
+        };
+        outcome(failure).map(|()| (wrapped_context, wrapped_table))
+    }
+
+    /// Frees a wrapper. The host has stopped using it.
+    ///
+    /// # Safety
+    ///
+    /// Handles are alive and the plugin's own, addresses are what the contract says they are.
+    #[inline]
+    pub unsafe fn unwrap(
+        &self,
+        kind: abi::TableKind,
+        wrapped_context: *mut c_void,
+        wrapped_table: *mut c_void,
+    ) -> Result<(), Failure> {
+        let Some(slot) = self.table.unwrap else { return Err(Failure::empty_slot("layer", "unwrap")) };
+        // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
+        let failure = unsafe { slot(self.context, kind, wrapped_context, wrapped_table) };
+        outcome(failure)
+    }
+}

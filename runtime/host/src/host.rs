@@ -1,0 +1,180 @@
+//! The host: every plugin of a program, from the search to the unloading.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oarlock_abi as abi;
+
+use crate::start::start;
+use crate::{
+    Config, ConfigError, Device, Environment, Failure, LoadReport, LogSink, PROBE_TIMEOUT, Plugin,
+    ProbeCommand, Silent,
+};
+
+/// A plugin that is linked into the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// What messages call it until it has said its name.
+    pub name: &'static str,
+    /// Its entry.
+    pub query: abi::PluginQuery,
+}
+
+/// What a host is to be.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HostOptions {
+    /// Name and version of the program, for the plugins' messages.
+    pub program: String,
+    /// Plugins, and directories of plugins, that come before all others.
+    pub paths: Vec<PathBuf>,
+    /// The plugin directory of the installed Python packages.
+    pub wheel: Option<PathBuf>,
+    /// What the configuration files say.
+    pub config: Config,
+    /// What the process says.
+    pub environment: Environment,
+    /// The plugins that are linked in. They come first, and no file can take their names.
+    pub built_in: Vec<BuiltIn>,
+    /// Layers to put before every plugin, around those of the configuration, the outermost first.
+    pub layers: Vec<String>,
+    /// How to probe plugins without a manifest; without it they are refused.
+    pub probe: Option<ProbeCommand>,
+    /// Where probes are remembered, such as `~/.cache`.
+    pub cache_home: Option<PathBuf>,
+    /// Who hears what plugins have to say.
+    pub log: Arc<dyn LogSink>,
+    /// How many threads plugins may use together; as many as there are processors when `None`.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl HostOptions {
+    /// Options for a program that takes its plugins from where the configuration and the environment say.
+    pub fn new(program: impl Into<String>, config: Config, environment: Environment) -> Self {
+        Self {
+            program: program.into(),
+            paths: Vec::new(),
+            wheel: None,
+            cache_home: cache_home(&environment, |name| std::env::var_os(name)),
+            config,
+            environment,
+            built_in: Vec::new(),
+            layers: Vec::new(),
+            probe: None,
+            log: Arc::new(Silent),
+            threads: None,
+        }
+    }
+
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis)
+    }
+}
+
+/// `$XDG_CACHE_HOME`, or `~/.cache`; none in a program with more rights than its caller.
+fn cache_home(
+    environment: &Environment,
+    lookup: impl Fn(&str) -> Option<std::ffi::OsString>,
+) -> Option<PathBuf> {
+    let absolute = |name: &str| lookup(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if environment.elevated {
+        return None;
+    }
+    absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+}
+
+/// Every plugin of a program. Dropping it ends those of which nothing is in use any more; the others end when the last
+/// handle on them is dropped.
+#[derive(Debug)]
+pub struct Host {
+    /// In the order of precedence.
+    plugins: Vec<Arc<Plugin>>,
+    report: LoadReport,
+}
+
+impl Host {
+    /// Finds, judges and loads plugins. A plugin that cannot be used is a row of the report and never a failure; a
+    /// configuration that cannot be followed is one, since it may be what keeps a plugin out.
+    pub fn start(options: &HostOptions) -> Result<Self, ConfigError> {
+        let (plugins, report) = start(options)?;
+        Ok(Self { plugins, report })
+    }
+
+    /// What became of every plugin that was looked at.
+    pub fn report(&self) -> &LoadReport {
+        &self.report
+    }
+
+    /// The plugins in use, in the order of precedence.
+    pub fn plugins(&self) -> &[Arc<Plugin>] {
+        &self.plugins
+    }
+
+    /// The plugin with this name.
+    pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
+        self.plugins.iter().find(|plugin| plugin.info().name == name)
+    }
+
+    /// All devices, in the order of precedence of their plugins.
+    pub fn devices(&self) -> Vec<Device> {
+        let devices = |plugin: &Arc<Plugin>| {
+            let ids = plugin.device_ids().iter();
+            ids.filter_map(|id| Device::of(plugin, *id)).collect::<Vec<_>>()
+        };
+        self.plugins.iter().flat_map(devices).collect()
+    }
+
+    /// The device that users name `type:id`, or `type` for the first of its type.
+    pub fn device(&self, name: &str) -> Option<Device> {
+        let (device_type, id) = name.split_once(':').map_or((name, None), |(kind, id)| (kind, Some(id)));
+        let of_type = |plugin: &&Arc<Plugin>| plugin.info().device_type.as_deref() == Some(device_type);
+        let plugin = self.plugins.iter().find(of_type)?;
+        let id = match id {
+            Some(id) => id.parse().ok()?,
+            None => *plugin.device_ids().first()?,
+        };
+        Device::of(plugin, id)
+    }
+
+    /// Ends a plugin and takes it out of the process. Only a plugin that says it can be unloaded, and of which nothing
+    /// is in use, is unloaded.
+    pub fn unload(&mut self, name: &str) -> Result<(), Failure> {
+        let refuse = |code, expected: &str, found: String| {
+            Err(Failure::new("host", code, format!("expected {expected}, found {found}")))
+        };
+        let Some(index) = self.plugins.iter().position(|plugin| plugin.info().name == name) else {
+            return refuse(abi::Code::NOT_FOUND, "the name of a loaded plugin", format!("`{name}`"));
+        };
+        let plugin = &mut self.plugins[index];
+        if !plugin.info().unloadable {
+            let found = format!("`{name}`, which does not; end the program instead");
+            return refuse(abi::Code::PRECONDITION_NOT_MET, "a plugin that says it can be unloaded", found);
+        }
+        if Arc::get_mut(plugin).is_none() {
+            let live = plugin.live();
+            let found = format!(
+                "{live} and {} references to it in use; drop them first",
+                Arc::strong_count(plugin) - 1
+            );
+            let expected = format!("nothing of `{name}` in use");
+            return refuse(abi::Code::PRECONDITION_NOT_MET, &expected, found);
+        }
+        drop(self.plugins.remove(index));
+        self.report.plugins.retain(|report| match &report.outcome {
+            crate::Outcome::Loaded(loaded) => loaded.info.name != name,
+            crate::Outcome::Refused(_) => true,
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Those that were started last may stand on earlier ones and end first.
+        while let Some(plugin) = self.plugins.pop() {
+            drop(plugin);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Judges one file after another without running any of their code, and picks the best of several variants.
+//!
+//! The checks run from the cheapest to the dearest, so that a directory full of plugins for other machines costs little
+//! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets),
+//! and only then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
+
+use std::path::{Path, PathBuf};
+
+use crate::permissions::unreadable;
+use crate::sanitizers::check_sanitizers;
+use crate::symbols::list;
+use crate::wildcard::matches;
+use crate::{
+    AllowList, Candidate, Config, ConfigError, ContractRange, Digest, Elf, Environment, Identity,
+    IsaFeatures, Libraries, Manifest, Reason, Refusal, TrustedKeys, check_symbols, pinning_symbols,
+};
+
+/// What a file is judged by.
+#[derive(Debug)]
+pub struct JudgeContext {
+    /// Who the program runs as.
+    pub identity: Identity,
+    /// Plugins not to use: names or file names, in which `*` stands for any characters.
+    pub disable: Vec<String>,
+    /// The only files to load, if there are any on the list.
+    pub allow: AllowList,
+    /// The keys whose signatures count.
+    pub trusted_keys: TrustedKeys,
+    /// Whether a plugin needs a signature.
+    pub require_signature: bool,
+    /// The instruction sets of this machine.
+    pub features: IsaFeatures,
+    /// Where the dynamic linker looks for libraries.
+    pub libraries: Libraries,
+    /// The versions of the contract the host speaks.
+    pub contract: ContractRange,
+    /// The sanitizers the host is built with, such as `address`.
+    pub sanitizers: Vec<String>,
+}
+
+/// A file that nothing speaks against.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Where it was found.
+    pub candidate: Candidate,
+    /// Where it really lies, once all symbolic links are followed.
+    pub real_path: PathBuf,
+    /// The hash of its bytes.
+    pub digest: Digest,
+    /// What lies beside it, if anything does.
+    pub manifest: Option<Manifest>,
+    /// Its symbols and libraries.
+    pub elf: Elf,
+    /// How well this machine suits it: higher is better, 0 needs nothing in particular.
+    pub isa_rank: u32,
+    /// The file of the key that signed it.
+    pub signed_by: Option<PathBuf>,
+    /// What the user may want to know although it does not keep the plugin from working.
+    pub notes: Vec<String>,
+}
+
+impl JudgeContext {
+    /// Gathers what the configuration, the environment and this machine say.
+    pub fn new(
+        config: &Config,
+        environment: &Environment,
+        contract: ContractRange,
+    ) -> Result<Self, ConfigError> {
+        let features = IsaFeatures::detect();
+        let features = match &environment.isa_mask {
+            Some(mask) => features
+                .masked(mask)
+                .map_err(|problem| ConfigError::new("OARLOCK_ISA_MASK".as_ref(), problem))?,
+            None => features,
+        };
+        let plugins = &config.plugins;
+        Ok(Self {
+            identity: environment.identity,
+            disable: plugins.disable.clone(),
+            allow: plugins.allow.iter().copied().collect(),
+            trusted_keys: TrustedKeys::load(&plugins.trusted_keys, environment.identity)?,
+            require_signature: plugins.require_signature,
+            features,
+            libraries: Libraries::of_system(environment),
+            contract,
+            sanitizers: Vec::new(),
+        })
+    }
+
+    /// Refuses a plugin whose name the configuration disables. [`judge`] asks for the file and the manifest; a plugin
+    /// without one has its name asked for once it is known.
+    pub fn check_enabled(&self, path: &Path, name: &str) -> Result<(), Refusal> {
+        match self.disable.iter().find(|pattern| matches(pattern, name)) {
+            None => Ok(()),
+            Some(pattern) => Err(Refusal::new(
+                Reason::Disabled,
+                path,
+                "a plugin that is not disabled",
+                format!("`{name}`, which the entry `{pattern}` disables"),
+                "remove the entry from `disable` under `[plugins]` in the configuration to use it",
+            )),
+        }
+    }
+
+    /// What the manifest alone decides; gives the rank of the instruction sets.
+    fn check_manifest(&self, path: &Path, manifest: &Manifest) -> Result<u32, Refusal> {
+        self.check_enabled(path, &manifest.name)?;
+        let here = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+        if manifest.architecture != here {
+            return Err(Refusal::new(
+                Reason::WrongArchitecture,
+                path,
+                format!("a plugin for `{here}`"),
+                format!("one for `{}`, by its manifest", manifest.architecture),
+                "install the build of this plugin for this machine",
+            ));
+        }
+        if !manifest.contract.overlaps(&self.contract) {
+            let (host, plugin) = (self.contract, manifest.contract);
+            let package = manifest.package.as_ref().unwrap_or(&manifest.name);
+            let plugin_is_older = (plugin.major, plugin.max_minor) < (host.major, host.min_minor);
+            return Err(Refusal::new(
+                Reason::ContractVersion,
+                path,
+                format!("a plugin that speaks contract {host}"),
+                format!("one that speaks {plugin}, by its manifest"),
+                format!("update `{}`", if plugin_is_older { package } else { "oarlock" }),
+            ));
+        }
+        let Some(predicate) = &manifest.isa else { return Ok(0) };
+        predicate.rank(&self.features).ok_or_else(|| {
+            Refusal::new(
+                Reason::IsaUnsupported,
+                path,
+                format!("a processor with `{predicate}`"),
+                self.features.to_string(),
+                "install a variant of this plugin that needs less",
+            )
+        })
+    }
+}
+
+/// Judges the file of `candidate` by what can be known of it without running any of its code.
+pub fn judge(candidate: Candidate, context: &JudgeContext) -> Result<Judged, Refusal> {
+    let path = candidate.path.as_path();
+    let real_path = context.identity.check_file(path)?;
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    context.check_enabled(path, &file_name)?;
+    let manifest = read_manifest(path, context)?;
+    let isa_rank = manifest.as_ref().map_or(Ok(0), |manifest| context.check_manifest(path, manifest))?;
+
+    let bytes = std::fs::read(&real_path).map_err(|error| unreadable(path, &error))?;
+    let elf = Elf::read(path, &bytes)?;
+    let digest = Digest::of(&bytes);
+    context.allow.check(path, digest)?;
+    let signed_by =
+        context.trusted_keys.check(path, &bytes, context.require_signature)?.map(Path::to_path_buf);
+    if let Some(manifest) = &manifest {
+        check_promises(path, manifest, digest, &elf)?;
+    }
+    check_symbols(path, &elf)?;
+    check_sanitizers(path, &elf, &context.libraries, &context.sanitizers)?;
+    let requires = manifest.as_ref().map_or(&[][..], |manifest| &manifest.requires);
+    let notes = context.libraries.check(path, &elf.links, requires)?;
+    Ok(Judged { real_path, digest, manifest, elf, isa_rank, signed_by, notes, candidate })
+}
+
+fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<Manifest>, Refusal> {
+    let path = Manifest::path_beside(library);
+    // A link that leads nowhere is a mistake to be told, not a plugin without a manifest.
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    context.identity.check_file(&path)?;
+    Manifest::read(&path)
+}
+
+/// Compares what the manifest says about the bytes of the file with the bytes.
+fn check_promises(path: &Path, manifest: &Manifest, digest: Digest, elf: &Elf) -> Result<(), Refusal> {
+    if let Some(expected) = manifest.sha256.filter(|expected| *expected != digest) {
+        return Err(Refusal::new(
+            Reason::HashMismatch,
+            path,
+            format!("the hash its manifest gives, `{expected}`"),
+            format!("`{digest}`"),
+            "install the plugin and its manifest again, from one package",
+        ));
+    }
+    let pinning = pinning_symbols(elf);
+    if manifest.unloadable && !pinning.is_empty() {
+        return Err(Refusal::new(
+            Reason::ManifestLies,
+            path,
+            "a plugin that can be unloaded, as its manifest says",
+            format!("symbols for which the dynamic linker keeps it forever: {}", list(&pinning)),
+            "compile it with `-fno-gnu-unique`, or set `unloadable = false` in the manifest",
+        ));
+    }
+    Ok(())
+}
+
+/// Keeps one file of each name: that of the earliest origin, and of several there the one this machine suits best.
+///
+/// The order of `judged` is the order of the search, and what is kept stays in it. Files without a manifest have no
+/// name yet and are all kept.
+pub fn choose_variants(judged: Vec<Judged>) -> (Vec<Judged>, Vec<Refusal>) {
+    let (mut chosen, mut refusals) = (Vec::<Judged>::new(), Vec::new());
+    for newcomer in judged {
+        let rival = newcomer.manifest.as_ref().and_then(|manifest| {
+            chosen.iter_mut().find(|other| other.manifest.as_ref().is_some_and(|m| m.name == manifest.name))
+        });
+        match rival {
+            None => chosen.push(newcomer),
+            Some(rival) => {
+                let same_origin = rival.candidate.origin == newcomer.candidate.origin;
+                let better = same_origin && newcomer.isa_rank > rival.isa_rank;
+                let loser = if better { std::mem::replace(rival, newcomer) } else { newcomer };
+                refusals.push(lost(&loser, rival));
+            }
+        }
+    }
+    (chosen, refusals)
+}
+
+fn lost(loser: &Judged, winner: &Judged) -> Refusal {
+    let path = &loser.candidate.path;
+    let other = winner.candidate.path.display();
+    if loser.candidate.origin == winner.candidate.origin && loser.isa_rank < winner.isa_rank {
+        let expected = "the variant this processor suits best";
+        let found = format!("one that uses less of it than `{other}`");
+        return Refusal::new(Reason::BetterVariant, path, expected, found, "nothing needs to be done");
+    }
+    let name = winner.manifest.as_ref().map_or("", |manifest| &manifest.name);
+    Refusal::new(
+        Reason::Duplicate,
+        path,
+        format!("one plugin called `{name}`"),
+        format!("a second one beside `{other}`, which {} asked for first", winner.candidate.origin),
+        "remove one of them, or disable one by its file name",
+    )
+}

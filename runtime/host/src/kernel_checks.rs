@@ -1,0 +1,183 @@
+//! Checks the kernels of a plugin (rules K-1 and K-2) and copies what they demand.
+//!
+//! A kernel that can never be chosen, because a dtype does not exist or a rank cannot be, is a mistake its vendor wants
+//! to hear of at once and not a kernel that is silently passed over.
+
+#![expect(unsafe_code, reason = "kernels lie behind pointers that a plugin gave")]
+
+use oarlock_abi as abi;
+
+use crate::foreign::{Breach, Slots, take_over};
+use crate::validate::{name, text};
+use crate::{KernelInfo, OperandInfo};
+
+/// The most kernels of one plugin.
+const MOST_KERNELS: u64 = 1 << 16;
+/// The most operands of one kernel.
+const MOST_OPERANDS: u64 = 1 << 10;
+/// The longest name of an op, a domain or an operand.
+const LONGEST_OP: u64 = 256;
+/// A bit for each dtype the contract has.
+const EVERY_DTYPE: u64 = (1 << (abi::Dtype::STRING.0 + 1)) - 2;
+
+/// A kernel, checked and copied.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelRecord {
+    pub(crate) info: KernelInfo,
+    pub(crate) kernel: abi::Kernel,
+}
+
+/// Checks every kernel of a table; `device_type` is the plugin's own.
+///
+/// # Safety
+///
+/// What the table points to is what the contract says, as far as addresses and sizes go.
+pub(crate) unsafe fn kernels(
+    table: &abi::KernelTable,
+    device_type: Option<&str>,
+) -> Result<Vec<KernelRecord>, Breach> {
+    // SAFETY: the caller vouches for the list.
+    let all = unsafe { list(table.kernels, table.kernels_count, MOST_KERNELS, "kernels")? };
+    // SAFETY: and for each kernel in it.
+    all.iter().map(|kernel| unsafe { check(*kernel, device_type) }).collect()
+}
+
+/// # Safety
+///
+/// As for [`kernels`].
+unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result<KernelRecord, Breach> {
+    // SAFETY: the caller vouches for the kernel and what it points to, here and below.
+    let kernel = unsafe { take_over(source)? };
+    // SAFETY: as above.
+    let (op, domain) = unsafe {
+        (text(kernel.op, "name of an op", LONGEST_OP)?, text(kernel.domain, "domain of an op", LONGEST_OP)?)
+    };
+    let wrong = |rule, expected: &str, found: String| {
+        Err(Breach::new(rule, format!("{expected} in the kernel for `{op}`"), found))
+    };
+    if op.trim().is_empty() {
+        return Err(Breach::new("K-1", "a kernel that names an op", "one without a name"));
+    }
+    let device_type = match device_type {
+        _ if !kernel.device_type.is_empty() => {
+            // SAFETY: as above.
+            unsafe { name(kernel.device_type, "the device type of a kernel")? }
+        }
+        Some(own) => own.to_owned(),
+        None => {
+            return wrong("K-1", "a device type, since the plugin has none of its own,", "none".to_owned());
+        }
+    };
+    if kernel.version_max != 0 && kernel.version_max < kernel.version_min {
+        let found = format!("{} to {}", kernel.version_min, kernel.version_max);
+        return wrong("K-1", "versions in rising order", found);
+    }
+    if let Some(slot) = kernel.empty_required() {
+        return wrong("K-2", &format!("a function in `{slot}`"), "none".to_owned());
+    }
+    if let Some((one, other)) = kernel.broken_pair() {
+        return wrong(
+            "K-2",
+            &format!("`{one}` and `{other}` filled together"),
+            "only one of them".to_owned(),
+        );
+    }
+    // SAFETY: as above.
+    let (inputs, outputs) = unsafe {
+        (
+            operands(&op, "input", kernel.inputs, kernel.inputs_count)?,
+            operands(&op, "output", kernel.outputs, kernel.outputs_count)?,
+        )
+    };
+    // SAFETY: as above.
+    let pairs = unsafe { list(kernel.in_place, kernel.in_place_count, MOST_OPERANDS, "in-place pairs")? };
+    for pair in pairs {
+        if !has_operand(&inputs, pair.input) || !has_operand(&outputs, pair.output) {
+            let found = format!("output {} in place of input {}", pair.output, pair.input);
+            return wrong("K-1", "in-place pairs of operands that exist", found);
+        }
+    }
+    let info = KernelInfo {
+        domain,
+        device_type,
+        version_min: kernel.version_min,
+        version_max: (kernel.version_max != 0).then_some(kernel.version_max),
+        score: kernel.score,
+        deterministic: kernel.bits.contains(abi::KernelFlags::DETERMINISTIC),
+        asynchronous: kernel.bits.contains(abi::KernelFlags::ASYNCHRONOUS),
+        allocates_outputs: kernel.bits.contains(abi::KernelFlags::ALLOCATES_OUTPUTS),
+        inputs,
+        outputs,
+        in_place: pairs.iter().map(|pair| (pair.output, pair.input)).collect(),
+        op,
+    };
+    Ok(KernelRecord { info, kernel })
+}
+
+fn has_operand(operands: &[OperandInfo], index: u32) -> bool {
+    (index as usize) < operands.len() || operands.last().is_some_and(|last| last.variadic)
+}
+
+/// # Safety
+///
+/// As for [`kernels`].
+unsafe fn operands(
+    op: &str,
+    side: &str,
+    first: *const *const abi::Operand,
+    count: u64,
+) -> Result<Vec<OperandInfo>, Breach> {
+    // SAFETY: the caller vouches for the list.
+    let all = unsafe { list(first, count, MOST_OPERANDS, "operands")? };
+    let mut operands = Vec::with_capacity(all.len());
+    for (index, source) in all.iter().enumerate() {
+        // SAFETY: and for each operand in it.
+        let operand = unsafe { take_over(*source)? };
+        let wrong = |expected: &str, found: String| {
+            Err(Breach::new("K-1", format!("{expected} of {side} {index} of the kernel for `{op}`"), found))
+        };
+        if operand.dtypes.0 == 0 || operand.dtypes.0 & !EVERY_DTYPE != 0 {
+            return wrong("a set of dtypes that exist", format!("the bits {:#x}", operand.dtypes.0));
+        }
+        if operand.rank_min > operand.rank_max {
+            return wrong("ranks in rising order", format!("{} to {}", operand.rank_min, operand.rank_max));
+        }
+        if operand.place.name().is_none() {
+            return wrong("a kind of memory", format!("the number {}", operand.place.0));
+        }
+        let variadic = operand.bits.contains(abi::OperandFlags::VARIADIC);
+        if variadic && index + 1 != all.len() {
+            return wrong("nothing variadic but the last", "a variadic one before it".to_owned());
+        }
+        operands.push(OperandInfo {
+            // SAFETY: as above.
+            name: unsafe { text(operand.name, "name of an operand", LONGEST_OP)? },
+            dtypes: operand.dtypes.0,
+            dtype_group: operand.dtype_group,
+            rank_min: operand.rank_min,
+            rank_max: operand.rank_max,
+            place: operand.place.0,
+            optional: operand.bits.contains(abi::OperandFlags::OPTIONAL),
+            variadic,
+            strided: operand.bits.contains(abi::OperandFlags::STRIDED),
+        });
+    }
+    Ok(operands)
+}
+
+/// A list that a plugin keeps.
+///
+/// # Safety
+///
+/// `first` is null, not aligned, or leads to `count` elements that stay as they are.
+unsafe fn list<'a, T>(first: *const T, count: u64, most: u64, what: &str) -> Result<&'a [T], Breach> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if count > most || first.is_null() || !first.is_aligned() {
+        let expected = format!("a list of at most {most} {what}");
+        return Err(Breach::new("S-1", expected, format!("{count} at `{first:p}`")));
+    }
+    // SAFETY: the pointer is aligned and not null, and the caller vouches for the elements.
+    Ok(unsafe { std::slice::from_raw_parts(first, count as usize) })
+}

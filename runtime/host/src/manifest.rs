@@ -1,0 +1,323 @@
+//! The manifest beside a plugin, from which the host decides without loading anything.
+//!
+//! `libfoo.so` has `libfoo.oarlock.toml`. Unknown keys are errors: a misspelt key would otherwise be a rule nobody
+//! applies. Every text that can end up in a message is limited to plain characters, so that a manifest cannot draw on
+//! the user's terminal.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::permissions::unreadable;
+use crate::{ContractRange, Digest, Predicate, Reason, Refusal, VersionRange, toml_text};
+
+/// The longest manifest that is read.
+const LARGEST: u64 = 64 * 1024;
+/// The longest name that is accepted.
+const LONGEST_NAME: usize = 64;
+
+/// What a plugin is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// It drives devices.
+    Device,
+    /// It brings kernels for devices of other plugins.
+    Kernels,
+    /// It stands between the host and another plugin.
+    Layer,
+}
+
+/// What a plugin says about itself, and what the tools that released it found out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The name of the plugin. Files that share it are variants of one plugin, of which one is used.
+    #[serde(deserialize_with = "name")]
+    pub name: String,
+    /// The version of the plugin.
+    #[serde(deserialize_with = "version")]
+    pub version: String,
+    /// What the plugin is for.
+    pub kind: Kind,
+    /// The device type it provides, which `device` plugins must have and others must not.
+    #[serde(default, deserialize_with = "optional_name", skip_serializing_if = "Option::is_none")]
+    pub device_type: Option<String>,
+    /// What tells this variant from its siblings, such as `avx2`.
+    #[serde(default, deserialize_with = "optional_name", skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// The versions of the contract it speaks.
+    pub contract: ContractRange,
+    /// The profiles it implements.
+    #[serde(default, deserialize_with = "list_of_names")]
+    pub profiles: Vec<String>,
+    /// The processor and system it is built for, such as `x86_64-linux`.
+    #[serde(deserialize_with = "name")]
+    pub architecture: String,
+    /// What it needs of the processor beyond the architecture's base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isa: Option<Predicate>,
+    /// The hash of the shared object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
+    /// The environment variable that limits which devices the vendor's runtime shows.
+    #[serde(default, deserialize_with = "optional_name", skip_serializing_if = "Option::is_none")]
+    pub visible_devices_env: Option<String>,
+    /// The package to update when this plugin is too old.
+    #[serde(default, deserialize_with = "optional_package", skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// Whether the plugin may be unloaded while the program runs.
+    #[serde(default)]
+    pub unloadable: bool,
+    /// The last run of the conformance suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conformance: Option<Conformance>,
+    /// Libraries it opens at run time, which its ELF header does not name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<Requirement>,
+}
+
+/// A library a plugin opens at run time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// The name it is opened by.
+    #[serde(deserialize_with = "package")]
+    pub soname: String,
+    /// The versions that work, compared with the one in the name of the real file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<VersionRange>,
+    /// The package that provides it.
+    #[serde(default, deserialize_with = "optional_package", skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// Whether the plugin works without it.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+/// A run of the conformance suite.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conformance {
+    /// The version of the suite.
+    #[serde(deserialize_with = "version")]
+    pub suite: String,
+    /// The profiles that passed.
+    #[serde(deserialize_with = "list_of_names")]
+    pub passed: Vec<String>,
+    /// The day of the run, such as `2026-01-31`.
+    #[serde(deserialize_with = "name")]
+    pub date: String,
+    /// The hash of the report.
+    pub report_sha256: Digest,
+}
+
+impl Manifest {
+    /// Where the manifest of the plugin at `library` lies.
+    pub fn path_beside(library: &Path) -> PathBuf {
+        library.with_extension("oarlock.toml")
+    }
+
+    /// Reads the manifest at `path`; `None` if there is no such file.
+    pub fn read(path: &Path) -> Result<Option<Self>, Refusal> {
+        let mut bytes = Vec::new();
+        match File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)) {
+            Ok(_) => Self::parse(path, &bytes).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unreadable(path, &error)),
+        }
+    }
+
+    /// Reads the text of a manifest; `path` is only named in the refusal.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
+        let manifest = if bytes.len() as u64 > LARGEST {
+            Err(format!("a file of more than {LARGEST} bytes"))
+        } else {
+            toml_text::read::<Self>(bytes).and_then(|manifest| manifest.check().map(|()| manifest))
+        };
+        manifest.map_err(|found| {
+            let remedy = "correct the manifest, or write it anew with `oarlock plugin manifest`";
+            Refusal::new(Reason::ManifestInvalid, path, "a valid plugin manifest", found, remedy)
+        })
+    }
+
+    /// The text of the manifest, which [`Manifest::parse`] reads back.
+    pub fn to_toml(&self) -> Result<String, String> {
+        self.check()?;
+        toml::to_string(self).map_err(|error| error.to_string())
+    }
+
+    /// The rules that concern more than one key.
+    fn check(&self) -> Result<(), String> {
+        match (self.kind, &self.device_type) {
+            (Kind::Device, None) => {
+                return Err("no `device_type`, which `kind = \"device\"` needs".to_owned());
+            }
+            (Kind::Kernels | Kind::Layer, Some(_)) => {
+                return Err("a `device_type`, which only `kind = \"device\"` has".to_owned());
+            }
+            _ => {}
+        }
+        let processor = self.architecture.split('-').next().unwrap_or_default();
+        self.isa.as_ref().map_or(Ok(()), |isa| isa.check_names(processor).map_err(|e| format!("`isa`: {e}")))
+    }
+}
+
+/// Accepts up to 64 letters, digits, `_`, `-`, `.` and the characters of `more`.
+pub(crate) fn check_name(text: &str, more: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c) || more.contains(c);
+    if !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(allowed) {
+        return Ok(());
+    }
+    let found = text.chars().take(LONGEST_NAME).collect::<String>();
+    let more: String = more.chars().map(|c| format!(", `{c}`")).collect();
+    let rule = format!("expected 1 to {LONGEST_NAME} letters, digits, `_`, `-`, `.`{more}");
+    Err(format!("{rule}, found `{}`", found.escape_debug()))
+}
+
+fn checked<'de, D: Deserializer<'de>>(deserializer: D, more: &str) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    check_name(&text, more).map_err(D::Error::custom).map(|()| text)
+}
+
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    checked(deserializer, "")
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    checked(deserializer, "+~")
+}
+
+/// Names of packages and libraries: `libstdc++6:amd64`.
+fn package<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    checked(deserializer, "+:")
+}
+
+fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    name(deserializer).map(Some)
+}
+
+fn optional_package<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    package(deserializer).map(Some)
+}
+
+fn list_of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    names.iter().try_for_each(|text| check_name(text, "")).map_err(D::Error::custom).map(|()| names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: &str = r#"
+name = "npu"
+version = "1.2.3+cu12"
+kind = "device"
+device_type = "npu"
+variant = "avx2"
+contract = "1.0..1.3"
+profiles = ["core", "async"]
+architecture = "x86_64-linux"
+isa = "avx2 & fma"
+sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+visible_devices_env = "NPU_VISIBLE_DEVICES"
+package = "oarlock-npu"
+unloadable = true
+conformance = { suite = "1.0", passed = ["core"], date = "2026-01-31", report_sha256 = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" }
+
+[[requires]]
+soname = "libcudart.so.12"
+version = ">=12.2"
+package = "cuda-runtime"
+"#;
+
+    fn parse(text: &str) -> Result<Manifest, String> {
+        Manifest::parse(Path::new("/p/libnpu.oarlock.toml"), text.as_bytes()).map_err(|refusal| {
+            assert_eq!(refusal.reason, Reason::ManifestInvalid);
+            refusal.found
+        })
+    }
+
+    /// The full manifest with one line replaced.
+    fn with(old: &str, new: &str) -> Result<Manifest, String> {
+        assert!(FULL.contains(old));
+        parse(&FULL.replace(old, new))
+    }
+
+    #[test]
+    fn a_manifest_lies_beside_its_library() {
+        assert_eq!(Manifest::path_beside(Path::new("/p/libnpu.so")), Path::new("/p/libnpu.oarlock.toml"));
+        assert_eq!(Manifest::read(Path::new("/nowhere/libnpu.oarlock.toml")), Ok(None));
+    }
+
+    #[test]
+    fn what_is_written_reads_back_the_same() {
+        let manifest = parse(FULL).unwrap();
+        assert_eq!(parse(&manifest.to_toml().unwrap()).unwrap(), manifest);
+        let least = "name='a'\nversion='1'\nkind='layer'\ncontract='1.0'\narchitecture='x86_64-linux'";
+        let least = parse(least).unwrap();
+        assert_eq!(parse(&least.to_toml().unwrap()).unwrap(), least);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_line() {
+        let error = with("package = \"oarlock-npu\"", "packge = \"x\"").unwrap_err();
+        assert!(error.starts_with("line 13: unknown field `packge`"), "{error}");
+        assert!(error.ends_with("did you mean `package`"), "{error}");
+        let error = with("kind = \"device\"", "kind = \"devcie\"").unwrap_err();
+        assert!(error.starts_with("line 4: ") && error.ends_with("did you mean `device`"), "{error}");
+        assert!(with("1.0..1.3", "1.3..1.0").unwrap_err().starts_with("line 7: expected versions"));
+        assert!(with("avx2 & fma", "avx2 & fmaa").unwrap_err().contains("did you mean `fma`"));
+        assert!(with("\"avx2 & fma\"", "3").unwrap_err().starts_with("line 10: "));
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for bad in ["", "a b", "\\u001b[31m", "é", "../x", &"a".repeat(65)] {
+            assert!(
+                with("name = \"npu\"", &format!("name = \"{bad}\"")).unwrap_err().starts_with("line 2: "),
+                "{bad}"
+            );
+        }
+        assert!(with("libcudart.so.12", "../libcudart.so.12").is_err());
+        assert!(with("libcudart.so.12", "libstdc++.so.6").is_ok());
+    }
+
+    #[test]
+    fn the_device_type_goes_with_the_kind() {
+        assert!(with("kind = \"device\"", "kind = \"kernels\"").is_err());
+        assert!(with("device_type = \"npu\"", "").is_err());
+    }
+
+    #[test]
+    fn a_manifest_of_another_architecture_may_name_its_features() {
+        assert!(with("x86_64-linux", "aarch64-linux").is_err());
+        assert!(parse(&FULL.replace("x86_64", "aarch64").replace("avx2 & fma", "sve2")).is_ok());
+    }
+
+    #[test]
+    fn any_bytes_give_a_manifest_or_a_refusal() {
+        let mut state = 0x9e37_79b9_u32;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state as usize
+        };
+        for _ in 0..3000 {
+            let mut bytes = FULL.as_bytes().to_vec();
+            for _ in 0..=random() % 4 {
+                let at = random() % bytes.len();
+                bytes[at] = u8::try_from(random() % 256).unwrap();
+            }
+            bytes.truncate(random() % (bytes.len() + 1) + bytes.len() / 2);
+            let _ = Manifest::parse(Path::new("/p/x.oarlock.toml"), &bytes);
+        }
+        assert!(parse(&format!("x = {}", "[".repeat(60_000))).is_err());
+        assert!(parse(&" ".repeat(65 * 1024)).unwrap_err().contains("65536"));
+    }
+}

@@ -1,0 +1,339 @@
+//! Memory of a device, and copies from, to and within it.
+
+#![expect(unsafe_code, reason = "blocks are passed to slots that trust them")]
+
+use std::ptr::NonNull;
+
+use oarlock_abi as abi;
+
+use crate::errors::Failure;
+use crate::live::HandleKind;
+use crate::{Device, Stream};
+
+/// The size of a piece of a copy that goes by way of the host.
+const STAGED: u64 = 4 << 20;
+
+/// A block of device memory, given back when dropped.
+#[derive(Debug)]
+pub struct Block {
+    device: Device,
+    memory: abi::Memory,
+    size: u64,
+}
+
+impl Block {
+    /// A request of 0 bytes is not made of a plugin (rule M-4): it gives a block that is no memory.
+    pub(crate) fn take(device: &Device, size: u64) -> Result<Self, Failure> {
+        let memory =
+            if size == 0 { abi::Memory(0) } else { device.core().memory_allocate(device.id(), size)? };
+        device.plugin().handles().taken(HandleKind::Block);
+        Ok(Self { device: device.clone(), memory, size })
+    }
+
+    /// The device it lies on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The plugin's handle.
+    pub fn memory(&self) -> abi::Memory {
+        self.memory
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Copies from the host.
+    pub fn write(&mut self, offset: u64, source: &[u8]) -> Result<(), Failure> {
+        self.check_range(offset, source.len() as u64)?;
+        if source.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the block is alive and the range lies inside it.
+        unsafe { self.device.core().memory_copy_h2d(self.device.id(), self.memory, offset, source) }
+    }
+
+    /// Copies to the host.
+    pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+        self.check_range(offset, target.len() as u64)?;
+        if target.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the block is alive and the range lies inside it.
+        unsafe { self.device.core().memory_copy_d2h(self.device.id(), target, self.memory, offset) }
+    }
+
+    /// Fills a range with one byte. Without the slot it is filled by copies from the host.
+    pub fn fill(&mut self, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
+        self.check_range(offset, size)?;
+        if size == 0 {
+            return Ok(());
+        }
+        let device = &self.device;
+        // SAFETY: the block is alive and the range lies inside it.
+        let filled = unsafe { device.core().memory_set(device.id(), self.memory, offset, byte, size) };
+        if let Some(result) = filled {
+            return result;
+        }
+        let pattern = vec![byte; size.min(STAGED) as usize];
+        pieces(size).try_for_each(|(at, length)| self.write(offset + at, &pattern[..length]))
+    }
+
+    /// Copies from another block: within the device, between two devices of one plugin, or by way of the host.
+    pub fn copy_from(
+        &mut self,
+        offset: u64,
+        source: &Self,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<(), Failure> {
+        self.check_range(offset, size)?;
+        source.check_range(source_offset, size)?;
+        if size == 0 {
+            return Ok(());
+        }
+        let (core, id) = (self.device.core(), self.device.id());
+        if self.device.is(&source.device) {
+            // SAFETY: both blocks are alive and other ones, and the ranges lie inside them.
+            return unsafe {
+                core.memory_copy_d2d(id, self.memory, offset, source.memory, source_offset, size)
+            };
+        }
+        if std::sync::Arc::ptr_eq(self.device.plugin(), source.device.plugin()) {
+            let other = source.device.id();
+            // SAFETY: both blocks are alive and of one plugin, and the ranges lie inside them.
+            let copied = unsafe {
+                core.memory_copy_p2p(id, self.memory, offset, other, source.memory, source_offset, size)
+            };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        let mut staged = vec![0; size.min(STAGED) as usize];
+        pieces(size).try_for_each(|(at, length)| {
+            source.read(source_offset + at, &mut staged[..length])?;
+            self.write(offset + at, &staged[..length])
+        })
+    }
+
+    /// Copies from another block of the device in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Both blocks stay as they are until the stream is past the copy.
+    pub unsafe fn copy_from_in(
+        &mut self,
+        stream: &Stream,
+        offset: u64,
+        source: &Self,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<(), Failure> {
+        self.check_range(offset, size)?;
+        source.check_range(source_offset, size)?;
+        let same = self.device.is(&source.device) && self.device.is(stream.device());
+        if let Some((calls, queue)) = stream.queue().filter(|_| same && size > 0) {
+            let id = self.device.id();
+            // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
+            let copied = unsafe {
+                calls.memory_copy_d2d_async(
+                    id,
+                    queue,
+                    self.memory,
+                    offset,
+                    source.memory,
+                    source_offset,
+                    size,
+                )
+            };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        self.copy_from(offset, source, source_offset, size)
+    }
+
+    /// Copies from the host in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// The source stays as it is, and the block is not given back, until the stream is past the copy.
+    pub unsafe fn write_in(&mut self, stream: &Stream, offset: u64, source: &[u8]) -> Result<(), Failure> {
+        let size = source.len() as u64;
+        self.check_range(offset, size)?;
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+            let address = source.as_ptr().cast();
+            // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the source.
+            let copied = unsafe {
+                calls.memory_copy_h2d_async(self.device.id(), queue, self.memory, offset, address, size)
+            };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        self.write(offset, source)
+    }
+
+    /// Copies to the host in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Nobody touches the target, and the block is not given back, until the stream is past the copy.
+    pub unsafe fn read_in(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+        let size = target.len() as u64;
+        self.check_range(offset, size)?;
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+            let address = target.as_mut_ptr().cast();
+            // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the target.
+            let copied = unsafe {
+                calls.memory_copy_d2h_async(self.device.id(), queue, address, self.memory, offset, size)
+            };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        self.read(offset, target)
+    }
+
+    /// Fills a range in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// The block is not given back until the stream is past this.
+    pub unsafe fn fill_in(
+        &mut self,
+        stream: &Stream,
+        offset: u64,
+        byte: u8,
+        size: u64,
+    ) -> Result<(), Failure> {
+        self.check_range(offset, size)?;
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+            // SAFETY: block and stream are alive and of one device, and the range lies inside.
+            let filled =
+                unsafe { calls.memory_set_async(self.device.id(), queue, self.memory, offset, byte, size) };
+            if let Some(result) = filled {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        self.fill(offset, byte, size)
+    }
+
+    /// Refuses a range that does not lie inside the block (rule M-2).
+    fn check_range(&self, offset: u64, size: u64) -> Result<(), Failure> {
+        if offset.checked_add(size).is_some_and(|end| end <= self.size) {
+            return Ok(());
+        }
+        let found = format!("{size} bytes from {offset}");
+        Err(self.device.refuse(format_args!("a range inside a block of {} bytes", self.size), found, "M-2"))
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let plugin = self.device.plugin();
+        if self.size > 0 {
+            // SAFETY: the block is alive, was taken of this device with this size, and is not used again.
+            let given =
+                unsafe { self.device.core().memory_deallocate(self.device.id(), self.memory, self.size) };
+            if let Err(failure) = given {
+                plugin.warn(&format!("a block of {} bytes was not given back: {failure}", self.size));
+            }
+        }
+        plugin.handles().given_back(HandleKind::Block);
+    }
+}
+
+/// The pieces of a copy by way of the host: where each begins, and how long it is.
+fn pieces(size: u64) -> impl Iterator<Item = (u64, usize)> {
+    (0..size.div_ceil(STAGED)).map(move |number| {
+        let at = number * STAGED;
+        (at, (size - at).min(STAGED) as usize)
+    })
+}
+
+/// Memory of the host that a device copies from and to directly, or ordinary memory where it offers none.
+#[derive(Debug)]
+pub struct Pinned {
+    device: Device,
+    bytes: PinnedBytes,
+}
+
+#[derive(Debug)]
+enum PinnedBytes {
+    Ordinary(Vec<u8>),
+    Locked(NonNull<u8>, usize),
+}
+
+// SAFETY: the memory belongs to this value alone, and what it is given back with may be called on any thread.
+unsafe impl Send for Pinned {}
+// SAFETY: through a shared reference it is only read.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    pub(crate) fn take(device: &Device, size: usize) -> Result<Self, Failure> {
+        let taken =
+            (size > 0).then(|| device.core().host_memory_allocate(device.id(), size as u64)).flatten();
+        let bytes = match taken.transpose()? {
+            None => PinnedBytes::Ordinary(vec![0; size]),
+            Some(address) => {
+                let address = NonNull::new(address.cast::<u8>())
+                    .ok_or_else(|| device.refuse("an address of pinned memory", "a null pointer", "R-1"))?;
+                // SAFETY: the plugin gave so many bytes, which nobody else uses; this makes all of them initialised.
+                unsafe { address.write_bytes(0, size) };
+                PinnedBytes::Locked(address, size)
+            }
+        };
+        device.plugin().handles().taken(HandleKind::Pinned);
+        Ok(Self { device: device.clone(), bytes })
+    }
+
+    /// Whether the device copies from and to it directly.
+    pub fn is_locked(&self) -> bool {
+        matches!(self.bytes, PinnedBytes::Locked(..))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            PinnedBytes::Ordinary(bytes) => bytes,
+            // SAFETY: the plugin gave so many bytes, which were initialised and are borrowed with this value.
+            PinnedBytes::Locked(address, size) => unsafe {
+                std::slice::from_raw_parts(address.as_ptr(), *size)
+            },
+        }
+    }
+
+    /// The bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.bytes {
+            PinnedBytes::Ordinary(bytes) => bytes,
+            // SAFETY: as for reading, and the borrow is the only one.
+            PinnedBytes::Locked(address, size) => unsafe {
+                std::slice::from_raw_parts_mut(address.as_ptr(), *size)
+            },
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let plugin = self.device.plugin();
+        if let PinnedBytes::Locked(address, size) = self.bytes {
+            let address = address.as_ptr().cast();
+            // SAFETY: the memory is alive, was taken of this device with this size, and is not used again.
+            let given =
+                unsafe { self.device.core().host_memory_deallocate(self.device.id(), address, size as u64) };
+            if let Some(Err(failure)) = given {
+                plugin.warn(&format!("pinned memory of {size} bytes was not given back: {failure}"));
+            }
+        }
+        plugin.handles().given_back(HandleKind::Pinned);
+    }
+}

@@ -1,0 +1,48 @@
+//! Finds the name a user probably meant.
+
+/// The candidate closest to `name`, if one is close enough to be a slip of the hand.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Nobody means to type more than this, and the work grows with the square of it.
+    const LONGEST: usize = 64;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let close_enough = name.chars().count() / 3 + 1;
+    let measured = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate));
+    measured.filter(|(distance, _)| *distance <= close_enough).min().map(|(_, candidate)| candidate)
+}
+
+/// The end of a message: the nearest name as a question, or nothing.
+pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, candidates).map_or_else(String::new, |candidate| format!("; did you mean `{candidate}`"))
+}
+
+/// How many letters have to be added, removed or replaced to make `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_another_word_is_not() {
+        let names = ["avx2", "avx512f", "fma"];
+        assert_eq!(nearest("avx512", names), Some("avx512f"));
+        assert_eq!(nearest("avx", names), Some("avx2"));
+        assert_eq!(nearest("quantum", names), None);
+        assert_eq!(nearest(&"a".repeat(100_000), names), None);
+    }
+}

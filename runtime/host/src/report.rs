@@ -1,0 +1,181 @@
+//! What became of every plugin that was looked at, and what devices there are, as data for people and programs.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::{Conformance, Digest, Host, MemoryStats, Origin, PluginInfo, Refusal, SupportLevel};
+
+/// What became of every plugin, in the order in which they were looked at.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LoadReport {
+    /// Each plugin, and each place that could not be searched.
+    pub plugins: Vec<PluginReport>,
+    /// What concerns no single plugin.
+    pub notes: Vec<String>,
+}
+
+impl LoadReport {
+    /// The plugins that are in use.
+    pub fn loaded(&self) -> impl Iterator<Item = (&PluginReport, &LoadedPlugin)> {
+        self.plugins.iter().filter_map(|report| match &report.outcome {
+            Outcome::Loaded(loaded) => Some((report, loaded.as_ref())),
+            Outcome::Refused(_) => None,
+        })
+    }
+
+    /// Why the others are not.
+    pub fn refused(&self) -> impl Iterator<Item = &Refusal> {
+        self.plugins.iter().filter_map(|report| match &report.outcome {
+            Outcome::Loaded(_) => None,
+            Outcome::Refused(refusal) => Some(refusal),
+        })
+    }
+}
+
+/// What became of one plugin.
+#[derive(Clone, Debug, Serialize)]
+pub struct PluginReport {
+    /// The file, as it was asked for; for a plugin that is linked in, the program.
+    pub file: PathBuf,
+    /// Who asked for it; `None` for a plugin that is linked in, and for a place that could not be searched.
+    pub origin: Option<Origin>,
+    /// Whether it is in use.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// What the user may want to know.
+    pub notes: Vec<String>,
+}
+
+/// Whether a plugin is in use.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is.
+    Loaded(Box<LoadedPlugin>),
+    /// It is not, for this reason.
+    Refused(Refusal),
+}
+
+/// A plugin in use.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadedPlugin {
+    /// What it says of itself.
+    #[serde(flatten)]
+    pub info: PluginInfo,
+    /// Whether it is linked into the program.
+    pub built_in: bool,
+    /// Its devices, as users name them.
+    pub devices: Vec<String>,
+    /// The layers around it, the outermost first.
+    pub layers: Vec<String>,
+    /// The last run of the conformance suite, by its manifest.
+    pub conformance: Option<Conformance>,
+    /// The hash of its file.
+    pub sha256: Option<Digest>,
+    /// The file of the key that signed it.
+    pub signed_by: Option<PathBuf>,
+}
+
+/// A device, as far as it could be asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceReport {
+    /// What users name it, such as `cpu:0`.
+    pub device: String,
+    /// The plugin that drives it.
+    pub plugin: String,
+    /// The version of that plugin.
+    pub plugin_version: String,
+    /// The product name.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// The place on the bus, or empty.
+    pub bus_id: String,
+    /// How much memory it has.
+    pub memory: Option<MemoryStats>,
+    /// Cores or multiprocessors, when known.
+    pub compute_units: Option<u32>,
+    /// The compute capability of the chip, such as `9.0`.
+    pub compute_capability: Option<String>,
+    /// The version of the vendor's runtime library.
+    pub runtime_version: Option<String>,
+    /// The version of the vendor's driver.
+    pub driver_version: Option<String>,
+    /// The profiles its plugin implements.
+    pub profiles: Vec<String>,
+    /// What proves that it works.
+    pub support_level: SupportLevel,
+    /// What stands behind the support level.
+    pub support_note: String,
+    /// Whether software makes it up.
+    pub simulated: bool,
+    /// Whether the host can read and write its memory directly.
+    pub host_addressable: bool,
+    /// Whether its memory is the host's own.
+    pub shares_host_memory: bool,
+    /// What it could not be asked, and why.
+    pub problems: Vec<String>,
+}
+
+impl DeviceReport {
+    /// Asks a device what it is. What it fails to answer is noted and left open.
+    pub(crate) fn of(device: &crate::Device) -> Self {
+        let info = device.plugin().info();
+        let mut problems = Vec::new();
+        let description = kept(device.describe(), &mut problems);
+        let flags = description.as_ref().map_or(crate::DeviceFlags(0), |description| description.flags);
+        let core = device.core();
+        Self {
+            device: device.to_string(),
+            plugin: info.name.clone(),
+            plugin_version: info.version.clone(),
+            name: description.as_ref().map_or_else(|| device.device_type().to_owned(), |d| d.name.clone()),
+            vendor: description.as_ref().map_or_else(|| info.vendor.clone(), |d| d.vendor.clone()),
+            bus_id: description.as_ref().map_or_else(String::new, |d| d.bus_id.clone()),
+            memory: kept(device.memory_stats(), &mut problems),
+            compute_units: description.as_ref().and_then(|description| description.compute_units),
+            compute_capability: kept(device.compute_capability(), &mut problems).and_then(version),
+            runtime_version: kept(core.runtime_version(), &mut problems).and_then(version),
+            driver_version: kept(core.driver_version(), &mut problems).and_then(version),
+            profiles: info.profiles.clone(),
+            support_level: info.support_level,
+            support_note: info.support_note.clone(),
+            simulated: flags.contains(crate::DeviceFlags::SIMULATED),
+            host_addressable: flags.contains(crate::DeviceFlags::HOST_ADDRESSABLE),
+            shares_host_memory: flags.contains(crate::DeviceFlags::SHARES_HOST_MEMORY),
+            problems,
+        }
+    }
+}
+
+fn kept<T>(result: Result<T, crate::Failure>, problems: &mut Vec<String>) -> Option<T> {
+    result.map_err(|failure| problems.push(failure.to_string())).ok()
+}
+
+/// A version with as many numbers as say something, but two at least; `None` when all are 0.
+fn version(version: oarlock_abi::Version) -> Option<String> {
+    let numbers = [version.major, version.minor, version.patch, version.build];
+    let said = numbers.iter().rposition(|number| *number != 0)? + 1;
+    Some(numbers[..said.max(2)].iter().map(u32::to_string).collect::<Vec<_>>().join("."))
+}
+
+impl Host {
+    /// Every device of every plugin.
+    pub fn device_reports(&self) -> Vec<DeviceReport> {
+        self.devices().iter().map(DeviceReport::of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_shows_what_it_says_and_an_unknown_one_nothing() {
+        let text = |major, minor, patch| version(oarlock_abi::Version { major, minor, patch, build: 0 });
+        assert_eq!(text(12, 4, 1).as_deref(), Some("12.4.1"));
+        assert_eq!(text(9, 0, 0).as_deref(), Some("9.0"));
+        assert_eq!(text(0, 0, 0), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! Refuses a plugin whose sanitizer the process does not have.
+//!
+//! The run-time part of a sanitizer has to be there from the start of the program: loaded later, it ends the process.
+
+use std::path::Path;
+
+use crate::{Elf, Libraries, Reason, Refusal};
+
+/// A sanitizer: its name in `-fsanitize=`, a symbol that every object built with it imports, and its libraries.
+const SANITIZERS: [(&str, &str, [&str; 2]); 4] = [
+    ("address", "__asan_init", ["libasan.so", "libclang_rt.asan"]),
+    ("hwaddress", "__hwasan_init", ["libhwasan.so", "libclang_rt.hwasan"]),
+    ("memory", "__msan_init", ["libmsan.so", "libclang_rt.msan"]),
+    ("thread", "__tsan_init", ["libtsan.so", "libclang_rt.tsan"]),
+];
+
+/// Refuses a plugin that needs a sanitizer which is neither among those the host was `built_with` nor loaded.
+pub(crate) fn check_sanitizers(
+    path: &Path,
+    elf: &Elf,
+    libraries: &Libraries,
+    built_with: &[String],
+) -> Result<(), Refusal> {
+    let needed = SANITIZERS.iter().filter(|(_, symbol, _)| elf.imports.iter().any(|import| import == symbol));
+    for (name, _, files) in needed {
+        let mut loaded = libraries.loaded().iter();
+        let present = built_with.iter().any(|built| built == name)
+            || loaded.any(|loaded| files.iter().any(|file| loaded.starts_with(file)));
+        if !present {
+            return Err(Refusal::new(
+                Reason::SanitizerMismatch,
+                path,
+                "a plugin built with the sanitizers of this program",
+                format!("one built with `-fsanitize={name}`"),
+                format!("build it without, or start the program with `LD_PRELOAD` set to `{}`", files[0]),
+            ));
+        }
+    }
+    Ok(())
+}

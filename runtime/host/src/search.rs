@@ -1,0 +1,280 @@
+//! Where plugins are looked for, and in which order.
+//!
+//! What the program asks for comes first, then the configuration, the environment, the wheel, the user's directory and
+//! the system's. The working directory is never searched, because whoever sends a user a folder would choose the code
+//! that runs there: a path from a file or a variable has to be absolute.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::permissions::unreadable;
+use crate::{Config, Environment, Identity, Reason, Refusal};
+
+/// Who asked for a plugin. Earlier ones win where two provide the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The program, by name.
+    Explicit,
+    /// A configuration file.
+    Config,
+    /// `OARLOCK_PLUGIN_PATH`.
+    Environment,
+    /// The installed Python packages.
+    Wheel,
+    /// The user's plugin directory.
+    User,
+    /// One of the system's plugin directories.
+    System,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Explicit => "the program",
+            Self::Config => "the configuration",
+            Self::Environment => "`OARLOCK_PLUGIN_PATH`",
+            Self::Wheel => "the installed Python packages",
+            Self::User => "the user's plugin directory",
+            Self::System => "the system's plugin directory",
+        })
+    }
+}
+
+/// A file that may be a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Where it lies, as it was asked for.
+    pub path: PathBuf,
+    /// Who asked for it.
+    pub origin: Origin,
+}
+
+/// What a search found, and which places it could not use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The files to judge, in the order in which they take precedence.
+    pub candidates: Vec<Candidate>,
+    /// The places that were asked for and could not be searched.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Lists the files that may be plugins: those of `explicit` paths, which may be relative, of the directory of the
+/// installed Python packages if there is one, and of the places the configuration and the environment name.
+pub fn search(
+    explicit: &[PathBuf],
+    wheel: Option<&Path>,
+    config: &Config,
+    environment: &Environment,
+) -> Found {
+    let mut search =
+        Search { identity: environment.identity, found: Found::default(), seen: BTreeSet::new() };
+    for path in explicit {
+        match std::path::absolute(path) {
+            Ok(path) => search.asked_for(&path, Origin::Explicit),
+            Err(error) => search.found.refusals.push(unreadable(path, &error)),
+        }
+    }
+    for path in &config.plugins.paths {
+        search.asked_for(path, Origin::Config);
+    }
+    for path in std::env::split_paths(environment.plugin_path.as_deref().unwrap_or_default()) {
+        // Splitting an unset variable gives one empty path.
+        if environment.plugin_path.is_some() {
+            search.asked_for(&path, Origin::Environment);
+        }
+    }
+    if let Some(path) = wheel {
+        search.usual(path, Origin::Wheel);
+    }
+    if let Some(home) = &environment.data_home {
+        search.usual(&home.join("oarlock/plugins"), Origin::User);
+    }
+    for path in system_directories() {
+        search.usual(&path, Origin::System);
+    }
+    search.found
+}
+
+/// The directories distributions and administrators install plugins to.
+fn system_directories() -> [PathBuf; 3] {
+    let multiarch = format!("/usr/lib/{}-linux-gnu/oarlock/plugins", std::env::consts::ARCH);
+    [multiarch.into(), "/usr/lib/oarlock/plugins".into(), "/usr/local/lib/oarlock/plugins".into()]
+}
+
+struct Search {
+    identity: Identity,
+    found: Found,
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Search {
+    /// A place somebody named: that it is missing is worth telling.
+    fn asked_for(&mut self, path: &Path, origin: Origin) {
+        if path.is_relative() {
+            let found = if path == Path::new("") { "an empty entry" } else { "a relative path" };
+            let remedy = "write the whole path, from `/`";
+            let expected = format!("an absolute path in {origin}");
+            self.found.refusals.push(Refusal::new(Reason::Unreadable, path, expected, found, remedy));
+            return;
+        }
+        match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => self.directory(path, origin),
+            Ok(_) => self.file(path.to_path_buf(), origin),
+            Err(error) => self.found.refusals.push(unreadable(path, &error)),
+        }
+    }
+
+    /// A place that need not exist.
+    fn usual(&mut self, path: &Path, origin: Origin) {
+        let missing = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        };
+        match path.metadata() {
+            Err(error) if missing(&error) => {}
+            _ => self.asked_for(path, origin),
+        }
+    }
+
+    fn directory(&mut self, path: &Path, origin: Origin) {
+        // One refusal for the directory is clearer than one for each file in it.
+        if let Err(refusal) = self.identity.check_directory(path) {
+            self.found.refusals.push(refusal);
+            return;
+        }
+        let entries = std::fs::read_dir(path).and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<PathBuf>>>()
+        });
+        match entries {
+            Ok(mut files) => {
+                files.retain(|file| file.extension().is_some_and(|extension| extension == "so"));
+                files.sort();
+                files.into_iter().for_each(|file| self.file(file, origin));
+            }
+            Err(error) => self.found.refusals.push(unreadable(path, &error)),
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, origin: Origin) {
+        // A path that leads nowhere is a candidate too, so that judging it can say why.
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if self.seen.insert(real) {
+            self.found.candidates.push(Candidate { path, origin });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A private directory with one sub-directory for each name.
+    fn directories(names: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::create_dir(root.path().join(name)).unwrap();
+            fs::set_permissions(root.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        root
+    }
+
+    fn environment(plugin_path: &str, data_home: &Path, elevated: bool) -> Environment {
+        let lookup = |name: &str| match name {
+            "OARLOCK_PLUGIN_PATH" => Some(plugin_path.into()),
+            "XDG_DATA_HOME" => Some(data_home.into()),
+            _ => None,
+        };
+        Environment::new(lookup, elevated, Identity::of_process())
+    }
+
+    fn config(paths: &[&Path]) -> Config {
+        let mut config = Config::default();
+        config.plugins.paths = paths.iter().map(|path| path.to_path_buf()).collect();
+        config
+    }
+
+    /// What was found outside the directories of the machine the test runs on.
+    fn names(found: &Found) -> Vec<(String, Origin)> {
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        let candidates = found.candidates.iter().filter(|candidate| candidate.origin != Origin::System);
+        candidates.map(|candidate| (name(&candidate.path), candidate.origin)).collect()
+    }
+
+    #[test]
+    fn places_are_searched_in_order_and_directories_by_name() {
+        let root = directories(&["api", "config", "env", "wheel", "data"]);
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("data/oarlock/plugins")).unwrap();
+        fs::set_permissions(at("data/oarlock"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(at("data/oarlock/plugins"), fs::Permissions::from_mode(0o755)).unwrap();
+        for file in ["api/b.so", "api/a.so", "api/a.txt", "config/c.so", "env/d.so", "wheel/e.so"] {
+            fs::write(at(file), "").unwrap();
+        }
+        fs::write(at("data/oarlock/plugins/f.so"), "").unwrap();
+        let environment = environment(at("env").to_str().unwrap(), &at("data"), false);
+        let found = search(&[at("api")], Some(&at("wheel")), &config(&[&at("config")]), &environment);
+        let expected = [
+            ("a.so", Origin::Explicit),
+            ("b.so", Origin::Explicit),
+            ("c.so", Origin::Config),
+            ("d.so", Origin::Environment),
+            ("e.so", Origin::Wheel),
+            ("f.so", Origin::User),
+        ];
+        assert_eq!(names(&found), expected.map(|(name, origin)| (name.to_owned(), origin)));
+        assert_eq!(found.refusals, []);
+    }
+
+    #[test]
+    fn one_file_reached_twice_is_used_once_under_its_first_origin() {
+        let root = directories(&["a", "b"]);
+        fs::write(root.path().join("a/x.so"), "").unwrap();
+        symlink("../a/x.so", root.path().join("b/y.so")).unwrap();
+        let paths = [root.path().join("b"), root.path().join("a")];
+        let found = search(&paths, None, &config(&[&paths[1]]), &environment("", root.path(), false));
+        assert_eq!(names(&found), [("y.so".to_owned(), Origin::Explicit)]);
+    }
+
+    #[test]
+    fn missing_relative_and_empty_entries_are_told_and_missing_usual_places_are_not() {
+        let root = directories(&[]);
+        let missing = root.path().join("none.so");
+        let variable = format!("relative::{}", missing.display());
+        let found = search(
+            std::slice::from_ref(&missing),
+            Some(&missing),
+            &config(&[Path::new("../x")]),
+            &environment(&variable, root.path(), false),
+        );
+        let told: Vec<&Path> = found.refusals.iter().map(|refusal| refusal.file.as_path()).collect();
+        assert_eq!(told, [&missing, Path::new("../x"), Path::new("relative"), Path::new(""), &missing]);
+    }
+
+    #[test]
+    fn an_elevated_program_ignores_the_environment() {
+        let root = directories(&["env"]);
+        fs::write(root.path().join("env/x.so"), "").unwrap();
+        let variable = root.path().join("env");
+        let environment = environment(variable.to_str().unwrap(), root.path(), true);
+        assert_eq!(names(&search(&[], None, &Config::default(), &environment)), []);
+    }
+
+    #[test]
+    fn a_directory_others_can_write_to_is_refused_once() {
+        let root = directories(&["open"]);
+        let open = root.path().join("open");
+        fs::write(open.join("a.so"), "").unwrap();
+        fs::write(open.join("b.so"), "").unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        let found = search(&[open], None, &Config::default(), &environment("", root.path(), false));
+        assert_eq!(names(&found), []);
+        assert_eq!(found.refusals.iter().map(|r| r.reason).collect::<Vec<_>>(), [Reason::WritableByOthers]);
+    }
+}

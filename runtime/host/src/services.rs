@@ -1,0 +1,339 @@
+//! What the host does for a plugin: the functions behind the table it hands over, and the record they work on.
+
+#![expect(unsafe_code, reason = "the services are functions that C code calls")]
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use oarlock_abi as abi;
+pub use oarlock_abi::LogLevel;
+
+use crate::call_record::CallRecord;
+use crate::errors::{self, Code, Failure};
+use crate::foreign::take_over;
+use crate::pool::Pool;
+
+/// Dimensions of an output. More than any format for models allows.
+const MOST_DIMENSIONS: u64 = 64;
+/// The longest key of an option.
+const LONGEST_KEY: u64 = 1024;
+/// The longest log message that is kept whole.
+const LONGEST_LOG: u64 = 16 * 1024;
+
+/// Receives what plugins have to say.
+pub trait LogSink: Send + Sync {
+    /// Takes one message. It may come from any thread.
+    fn log(&self, plugin: &str, level: LogLevel, message: &str);
+}
+
+/// A [`LogSink`] that drops every message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl LogSink for Silent {
+    fn log(&self, _plugin: &str, _level: LogLevel, _message: &str) {}
+}
+
+/// What all plugins of a host share.
+pub(crate) struct Shared {
+    pub(crate) log: Arc<dyn LogSink>,
+    /// The options of each plugin, by its name.
+    pub(crate) options: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) pool: Pool,
+    /// Name and version of the program.
+    pub(crate) program: String,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        program: String,
+        log: Arc<dyn LogSink>,
+        options: BTreeMap<String, BTreeMap<String, String>>,
+        threads: Option<NonZeroUsize>,
+    ) -> Arc<Self> {
+        Arc::new(Self { log, options, pool: Pool::new(threads), program })
+    }
+}
+
+/// One plugin's side of the host. Its address is the context of every service, so it is never moved.
+pub(crate) struct Services {
+    shared: Arc<Shared>,
+    /// What messages call the plugin until it has said its name.
+    file_name: String,
+    name: OnceLock<String>,
+    host: OnceLock<abi::Host>,
+}
+
+/// The services of plugins whose code stays in the process, and which may therefore call them for as long.
+static KEPT: Mutex<Vec<Arc<Services>>> = Mutex::new(Vec::new());
+
+impl Services {
+    pub(crate) fn new(shared: &Arc<Shared>, file_name: &str) -> Arc<Self> {
+        Arc::new(Self {
+            shared: shared.clone(),
+            file_name: file_name.to_owned(),
+            name: OnceLock::new(),
+            host: OnceLock::new(),
+        })
+    }
+
+    /// What messages call the plugin.
+    pub(crate) fn name(&self) -> &str {
+        self.name.get().unwrap_or(&self.file_name)
+    }
+
+    /// Tells the name, which is the key of the plugin's options. Only the first time counts.
+    pub(crate) fn set_name(&self, name: &str) {
+        self.name.get_or_init(|| name.to_owned());
+    }
+
+    /// Says something about the plugin to whoever watches the host.
+    pub(crate) fn log(&self, level: LogLevel, message: &str) {
+        self.shared.log.log(self.name(), level, message);
+    }
+
+    /// Keeps the services until the process ends.
+    pub(crate) fn keep_for_ever(self: &Arc<Self>) {
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(self.clone());
+    }
+
+    /// What the plugin is told of the host. It is good as long as the services are.
+    pub(crate) fn host(self: &Arc<Self>) -> &abi::Host {
+        self.host.get_or_init(|| abi::Host {
+            contract_major: abi::CONTRACT_MAJOR,
+            contract_minor: abi::CONTRACT_MINOR,
+            contract_minor_oldest: crate::negotiate::OLDEST_MINOR,
+            sanitizer: crate::load::SANITIZER,
+            name: abi::Str::borrowed(&self.shared.program),
+            context: Arc::as_ptr(self).cast_mut().cast(),
+            services: &raw const TABLE,
+            ..abi::Host::EMPTY
+        })
+    }
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Services").field(&self.name()).finish()
+    }
+}
+
+static TABLE: abi::HostTable = abi::HostTable {
+    error_create: Some(error_create),
+    error_read: Some(error_read),
+    error_release: Some(error_release),
+    log: Some(log),
+    option: Some(option),
+    worker_count: Some(worker_count),
+    parallel_for: Some(parallel_for),
+    output_allocate: Some(output_allocate),
+    experimental: Some(experimental),
+    ..abi::HostTable::EMPTY
+};
+
+/// Runs a service for the plugin whose context this is; a panic in it ends here.
+///
+/// # Safety
+///
+/// `context` is the one the host handed out, of a plugin that is loaded.
+unsafe fn serve(context: *mut c_void, service: impl FnOnce(&Services) -> Result<(), Failure>) -> abi::Error {
+    if context.is_null() {
+        return wrong("the context of the host", "a null pointer").raise();
+    }
+    // SAFETY: the caller vouches for the context, which is the address of a `Services`.
+    let services = unsafe { &*context.cast::<Services>() };
+    match catch_unwind(AssertUnwindSafe(|| service(services))) {
+        Ok(Ok(())) => abi::Error::NONE,
+        Ok(Err(failure)) => failure.raise(),
+        Err(_) => Failure::new("host", Code::FATAL, "a service of the host panicked").raise(),
+    }
+}
+
+fn wrong(expected: &str, found: &str) -> Failure {
+    Failure::new("host", Code::INVALID_ARGUMENT, format!("expected {expected}, found {found}"))
+}
+
+/// Writes a result to where the plugin wants it.
+///
+/// # Safety
+///
+/// `target` is null or points to a place for a `T`.
+unsafe fn give<T>(target: *mut T, value: T) -> Result<(), Failure> {
+    if target.is_null() {
+        return Err(wrong("a place for the result", "a null pointer"));
+    }
+    // SAFETY: the pointer is not null and the caller vouches for it.
+    unsafe { target.write(value) };
+    Ok(())
+}
+
+/// A text of a plugin, as far as it is text and as long as `longest` bytes.
+///
+/// # Safety
+///
+/// The text is readable.
+unsafe fn lossy(text: abi::Str, longest: u64) -> String {
+    let cut = abi::Str { size: text.size.min(longest), ..text };
+    // SAFETY: the caller vouches for the text, of which this is the beginning.
+    String::from_utf8_lossy(unsafe { cut.bytes() }.unwrap_or_default()).into_owned()
+}
+
+unsafe extern "C" fn error_create(context: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
+    let service = |services: &Services| {
+        // SAFETY: the plugin vouches for the description while the call lasts.
+        let failure = match unsafe { take_over(info) } {
+            // SAFETY: as above, for its texts.
+            Ok(info) => unsafe { Failure::copied_from(&info, services.name()) },
+            Err(breach) => {
+                let message = format!("expected {}, found {}", breach.expected, breach.found);
+                Failure::new(services.name(), Code::FATAL, message).breaking(breach.rule)
+            }
+        };
+        Err(failure)
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn error_read(
+    context: *mut c_void,
+    failure: abi::Error,
+    info: *mut abi::ErrorInfo,
+) -> abi::Error {
+    let service = |_: &Services| {
+        let found = errors::read(failure)?;
+        let size = if info.is_null() {
+            0
+        } else {
+            // SAFETY: the pointer is not null, and every struct starts with its size.
+            unsafe { (&raw const (*info).size).read() }
+        };
+        if size < abi::ErrorInfo::SIZE_AT_FIRST {
+            let expected = format!("an `error_info` of at least {} bytes", abi::ErrorInfo::SIZE_AT_FIRST);
+            return Err(wrong(&expected, &format!("one of {size} bytes")).breaking("S-2"));
+        }
+        let known = size.min(found.size);
+        let found = abi::ErrorInfo { size, ..found };
+        // SAFETY: the plugin's struct has at least so many bytes, and so has ours.
+        unsafe {
+            std::ptr::copy_nonoverlapping((&raw const found).cast::<u8>(), info.cast::<u8>(), known as usize);
+        }
+        Ok(())
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn error_release(context: *mut c_void, failure: abi::Error) -> abi::Error {
+    let service = |_: &Services| {
+        if failure.is_some() {
+            errors::release(failure)?;
+        }
+        Ok(())
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn log(context: *mut c_void, level: LogLevel, message: abi::Str) -> abi::Error {
+    let service = |services: &Services| {
+        // SAFETY: the plugin vouches for the text while the call lasts.
+        let message = unsafe { lossy(message, LONGEST_LOG) };
+        services.log(level, &message);
+        Ok(())
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn option(context: *mut c_void, key: abi::Str, value: *mut abi::Str) -> abi::Error {
+    let service = |services: &Services| {
+        // SAFETY: the plugin vouches for the text while the call lasts.
+        let key = unsafe { lossy(key, LONGEST_KEY) };
+        let options = services.shared.options.get(services.name());
+        let found = options.and_then(|options| options.get(&key)).map_or("", String::as_str);
+        // SAFETY: the plugin vouches for the place; the options live as long as the services.
+        unsafe { give(value, abi::Str::borrowed(found)) }
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn worker_count(context: *mut c_void, count: *mut u32) -> abi::Error {
+    // SAFETY: the plugin hands back its context and vouches for the place.
+    unsafe { serve(context, |services| give(count, services.shared.pool.workers())) }
+}
+
+unsafe extern "C" fn parallel_for(
+    context: *mut c_void,
+    count: u64,
+    grain: u64,
+    task: Option<abi::Task>,
+    user: *mut c_void,
+) -> abi::Error {
+    /// The plugin's own pointer, which its tasks share.
+    struct User(*mut c_void);
+    // SAFETY: a plugin that asks for several threads expects its tasks to run on them.
+    unsafe impl Sync for User {}
+    impl User {
+        fn get(&self) -> *mut c_void {
+            self.0
+        }
+    }
+    let service = |services: &Services| {
+        let Some(task) = task else { return Err(wrong("a task", "a null pointer")) };
+        let user = User(user);
+        services.shared.pool.run(count, grain, |begin, end, worker| {
+            // SAFETY: the plugin vouches for its task and for what `user` points to until all tasks are done.
+            unsafe { task(user.get(), begin, end, worker) };
+        });
+        Ok(())
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn output_allocate(
+    context: *mut c_void,
+    call: *const abi::Call,
+    index: u32,
+    dtype: abi::Dtype,
+    dims: *const i64,
+    dims_count: u64,
+) -> abi::Error {
+    let service = |_: &Services| {
+        if call.is_null() || dims_count > MOST_DIMENSIONS || (dims.is_null() && dims_count > 0) {
+            let expected = format!("a call and at most {MOST_DIMENSIONS} dimensions");
+            return Err(wrong(&expected, &format!("call {call:p} and {dims_count} dimensions at {dims:p}")));
+        }
+        let dims = if dims_count == 0 {
+            &[]
+        } else {
+            // SAFETY: the pointer is not null and the plugin vouches for the list while the call lasts.
+            unsafe { std::slice::from_raw_parts(dims, dims_count as usize) }
+        };
+        // SAFETY: the plugin hands back the call it was given, while it runs.
+        unsafe { CallRecord::allocate(call, index, dtype, dims) }
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn experimental(
+    context: *mut c_void,
+    name: abi::Str,
+    _function: *mut *mut c_void,
+) -> abi::Error {
+    let service = |_: &Services| {
+        // SAFETY: the plugin vouches for the text while the call lasts.
+        let name = unsafe { lossy(name, LONGEST_KEY) };
+        let message =
+            format!("expected the name of an experimental function, found `{name}`; this host has none");
+        Err(Failure::new("host", Code::NOT_FOUND, message))
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}

@@ -1,0 +1,325 @@
+//! Finds the libraries a plugin needs, before a load that would fail with less to say.
+//!
+//! The search is glibc's: the object's `DT_RPATH` and those of the objects that need it (unless it has a `DT_RUNPATH`),
+//! `LD_LIBRARY_PATH`, its `DT_RUNPATH`, the linker's cache, the default directories. Files for other processors are
+//! passed over, as the linker does. A library the process has loaded already counts as found wherever it lies, because
+//! the linker takes it by name. The libraries a library needs are looked for in turn.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::ld_cache::LdCache;
+use crate::{Environment, Links, Reason, Refusal, Requirement, Version};
+
+const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+
+/// Where the dynamic linker of this process looks for libraries.
+#[derive(Debug)]
+pub struct Libraries {
+    library_path: Vec<PathBuf>,
+    cache: LdCache,
+    defaults: Vec<PathBuf>,
+    /// The file names of the libraries in this process, listed when first asked for.
+    loaded: OnceLock<BTreeSet<String>>,
+}
+
+/// An object whose needs are looked for, and the directories it inherits from those that need it.
+struct Object {
+    path: PathBuf,
+    links: Links,
+    inherited: Vec<PathBuf>,
+}
+
+/// A library that was found: a file, or one this process has loaded.
+enum Found {
+    File(PathBuf, Links),
+    Loaded,
+}
+
+impl Libraries {
+    /// Those of this machine.
+    pub fn of_system(environment: &Environment) -> Self {
+        let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));
+        let defaults = multiarch.into_iter().chain(DEFAULT_DIRECTORIES.map(PathBuf::from)).collect();
+        let cache = LdCache::new(std::fs::read("/etc/ld.so.cache").unwrap_or_default());
+        Self { library_path: environment.library_path.clone(), cache, defaults, loaded: OnceLock::new() }
+    }
+
+    /// Checks that every library the object at `path` is linked to, and every one its manifest names, can be found.
+    ///
+    /// Gives the optional ones that were not, as sentences.
+    pub fn check(
+        &self,
+        path: &Path,
+        links: &Links,
+        requires: &[Requirement],
+    ) -> Result<Vec<String>, Refusal> {
+        let object = Object { path: path.to_path_buf(), links: links.clone(), inherited: Vec::new() };
+        let mut notes = Vec::new();
+        for requirement in requires {
+            match self.check_requirement(&object, requirement) {
+                Err(refusal) if requirement.optional => {
+                    notes.push(format!(
+                        "optional library: expected {}, found {}",
+                        refusal.expected, refusal.found
+                    ));
+                }
+                result => result?,
+            }
+        }
+        self.check_needed(object, requires)?;
+        Ok(notes)
+    }
+
+    fn check_needed(&self, plugin: Object, requires: &[Requirement]) -> Result<(), Refusal> {
+        let file = plugin.path.clone();
+        let mut seen: BTreeSet<String> = plugin.links.soname.iter().cloned().collect();
+        let mut unchecked = VecDeque::from([plugin]);
+        while let Some(object) = unchecked.pop_front() {
+            let inherited = object.directories_for_needed();
+            for name in &object.links.needed {
+                if !seen.insert(name.clone()) {
+                    continue;
+                }
+                match self.find(&object, name) {
+                    Some(Found::Loaded) => {}
+                    Some(Found::File(path, links)) => {
+                        unchecked.push_back(Object { path, links, inherited: inherited.clone() });
+                    }
+                    None => {
+                        let needed_by = (object.path != file).then_some(object.path.as_path());
+                        let package = requires
+                            .iter()
+                            .find(|row| row.soname == *name)
+                            .and_then(|row| row.package.as_deref());
+                        return Err(self.missing(&file, &object, name, needed_by, package));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_requirement(&self, plugin: &Object, requirement: &Requirement) -> Result<(), Refusal> {
+        let Requirement { soname, version, package, .. } = requirement;
+        let Some(found) = self.find(plugin, soname) else {
+            return Err(self.missing(&plugin.path, plugin, soname, None, package.as_deref()));
+        };
+        let (Some(range), Found::File(library, _)) = (version, found) else { return Ok(()) };
+        let real = library.canonicalize().unwrap_or(library);
+        match version_in_name(&real) {
+            Some(version) if !range.contains(&version) => Err(Refusal::new(
+                Reason::SonameMissing,
+                &plugin.path,
+                format!("`{soname}` of version `{range}`"),
+                format!("version {version} in `{}`", real.display()),
+                remedy(package.as_deref(), "install another version of the package"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file the linker would load for `name` on behalf of `object`.
+    fn find(&self, object: &Object, name: &str) -> Option<Found> {
+        let open = |path: &Path| Some(Found::File(path.to_path_buf(), Links::of_file(path).ok()?));
+        if name.contains('/') {
+            return open(&object.expand(name));
+        }
+        let mut directories = self.directories(object);
+        let first = directories.find_map(|directory| open(&directory.join(name)));
+        let listed = || self.cache.files(name).find_map(open);
+        let usual = || self.defaults.iter().find_map(|directory| open(&directory.join(name)));
+        let loaded = || self.loaded().contains(name).then_some(Found::Loaded);
+        first.or_else(listed).or_else(usual).or_else(loaded)
+    }
+
+    /// The directories that are searched before the cache.
+    fn directories<'a>(&'a self, object: &'a Object) -> impl Iterator<Item = PathBuf> {
+        let runpath = object.expanded(&object.links.runpath);
+        let rpath = if runpath.is_empty() { object.directories_for_needed() } else { Vec::new() };
+        rpath.into_iter().chain(self.library_path.iter().cloned()).chain(runpath)
+    }
+
+    fn missing(
+        &self,
+        file: &Path,
+        object: &Object,
+        name: &str,
+        needed_by: Option<&Path>,
+        package: Option<&str>,
+    ) -> Refusal {
+        let by = needed_by.map_or_else(String::new, |path| format!(", which `{}` needs", path.display()));
+        let mut places: Vec<String> =
+            self.directories(object).map(|path| format!("`{}`", path.display())).collect();
+        places.push("the linker's cache and the default directories".to_owned());
+        Refusal::new(
+            Reason::SonameMissing,
+            file,
+            format!("the library `{}`{by}", name.escape_debug()),
+            format!("none in {}", places.join(", ")),
+            remedy(
+                package,
+                "install the package that provides it, or add its directory to `LD_LIBRARY_PATH`",
+            ),
+        )
+    }
+
+    /// The file names of the libraries this process has loaded.
+    pub(crate) fn loaded(&self) -> &BTreeSet<String> {
+        self.loaded.get_or_init(|| {
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+            let files = maps.lines().filter_map(|line| line.rsplit_once('/'));
+            files.map(|(_, name)| name.to_owned()).filter(|name| name.contains(".so")).collect()
+        })
+    }
+}
+
+impl Object {
+    /// The directories of `DT_RPATH`, which also hold for the libraries it needs.
+    fn directories_for_needed(&self) -> Vec<PathBuf> {
+        let own = if self.links.runpath.is_none() { self.expanded(&self.links.rpath) } else { Vec::new() };
+        own.into_iter().chain(self.inherited.iter().cloned()).collect()
+    }
+
+    fn expanded(&self, list: &Option<String>) -> Vec<PathBuf> {
+        let list = list.as_deref().unwrap_or_default();
+        list.split(':').filter(|entry| !entry.is_empty()).map(|entry| self.expand(entry)).collect()
+    }
+
+    /// Replaces `$ORIGIN` by the directory the object lies in.
+    fn expand(&self, entry: &str) -> PathBuf {
+        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let origin = real.parent().unwrap_or(Path::new("/")).to_string_lossy();
+        entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()
+    }
+}
+
+fn remedy(package: Option<&str>, otherwise: &str) -> String {
+    package
+        .map_or_else(|| otherwise.to_owned(), |package| format!("install or update the package `{package}`"))
+}
+
+/// The version that follows `.so.` in a file name.
+fn version_in_name(path: &Path) -> Option<Version> {
+    let name = path.file_name()?.to_str()?;
+    name.split_once(".so.")?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Compiles an empty library; `arguments` are further ones for the linker.
+    fn library(path: &Path, arguments: &[&str]) {
+        let source = path.with_extension("c");
+        fs::write(&source, "int nothing;").unwrap();
+        let soname = format!("-Wl,--no-as-needed,-soname,{}", path.file_name().unwrap().to_str().unwrap());
+        let mut command = Command::new("cc");
+        command
+            .args(["-shared", "-fPIC", "-nostdlib", "-o"])
+            .arg(path)
+            .arg(source)
+            .arg(soname)
+            .args(arguments);
+        assert!(command.status().unwrap().success());
+    }
+
+    fn libraries(library_path: &[&Path]) -> Libraries {
+        Libraries {
+            library_path: library_path.iter().map(|path| path.to_path_buf()).collect(),
+            cache: LdCache::default(),
+            defaults: Vec::new(),
+            loaded: OnceLock::new(),
+        }
+    }
+
+    fn check(libraries: &Libraries, plugin: &Path, requires: &[Requirement]) -> Result<Vec<String>, Refusal> {
+        libraries.check(plugin, &Links::of_file(plugin).unwrap(), requires)
+    }
+
+    fn requirement(soname: &str, version: Option<&str>) -> Requirement {
+        Requirement {
+            soname: soname.to_owned(),
+            version: version.map(|range| range.parse().unwrap()),
+            package: Some("foo-runtime".to_owned()),
+            optional: false,
+        }
+    }
+
+    #[test]
+    fn a_needed_library_is_found_by_every_way_the_linker_has_and_missed_without() {
+        let root = tempfile::tempdir().unwrap();
+        let library_directory = root.path().join("lib");
+        fs::create_dir(&library_directory).unwrap();
+        library(&library_directory.join("libdep.so"), &[]);
+        let search = format!("-L{}", library_directory.display());
+        let link = |name: &str, extra: &str| {
+            let plugin = root.path().join(name);
+            library(&plugin, &[&search, "-ldep", extra]);
+            plugin
+        };
+        let plain = link("plain.so", "-Wl,-z,now");
+        let refusal = check(&libraries(&[]), &plain, &[]).unwrap_err();
+        assert_eq!(refusal.reason, Reason::SonameMissing);
+        assert!(refusal.to_string().contains("the library `libdep.so`"), "{refusal}");
+        assert!(check(&libraries(&[&library_directory]), &plain, &[]).is_ok());
+        let by_runpath = link("runpath.so", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib");
+        assert!(check(&libraries(&[]), &by_runpath, &[]).is_ok());
+        let by_rpath = link("rpath.so", "-Wl,--disable-new-dtags,-rpath,/none:${ORIGIN}/lib");
+        assert!(check(&libraries(&[]), &by_rpath, &[]).is_ok());
+        fs::write(library_directory.join("libdep.so"), "not a library").unwrap();
+        assert!(check(&libraries(&[]), &by_runpath, &[]).is_err());
+    }
+
+    #[test]
+    fn a_library_that_a_library_needs_is_looked_for_too() {
+        let root = tempfile::tempdir().unwrap();
+        let search = format!("-L{}", root.path().display());
+        library(&root.path().join("libinner.so"), &[]);
+        library(&root.path().join("libouter.so"), &[&search, "-linner"]);
+        library(&root.path().join("plugin.so"), &[&search, "-louter"]);
+        let plugin = root.path().join("plugin.so");
+        assert!(check(&libraries(&[root.path()]), &plugin, &[]).is_ok());
+        fs::remove_file(root.path().join("libinner.so")).unwrap();
+        let refusal = check(&libraries(&[root.path()]), &plugin, &[]).unwrap_err();
+        assert!(refusal.expected.contains("`libinner.so`, which `"), "{refusal}");
+        assert!(refusal.found.contains(&root.path().display().to_string()), "{refusal}");
+    }
+
+    #[test]
+    fn a_required_library_is_judged_by_the_version_of_its_real_file() {
+        let root = tempfile::tempdir().unwrap();
+        library(&root.path().join("libfoo.so.12.3.1"), &[]);
+        symlink("libfoo.so.12.3.1", root.path().join("libfoo.so.12")).unwrap();
+        library(&root.path().join("plugin.so"), &[]);
+        let check =
+            |row: Requirement| check(&libraries(&[root.path()]), &root.path().join("plugin.so"), &[row]);
+        assert_eq!(check(requirement("libfoo.so.12", Some(">=12.2"))), Ok(vec![]));
+        let refusal = check(requirement("libfoo.so.12", Some(">=12.4"))).unwrap_err();
+        assert!(
+            refusal.to_string().contains("`libfoo.so.12` of version `>=12.4`, found version 12.3.1"),
+            "{refusal}"
+        );
+        assert_eq!(refusal.remedy, "install or update the package `foo-runtime`");
+        assert!(check(requirement("libbar.so.1", None)).is_err());
+        let optional = Requirement { optional: true, ..requirement("libbar.so.1", None) };
+        assert_eq!(check(optional).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_libraries_of_this_very_program_are_found() {
+        let environment = Environment::new(|_| None, false, crate::Identity::of_process());
+        let system = Libraries::of_system(&environment);
+        let program = std::env::current_exe().unwrap();
+        let links =
+            Links { needed: vec!["libc.so.6".to_owned(), "libm.so.6".to_owned()], ..Links::default() };
+        assert_eq!(system.check(&program, &links, &[]), Ok(vec![]));
+        assert!(system.loaded().iter().any(|name| name.starts_with("libc")));
+    }
+}

@@ -1,0 +1,182 @@
+//! Symbol hygiene: a plugin gives the process one symbol and takes none from the host.
+//!
+//! A plugin is loaded with `RTLD_LOCAL`, yet an exported symbol can still be bound by a library the plugin pulls in,
+//! collide with a copy of itself that the program already has, or become an interface nobody meant to keep. So every
+//! exported symbol beside the entry is a leak, C++ inline functions, type information and vtables of the vendor's own
+//! classes included. Two kinds are let pass, because a vendor cannot help them:
+//!
+//! - what the linker itself defines ([`MADE_BY_LINKER`]);
+//! - weak and unique symbols in the namespaces of the C++ standard library. Its headers declare them with default
+//!   visibility, so that even `-fvisibility=hidden` exports each `std::vector` a plugin uses. Strong ones are a leak:
+//!   they mean that the whole standard library was linked in statically and left visible.
+//!
+//! A Rust `cdylib` exports only its `no_mangle` items and needs no exception.
+
+use std::path::Path;
+
+use crate::elf::{Binding, Elf, Export};
+use crate::{Reason, Refusal};
+
+/// The one symbol a plugin exports.
+pub const ENTRY: &str = "oarlock_plugin_query";
+
+/// Defined by the linker or by the start-up files of the C library in objects linked by older tools.
+const MADE_BY_LINKER: [&str; 6] = ["_init", "_fini", "__bss_start", "_edata", "_end", "_etext"];
+
+/// How many symbols a message names before it counts the rest.
+const NAMED_IN_MESSAGE: usize = 4;
+
+/// Refuses a plugin that lacks the entry, exports more than the entry, or imports from the host.
+pub fn check_symbols(path: &Path, elf: &Elf) -> Result<(), Refusal> {
+    if !elf.exports(ENTRY) {
+        return Err(Refusal::new(
+            Reason::EntryMissing,
+            path,
+            format!("a plugin that exports `{ENTRY}`"),
+            "a shared object without it",
+            "define it with default visibility and C linkage, or remove the file from the plugin directory",
+        ));
+    }
+    let leaks: Vec<&str> =
+        elf.exports.iter().filter(|export| is_leak(export)).map(|e| e.name.as_str()).collect();
+    if !leaks.is_empty() {
+        return Err(Refusal::new(
+            Reason::SymbolLeak,
+            path,
+            format!("no exported symbol but `{ENTRY}`"),
+            list(&leaks),
+            "compile with `-fvisibility=hidden` and link with `-Wl,--exclude-libs,ALL`, or with a version script \
+             that makes all else local",
+        ));
+    }
+    let host: Vec<&str> =
+        elf.imports.iter().map(String::as_str).filter(|n| n.starts_with("oarlock_")).collect();
+    if !host.is_empty() {
+        return Err(Refusal::new(
+            Reason::HostSymbolImported,
+            path,
+            "a plugin that takes host services from the table it is given",
+            format!("an import of {}", list(&host)),
+            "call through the host table instead of linking to the host",
+        ));
+    }
+    Ok(())
+}
+
+/// The symbols because of which the dynamic linker would never unload the object.
+pub fn pinning_symbols(elf: &Elf) -> Vec<&str> {
+    let unique = elf.exports.iter().filter(|export| export.binding == Binding::Unique);
+    unique.map(|export| export.name.as_str()).collect()
+}
+
+/// Names the first few of `symbols` and counts the others.
+pub(crate) fn list(symbols: &[&str]) -> String {
+    let named: Vec<String> =
+        symbols.iter().take(NAMED_IN_MESSAGE).map(|name| format!("`{}`", short(name))).collect();
+    let rest = symbols.len().saturating_sub(NAMED_IN_MESSAGE);
+    if rest == 0 { named.join(", ") } else { format!("{} and {rest} more", named.join(", ")) }
+}
+
+/// A mangled name can be thousands of characters long; its beginning tells enough.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 80;
+    if name.chars().count() <= LONGEST {
+        name.to_owned()
+    } else {
+        name.chars().take(LONGEST).chain(['…']).collect()
+    }
+}
+
+fn is_leak(export: &Export) -> bool {
+    let Export { name, binding } = export;
+    let forced_by_headers = *binding != Binding::Strong && is_standard_library(name);
+    name != ENTRY && !MADE_BY_LINKER.contains(&name.as_str()) && !forced_by_headers
+}
+
+/// Whether a mangled C++ name lies in `std`, `__gnu_cxx` or `__cxxabiv1`, or is the placement form of `new` or
+/// `delete`. The grammar is that of the Itanium C++ ABI, which every Linux compiler follows.
+fn is_standard_library(name: &str) -> bool {
+    /// Type information, guards of static variables, names local to a function, nested names.
+    const PREFIXES: [&str; 8] = ["TV", "TI", "TS", "TT", "GV", "GR", "Z", "N"];
+    /// `St` is `std`; the others are its abbreviated templates, such as `Ss` for `std::string`.
+    const NAMESPACES: [&str; 9] = ["St", "Sa", "Sb", "Ss", "Si", "So", "Sd", "9__gnu_cxx", "10__cxxabiv1"];
+    const PLACEMENT: [&str; 4] = ["nwmPv", "namPv", "dlPvS_", "daPvS_"];
+    let Some(mut rest) = name.strip_prefix("_Z") else { return false };
+    if PLACEMENT.contains(&rest) {
+        return true;
+    }
+    while let Some(inner) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
+        rest = inner;
+    }
+    let rest = rest.trim_start_matches(['r', 'V', 'K', 'R', 'O']);
+    NAMESPACES.iter().any(|namespace| rest.starts_with(namespace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn export(name: &str, binding: Binding) -> Export {
+        Export { name: name.to_owned(), binding }
+    }
+
+    fn plugin(extra: Vec<Export>, imports: &[&str]) -> Elf {
+        let mut exports = vec![export(ENTRY, Binding::Strong)];
+        exports.extend(extra);
+        Elf { exports, imports: imports.iter().map(|name| (*name).to_owned()).collect(), ..Elf::default() }
+    }
+
+    fn reason(elf: &Elf) -> Option<Reason> {
+        check_symbols(Path::new("/p/libx.so"), elf).err().map(|refusal| refusal.reason)
+    }
+
+    #[test]
+    fn only_the_entry_is_needed_and_linker_symbols_pass() {
+        assert_eq!(reason(&plugin(vec![export("_edata", Binding::Strong)], &["malloc"])), None);
+        assert_eq!(reason(&Elf::default()), Some(Reason::EntryMissing));
+    }
+
+    #[test]
+    fn a_vendors_own_classes_leak_whatever_their_binding() {
+        for name in ["_ZN3npu5QueueC1Ev", "_ZTVN3npu5QueueE", "_ZTI5Queue", "_ZZN3npu3oneEvE1x", "helper"] {
+            for binding in [Binding::Strong, Binding::Weak, Binding::Unique] {
+                assert_eq!(
+                    reason(&plugin(vec![export(name, binding)], &[])),
+                    Some(Reason::SymbolLeak),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn standard_library_templates_pass_unless_they_are_strong() {
+        let names = [
+            "_ZNSt6vectorIiSaIiEE9push_backEOi",
+            "_ZNKSt6vectorIiSaIiEE4sizeEv",
+            "_ZTISt19_Sp_make_shared_tag",
+            "_ZZNSt8__detail18__to_chars_10_implIjEEvPcjT_E8__digits",
+            "_ZGVZNKSt8__detail11_AnyMatcherINSt7__cxx1112regex_traitsIcEELb0ELb0ELb0EEclEcE5__nul",
+            "_ZN9__gnu_cxx11char_traitsIcE2eqERKcS3_",
+            "_ZNSs6appendEPKc",
+            "_ZnwmPv",
+        ];
+        for name in names {
+            assert_eq!(reason(&plugin(vec![export(name, Binding::Weak)], &[])), None, "{name}");
+            assert_eq!(
+                reason(&plugin(vec![export(name, Binding::Strong)], &[])),
+                Some(Reason::SymbolLeak),
+                "{name}"
+            );
+        }
+        assert_eq!(reason(&plugin(vec![export("_Znwm", Binding::Weak)], &[])), Some(Reason::SymbolLeak));
+    }
+
+    #[test]
+    fn a_host_symbol_is_refused_and_the_message_counts_what_it_does_not_name() {
+        assert_eq!(reason(&plugin(vec![], &["oarlock_log"])), Some(Reason::HostSymbolImported));
+        let many = (0..9).map(|n| export(&format!("leak_{n}"), Binding::Strong)).collect();
+        let refusal = check_symbols(Path::new("/p/libx.so"), &plugin(many, &[])).unwrap_err();
+        assert_eq!(refusal.found, "`leak_0`, `leak_1`, `leak_2`, `leak_3` and 5 more");
+    }
+}

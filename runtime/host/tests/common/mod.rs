@@ -1,0 +1,66 @@
+//! Builds plugins out of `plugin.c` and starts hosts that see nothing else.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use oarlock_host::{Config, Environment, Host, HostOptions, Identity, ProbeCommand, Reason};
+
+/// A private directory for plugins and the cache.
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::set_permissions(place.0.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        place
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Compiles the plugin `name` with some of the macros of `plugin.c`.
+    pub(crate) fn compile(&self, name: &str, macros: &[&str]) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = self.path().join(format!("{name}.so"));
+        let built = Command::new("cc")
+            .args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"])
+            .arg(format!("-DNAME=\"{name}\""))
+            .args(macros.iter().map(|name| format!("-D{name}")))
+            .arg("-I")
+            .arg(root.join("../../device-sdk/include"))
+            .arg("-o")
+            .arg(&file)
+            .arg(root.join("tests/common/plugin.c"))
+            .status()
+            .expect("a C compiler called `cc`");
+        assert!(built.success());
+        file
+    }
+
+    /// Options for a host that looks here and nowhere else.
+    pub(crate) fn options(&self) -> HostOptions {
+        let environment = Environment::new(|_| None, false, Identity::of_process());
+        let mut options = HostOptions::new("test 1.0", Config::default(), environment);
+        options.paths = vec![self.path().to_path_buf()];
+        options.cache_home = Some(self.path().join("cache"));
+        let target = std::env::current_exe().unwrap();
+        let program = target.ancestors().nth(2).unwrap().join("examples/probe");
+        assert!(program.exists(), "build it first: `cargo build -p oarlock-host --example probe`");
+        options.probe = Some(ProbeCommand { program, arguments: Vec::new() });
+        options
+    }
+
+    pub(crate) fn start(&self) -> Host {
+        Host::start(&self.options()).unwrap()
+    }
+}
+
+/// Why the plugin of this name was refused, and in which words.
+pub(crate) fn refusal(host: &Host, name: &str) -> (Reason, String) {
+    let file = format!("{name}.so");
+    let refusal = host.report().refused().find(|refusal| refusal.file.ends_with(&file));
+    let refusal = refusal.unwrap_or_else(|| panic!("`{name}` is not refused: {:#?}", host.report()));
+    (refusal.reason, refusal.to_string())
+}

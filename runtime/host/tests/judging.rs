@@ -1,0 +1,202 @@
+//! One file after another, judged the way the host judges them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use oarlock_host::{
+    Candidate, Config, Digest, Environment, Identity, JudgeContext, Judged, Origin, Reason, Refusal,
+    choose_variants, judge,
+};
+
+/// A directory for plugins.
+struct Directory(tempfile::TempDir);
+
+impl Directory {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Self(directory)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), content).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).unwrap();
+        self.path(name)
+    }
+
+    /// Compiles a plugin with the entry and `more`.
+    fn plugin(&self, name: &str, more: &str, arguments: &[&str]) -> PathBuf {
+        let source =
+            self.write("source.c", format!("int oarlock_plugin_query(void) {{ return 0; }}\n{more}"));
+        let output = self.path(name);
+        let status = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&output)
+            .arg(source)
+            .args(arguments)
+            .status();
+        assert!(status.unwrap().success());
+        fs::set_permissions(&output, fs::Permissions::from_mode(0o644)).unwrap();
+        output
+    }
+
+    /// Writes the manifest of `libnpu.so`-like `library`, with `more` lines.
+    fn manifest(&self, library: &str, name: &str, more: &str) {
+        let architecture = format!("{}-linux", std::env::consts::ARCH);
+        let architecture = if more.contains("architecture") {
+            String::new()
+        } else {
+            format!("architecture = '{architecture}'")
+        };
+        let contract = if more.contains("contract") { "" } else { "contract = '1.0..1.2'" };
+        let text = format!(
+            "name = '{name}'\nversion = '1.0'\nkind = 'kernels'\n{architecture}\n{contract}\n{more}\n"
+        );
+        self.write(&library.replace(".so", ".oarlock.toml"), text);
+    }
+}
+
+fn context(config: &str) -> JudgeContext {
+    let config = Config::parse(Path::new("/test.toml"), config.as_bytes()).unwrap();
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    JudgeContext::new(&config, &environment, "1.1..1.3".parse().unwrap()).unwrap()
+}
+
+fn candidate(path: PathBuf, origin: Origin) -> Candidate {
+    Candidate { path, origin }
+}
+
+fn judged(path: PathBuf, config: &str) -> Result<Judged, Refusal> {
+    judge(candidate(path, Origin::Explicit), &context(config))
+}
+
+fn reason(path: PathBuf, config: &str) -> Reason {
+    judged(path, config).unwrap_err().reason
+}
+
+#[test]
+fn a_good_plugin_passes_with_and_without_a_manifest() {
+    let directory = Directory::new();
+    let path = directory.plugin("libnpu.so", "", &[]);
+    let bare = judged(path.clone(), "").unwrap();
+    assert!(bare.manifest.is_none());
+    assert_eq!(bare.digest, Digest::of(&fs::read(&path).unwrap()));
+    directory.manifest("libnpu.so", "npu", &format!("sha256 = '{}'\nunloadable = true", bare.digest));
+    assert_eq!(judged(path, "").unwrap().manifest.unwrap().name, "npu");
+}
+
+#[test]
+fn the_manifest_decides_before_the_file_is_read() {
+    let directory = Directory::new();
+    // Not even an ELF file: whatever is refused here was refused by the manifest.
+    let path = directory.write("libnpu.so", "");
+    let refused = |more: &str| {
+        directory.manifest("libnpu.so", "npu", more);
+        judged(path.clone(), "").unwrap_err()
+    };
+    assert_eq!(refused("").reason, Reason::Empty);
+    assert_eq!(refused("architecture = 'vax-vms'").reason, Reason::WrongArchitecture);
+    assert_eq!(refused("isa = '!(a_feature'").reason, Reason::ManifestInvalid);
+    let too_new = refused("contract = '1.4..1.9'\npackage = 'oarlock-npu'");
+    assert_eq!((too_new.reason, too_new.remedy.as_str()), (Reason::ContractVersion, "update `oarlock`"));
+    assert!(
+        too_new.to_string().contains("1.1..1.3") && too_new.to_string().contains("1.4..1.9"),
+        "{too_new}"
+    );
+    let too_old = refused("contract = '1.0..1.0'\npackage = 'oarlock-npu'");
+    assert_eq!((too_old.reason, too_old.remedy.as_str()), (Reason::ContractVersion, "update `oarlock-npu`"));
+    let name = if cfg!(target_arch = "x86_64") { "!sse3" } else { "!neon" };
+    assert_eq!(refused(&format!("isa = '{name}'")).reason, Reason::IsaUnsupported);
+}
+
+#[test]
+fn a_manifest_that_lies_is_found_out() {
+    let directory = Directory::new();
+    let path = directory.plugin("libnpu.so", "", &[]);
+    directory.manifest("libnpu.so", "npu", &format!("sha256 = '{}'", Digest::of(b"another")));
+    assert_eq!(reason(path.clone(), ""), Reason::HashMismatch);
+    directory.manifest("libnpu.so", "npu", "[[requires]]\nsoname = 'libnone.so.7'\npackage = 'none-runtime'");
+    let refusal = judged(path.clone(), "").unwrap_err();
+    assert_eq!(refusal.reason, Reason::SonameMissing);
+    assert_eq!(refusal.remedy, "install or update the package `none-runtime`");
+    directory.manifest("libnpu.so", "npu", "[[requires]]\nsoname = 'libnone.so.7'\noptional = true");
+    assert_eq!(judged(path.clone(), "").unwrap().notes.len(), 1);
+    let manifest = directory.path("libnpu.oarlock.toml");
+    fs::set_permissions(&manifest, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(judged(path, "").unwrap_err().file, manifest);
+}
+
+#[test]
+fn the_configuration_disables_allows_and_requires() {
+    let directory = Directory::new();
+    let path = directory.plugin("libnpu.so", "", &[]);
+    directory.manifest("libnpu.so", "npu", "");
+    assert_eq!(reason(path.clone(), "[plugins]\ndisable = ['n*u']"), Reason::Disabled);
+    assert_eq!(reason(path.clone(), "[plugins]\ndisable = ['libnpu.so']"), Reason::Disabled);
+    let other = Digest::of(b"other");
+    assert_eq!(reason(path.clone(), &format!("[plugins]\nallow = ['{other}']")), Reason::NotAllowed);
+    let own = Digest::of(&fs::read(&path).unwrap());
+    assert!(judged(path.clone(), &format!("[plugins]\nallow = ['{other}', 'sha256:{own}']")).is_ok());
+    assert_eq!(reason(path, "[plugins]\nrequire_signature = true"), Reason::SignatureMissing);
+}
+
+#[test]
+fn symbols_sanitizers_and_libraries_are_judged() {
+    let directory = Directory::new();
+    let of = |more: &str, arguments: &[&str]| reason(directory.plugin("libnpu.so", more, arguments), "");
+    assert_eq!(of("int leak;", &[]), Reason::SymbolLeak);
+    assert_eq!(of("", &["-Doarlock_plugin_query=other"]), Reason::EntryMissing);
+    // Only the mark an instrumented object carries, so that the test needs no sanitizer installed.
+    let mark = "extern void __asan_init(void); __attribute__((constructor)) static void start(void) { __asan_init(); }";
+    assert_eq!(of(mark, &[]), Reason::SanitizerMismatch);
+    let library = directory.plugin("libgone.so.1", "", &["-Wl,-soname,libgone.so.1"]);
+    let plugin = directory.plugin("libnpu.so", "", &["-Wl,--no-as-needed", library.to_str().unwrap()]);
+    fs::remove_file(library).unwrap();
+    assert_eq!(reason(plugin, ""), Reason::SonameMissing);
+}
+
+#[test]
+fn one_variant_is_chosen_and_each_loser_knows_why() {
+    let directory = Directory::new();
+    let base = if cfg!(target_arch = "x86_64") { "sse3" } else { "neon" };
+    let mut all = Vec::new();
+    for (name, isa, origin) in [
+        ("liba.so", "", Origin::Explicit),
+        ("libb.so", base, Origin::Explicit),
+        ("libc.so", base, Origin::Explicit),
+        ("libd.so", base, Origin::System),
+    ] {
+        let path = directory.plugin(name, "", &[]);
+        directory.manifest(
+            name,
+            "npu",
+            &if isa.is_empty() { String::new() } else { format!("isa = '{isa}'") },
+        );
+        all.push(judge(candidate(path, origin), &context("")).unwrap());
+    }
+    let (chosen, refusals) = choose_variants(all);
+    assert_eq!(chosen.len(), 1);
+    assert!(chosen[0].candidate.path.ends_with("libb.so"));
+    let reasons: Vec<Reason> = refusals.iter().map(|refusal| refusal.reason).collect();
+    assert_eq!(reasons, [Reason::BetterVariant, Reason::Duplicate, Reason::Duplicate]);
+}
+
+#[test]
+fn a_plugin_an_unprivileged_user_cannot_read_is_told_as_unreadable() {
+    let directory = Directory::new();
+    let path = directory.write("libnpu.so", "x");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&path).is_ok() {
+        eprintln!("skipped: root can read every file");
+        return;
+    }
+    assert_eq!(reason(path, ""), Reason::Unreadable);
+}

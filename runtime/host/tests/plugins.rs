@@ -1,0 +1,242 @@
+//! Hosts with real plugins: good ones work, and each kind of bad one is refused for its own reason beside them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Place, refusal};
+use oarlock_host::{DeviceTensor, Host, Manifest, Reason, live_errors};
+
+/// Every fault that is found in the answer of a plugin, the reason it is refused for, and what the message says.
+const FAULTS: [(&str, Reason, &str); 20] = [
+    ("FAULT_MAJOR", Reason::ContractVersion, "update `oarlock`"),
+    ("FAULT_NEEDS_NEWER", Reason::ContractVersion, "update `oarlock`"),
+    ("FAULT_ERROR", Reason::PluginError, "expected a driver, found none"),
+    ("FAULT_JUNK_ERROR", Reason::PluginError, "rule R-1"),
+    ("FAULT_NO_NAME", Reason::BadName, "rule E-4"),
+    ("FAULT_NOT_UTF8", Reason::BadName, "rule S-5"),
+    ("FAULT_LONG_NAME", Reason::BadName, "rule E-4"),
+    ("FAULT_SLOT", Reason::SlotMissing, "`memory_stats` of the table `core` (rule P-1)"),
+    ("FAULT_PAIR", Reason::ContractBroken, "rule P-2"),
+    ("FAULT_SHORT", Reason::ContractBroken, "rule S-2"),
+    ("FAULT_LONG", Reason::ContractBroken, "rule S-3"),
+    ("FAULT_NO_CORE", Reason::ContractBroken, "rule E-5"),
+    ("FAULT_PLUGIN_LONG", Reason::ContractBroken, "rule S-3"),
+    ("FAULT_OVERRUN", Reason::ContractBroken, "rule S-3"),
+    ("FAULT_RANKS", Reason::ContractBroken, "rule K-1"),
+    ("FAULT_NO_RUN", Reason::ContractBroken, "rule K-2"),
+    ("FAULT_PREPARE_WITHOUT_RELEASE", Reason::ContractBroken, "rule K-2"),
+    ("FAULT_INITIALIZE", Reason::PluginError, "found it asleep"),
+    ("FAULT_LIST_SHORT", Reason::ContractBroken, "rule D-1"),
+    ("FAULT_LIST_TWICE", Reason::ContractBroken, "rule D-1"),
+];
+
+/// Writes a manifest beside a plugin, so that it is loaded without a probe.
+fn write_manifest(file: &Path, change: impl Fn(String) -> String) {
+    let name = file.file_stem().unwrap().to_str().unwrap();
+    let text = format!(
+        "name = \"{name}\"\nversion = \"1.2.3\"\nkind = \"device\"\ndevice_type = \"{name}\"\n\
+         contract = \"1.0\"\nprofiles = [\"core\"]\narchitecture = \"{}-linux\"\n",
+        std::env::consts::ARCH
+    );
+    std::fs::write(Manifest::path_beside(file), change(text)).unwrap();
+}
+
+fn names(host: &Host) -> Vec<&str> {
+    host.plugins().iter().map(|plugin| plugin.info().name.as_str()).collect()
+}
+
+#[test]
+fn each_fault_is_refused_for_its_own_reason_and_the_good_plugin_works_beside_them() {
+    let place = Place::new();
+    place.compile("good", &[]);
+    for (fault, ..) in FAULTS {
+        write_manifest(&place.compile(fault, &[fault]), |text| text);
+    }
+    let host = place.start();
+    assert_eq!(names(&host), ["good"]);
+    for (fault, reason, words) in FAULTS {
+        let (found, message) = refusal(&host, fault);
+        assert!(found == reason && message.contains(words), "{fault}: {found:?}, {message}");
+        assert!(message.contains(&format!("{fault}.so`: expected ")), "{message}");
+    }
+    assert_eq!(host.devices().len(), 2);
+}
+
+#[test]
+fn the_same_faults_are_found_by_a_probe() {
+    let place = Place::new();
+    for (fault, ..) in FAULTS {
+        place.compile(fault, &[fault]);
+    }
+    let host = place.start();
+    for (fault, reason, _) in FAULTS {
+        assert_eq!(refusal(&host, fault).0, reason, "{fault}");
+    }
+}
+
+#[test]
+fn memory_kernels_and_defaults_work_on_a_device() {
+    let place = Place::new();
+    place.compile("good", &["LONG_ZERO"]);
+    let host = place.start();
+    let device = host.device("good:7").unwrap();
+    assert_eq!(device.to_string(), "good:7");
+    assert_eq!(host.device("good").unwrap().id(), 0);
+    assert!(host.device("good:1").is_none() && host.device("none").is_none());
+
+    let mut block = device.allocate(100).unwrap();
+    block.fill(0, 7, 100).unwrap();
+    block.write(10, &[1, 2, 3]).unwrap();
+    let mut other = host.device("good:0").unwrap().allocate(10).unwrap();
+    other.copy_from(0, &block, 8, 10).unwrap();
+    let mut bytes = [0; 10];
+    other.read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7, 7, 1, 2, 3, 7, 7, 7, 7, 7]);
+    assert_eq!(block.read(95, &mut bytes).unwrap_err().rule, "M-2");
+    assert_eq!(device.allocate(0).unwrap().size(), 0);
+    assert_eq!(device.memory_sizes().unwrap().max_chunk, 1 << 29);
+
+    let stream = device.create_stream(0).unwrap();
+    let event = device.create_event().unwrap();
+    stream.record(&event).unwrap();
+    stream.wait_for(&event).unwrap();
+    assert!(stream.is_done().unwrap() && event.has_happened().unwrap());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    stream.then(move |result| sender.send(result).unwrap()).unwrap();
+    receiver.recv().unwrap().unwrap();
+    let mut pinned = device.allocate_pinned(4).unwrap();
+    pinned.bytes_mut().copy_from_slice(&[1, 2, 3, 4]);
+    assert!(!pinned.is_locked());
+
+    let numbers: Vec<u8> = (0..1000).flat_map(|n| (n as f32).to_le_bytes()).collect();
+    let mut input = DeviceTensor::allocate(&device, oarlock_abi::Dtype::F32, &[10, 100]).unwrap();
+    input.block.write(0, &numbers).unwrap();
+    let kernel = &host.plugin("good").unwrap().kernels()[0];
+    let mut outputs = [None];
+    kernel.run(&device, &[&input, &input], &mut outputs).unwrap();
+    let [Some(output)] = outputs else { panic!("no output") };
+    let mut sums = vec![0; 4000];
+    output.block.read(0, &mut sums).unwrap();
+    let sums: Vec<f32> = sums.chunks(4).map(|sum| f32::from_le_bytes(sum.try_into().unwrap())).collect();
+    assert_eq!(output.dims, [10, 100]);
+    assert!(sums.iter().enumerate().all(|(n, sum)| *sum == 2.0 * n as f32));
+    assert!(kernel.run(&device, &[&input], &mut [None]).is_err());
+
+    let live = device.plugin().live();
+    assert_eq!((live.blocks, live.streams, live.events, live.pinned), (4, 1, 1, 1));
+}
+
+#[test]
+fn errors_of_a_plugin_are_read_and_released() {
+    let place = Place::new();
+    place.compile("good", &[]);
+    let host = place.start();
+    let device = host.device("good").unwrap();
+    let failure = device.allocate(1 << 31).unwrap_err();
+    assert_eq!(failure.to_string(), "`good`: expected at most 1 GiB, found more");
+    assert_eq!(failure.code, oarlock_host::Code::RESOURCE_EXHAUSTED);
+    assert_eq!(device.allocate(13).unwrap_err().rule, "R-1");
+    assert_eq!(device.plugin().live().blocks, 0);
+    assert!(live_errors() < 10);
+}
+
+#[test]
+fn reports_have_no_control_characters_and_turn_into_json() {
+    let place = Place::new();
+    place.compile("good", &[]);
+    place.compile("bad", &["FAULT_SLOT"]);
+    let host = place.start();
+    let json = serde_json::to_value(host.report()).unwrap();
+    assert_eq!(json["plugins"][0]["outcome"], "refused");
+    assert_eq!(json["plugins"][0]["reason"], "slot-missing");
+    assert_eq!(json["plugins"][1]["outcome"], "loaded");
+    assert_eq!(json["plugins"][1]["vendor"], "Acme [31m");
+    let devices = serde_json::to_value(host.device_reports()).unwrap();
+    assert_eq!(devices[1]["device"], "good:7");
+    assert_eq!(devices[1]["memory"]["total"], 1 << 30);
+    assert_eq!(devices[1]["problems"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn the_second_of_two_plugins_with_one_device_type_is_refused_and_names_the_first() {
+    let place = Place::new();
+    place.compile("a", &["DEVICE_TYPE=\"npu\""]);
+    write_manifest(&place.compile("b", &["DEVICE_TYPE=\"npu\""]), |text| {
+        text.replace("device_type = \"b\"", "device_type = \"npu\"")
+    });
+    let host = place.start();
+    assert_eq!(names(&host), ["a"]);
+    let (reason, message) = refusal(&host, "b");
+    assert_eq!(reason, Reason::Duplicate);
+    assert!(message.contains("a.so"), "{message}");
+}
+
+#[test]
+fn a_manifest_that_says_something_else_than_the_plugin_is_refused() {
+    let place = Place::new();
+    for (name, from, to) in [
+        ("a", "1.2.3", "1.2.4"),
+        ("b", "[\"core\"]", "[\"core\", \"async\"]"),
+        ("c", "version = \"1.2.3\"", "version = \"1.2.3\"\nunloadable = true"),
+    ] {
+        write_manifest(&place.compile(name, &[]), |text| text.replace(from, to));
+    }
+    let host = place.start();
+    for name in ["a", "b", "c"] {
+        assert_eq!(refusal(&host, name).0, Reason::ManifestLies, "{name}");
+    }
+}
+
+#[test]
+fn a_plugin_is_unloaded_only_if_it_says_so_and_nothing_of_it_is_in_use() {
+    let place = Place::new();
+    place.compile("stays", &[]);
+    place.compile("goes", &["UNLOADABLE"]);
+    let mut host = place.start();
+    assert!(host.unload("stays").unwrap_err().message.contains("which does not"));
+    assert_eq!(host.unload("none").unwrap_err().code, oarlock_host::Code::NOT_FOUND);
+
+    let block = host.device("goes").unwrap().allocate(8).unwrap();
+    let refused = host.unload("goes").unwrap_err();
+    assert!(refused.message.contains("1 block of memory"), "{refused}");
+    let is_mapped = || std::fs::read_to_string("/proc/self/maps").unwrap().contains("goes.so");
+    assert!(is_mapped());
+    drop(block);
+    host.unload("goes").unwrap();
+    assert!(!is_mapped());
+    assert_eq!(names(&host), ["stays"]);
+}
+
+#[test]
+fn handles_outlive_the_host() {
+    let place = Place::new();
+    place.compile("good", &["UNLOADABLE"]);
+    let mut block = place.start().device("good").unwrap().allocate(3).unwrap();
+    block.write(0, &[1, 2, 3]).unwrap();
+    let mut bytes = [0; 3];
+    block.read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [1, 2, 3]);
+}
+
+#[test]
+fn a_disabled_plugin_without_a_manifest_is_refused_by_its_name() {
+    let place = Place::new();
+    std::fs::rename(place.compile("secret", &[]), place.path().join("other.so")).unwrap();
+    let mut options = place.options();
+    options.config.plugins.disable = vec!["sec*".to_owned()];
+    let host = Host::start(&options).unwrap();
+    assert_eq!(refusal(&host, "other").0, Reason::Disabled);
+}
+
+#[test]
+fn a_plugin_that_serves_one_host_is_refused_to_a_second_until_the_first_ends() {
+    let place = Place::new();
+    place.compile("alone", &[]);
+    let first = place.start();
+    assert_eq!(refusal(&place.start(), "alone").0, Reason::Duplicate);
+    drop(first);
+    assert_eq!(names(&place.start()), ["alone"]);
+}

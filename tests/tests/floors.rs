@@ -1,0 +1,119 @@
+//! Each floor may call the floors below it and none above; ARCHITECTURE.md draws them.
+//!
+//! The floors are what lets a vendor's plugin be built without the runtime and the host be built without any device, so
+//! a dependency in the wrong direction fails here, development dependencies included: what crosses floors in a test
+//! belongs to this crate.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// Each floor, and the floors that its crates may depend on beside itself.
+const FLOORS: &[(&str, &[&str])] = &[
+    ("device-sdk", &[]),
+    ("plugins", &["device-sdk"]),
+    ("runtime/host", &["device-sdk"]),
+    ("runtime/cli", &["device-sdk", "plugins", "runtime/host"]),
+    ("packaging", &[]),
+    ("scripts", &["device-sdk"]),
+    ("tests", &["device-sdk", "packaging", "plugins", "runtime", "scripts"]),
+];
+
+/// A crate of the workspace: its directory and the directories of the crates it depends on, from the root of the tree.
+struct Member {
+    directory: String,
+    dependencies: Vec<String>,
+}
+
+/// Whether a directory is the given one or lies in it.
+fn lies_in(directory: &str, floor: &str) -> bool {
+    Path::new(directory).starts_with(floor)
+}
+
+/// One sentence for every dependency that leads to a floor it must not, and for every crate that is on no floor.
+fn breaches(members: &[Member]) -> Vec<String> {
+    let mut found = Vec::new();
+    for Member { directory, dependencies } in members {
+        let Some((floor, below)) = FLOORS.iter().find(|(floor, _)| lies_in(directory, floor)) else {
+            found.push(format!("`{directory}` is on no floor; add it to FLOORS and to ARCHITECTURE.md"));
+            continue;
+        };
+        for dependency in dependencies {
+            if !lies_in(dependency, floor) && !below.iter().any(|floor| lies_in(dependency, floor)) {
+                found.push(format!("`{directory}` depends on `{dependency}`, which `{floor}` must not"));
+            }
+        }
+    }
+    found
+}
+
+/// What `cargo metadata` prints, as far as it matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    workspace_root: PathBuf,
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    manifest_path: PathBuf,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    /// Where the crate lies, for one that does not come from a registry.
+    path: Option<PathBuf>,
+}
+
+/// The crates of this workspace, as cargo sees them.
+fn workspace() -> Vec<Member> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo built this test, so it can be started");
+    assert!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    let Metadata { workspace_root, packages } =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let from_root = |path: &Path| path.strip_prefix(&workspace_root).unwrap_or(path).display().to_string();
+    let member = |package: Package| Member {
+        directory: from_root(package.manifest_path.parent().unwrap_or(&workspace_root)),
+        dependencies: package
+            .dependencies
+            .into_iter()
+            .filter_map(|it| it.path)
+            .map(|it| from_root(&it))
+            .collect(),
+    };
+    packages.into_iter().map(member).collect()
+}
+
+#[test]
+fn every_crate_depends_only_on_its_own_floor_and_those_below() {
+    let members = workspace();
+    assert!(members.iter().any(|member| member.directory == "runtime/host"), "the host is a crate");
+    assert_eq!(breaches(&members), Vec::<String>::new());
+}
+
+#[test]
+fn a_dependency_upwards_is_noticed() {
+    let upwards = [
+        ("plugins/cpu", "runtime/host"),
+        ("device-sdk/sdk", "plugins/cpu"),
+        ("runtime/host", "plugins/cpu"),
+        ("runtime/host", "runtime/cli"),
+        ("packaging", "runtime/host"),
+    ];
+    for (directory, dependency) in upwards {
+        let member = Member { directory: directory.into(), dependencies: vec![dependency.into()] };
+        assert_eq!(breaches(&[member]).len(), 1, "{directory} on {dependency}");
+    }
+}
+
+#[test]
+fn a_crate_on_no_floor_is_noticed() {
+    let member = Member { directory: "plugins-too/cpu".into(), dependencies: Vec::new() };
+    assert_eq!(breaches(&[member]).len(), 1);
+}

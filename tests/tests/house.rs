@@ -1,0 +1,129 @@
+//! The documentation is held to what it says: links lead somewhere, and examples are accepted by the code they are about.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use oarlock_host::{Config, Manifest};
+use oarlock_plugin_sim::Script;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The Markdown files of a directory, and of those below it when asked to.
+fn pages(directory: &Path, below: bool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let mut found = Vec::new();
+    for path in entries.map(|entry| entry.expect("a directory that can be read").path()) {
+        if path.is_dir() && below {
+            found.extend(pages(&path, below));
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Every Markdown file of the project.
+fn documents() -> Vec<PathBuf> {
+    let mut found = pages(&root(), false);
+    for directory in ["docs/src", "packaging", "docker", "device-sdk/templates"] {
+        found.extend(pages(&root().join(directory), true));
+    }
+    found
+}
+
+/// What stands in the round brackets of the links of a page.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// The examples in a language, each with the page it stands on.
+fn examples(language: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for page in documents() {
+        for (index, part) in read(&page).split("```").enumerate() {
+            if let Some(example) = part.strip_prefix(language).filter(|_| index % 2 == 1) {
+                found.push((page.clone(), example.to_owned()));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no page has an example in {language}");
+    found
+}
+
+#[test]
+fn every_link_to_a_file_leads_to_one() {
+    let mut broken = Vec::new();
+    for page in documents() {
+        for link in links(&read(&page)) {
+            let file = link.split('#').next().unwrap_or_default();
+            let is_elsewhere = link.contains("://") || file.is_empty();
+            let directory = page.parent().expect("a page lies in a directory");
+            if !is_elsewhere && !directory.join(file).exists() {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert_eq!(broken, Vec::<String>::new());
+}
+
+#[test]
+fn every_page_and_every_decision_is_in_the_book() {
+    let book = root().join("docs/src");
+    let summary = read(&book.join("SUMMARY.md"));
+    let listed: BTreeSet<PathBuf> = links(&summary).map(|link| book.join(link)).collect();
+    let mut present: BTreeSet<PathBuf> = pages(&book, true).into_iter().collect();
+    present.remove(&book.join("SUMMARY.md"));
+    assert_eq!(listed, present);
+}
+
+#[test]
+fn every_reason_of_a_refusal_is_in_the_reference() {
+    let source = read(&root().join("runtime/host/src/refusal.rs"));
+    let (_, reasons) = source.split_once("pub enum Reason {").expect("the host has an enum of reasons");
+    let (reasons, _) = reasons.split_once("\n}").expect("the enum ends");
+    let names = reasons.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let expected: BTreeSet<String> = names.map(kebab_case).collect();
+    let page = read(&root().join("docs/src/reference/refusals.md"));
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let documented: BTreeSet<String> =
+        rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect();
+    assert_eq!(documented, expected);
+}
+
+fn kebab_case(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
+#[test]
+fn every_example_of_a_manifest_or_a_configuration_is_accepted() {
+    for (page, example) in examples("toml\n") {
+        let result = if page.ends_with("manifest.md") {
+            Manifest::parse(&page, example.as_bytes()).map(drop).map_err(|refusal| refusal.to_string())
+        } else {
+            Config::parse(&page, example.as_bytes()).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(result, Ok(()), "{example}");
+    }
+}
+
+#[test]
+fn every_example_of_a_sim_script_is_accepted() {
+    for (page, example) in examples("sim\n") {
+        let result = Script::parse(&example).map(drop).map_err(|error| error.to_string());
+        assert_eq!(result, Ok(()), "{}: {example}", page.display());
+    }
+}

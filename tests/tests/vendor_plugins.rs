@@ -1,0 +1,131 @@
+//! What the host says to each plugin under `tests/plugins`, good and bad, with the table there as the expectation.
+//!
+//! Each is compiled as a vendor would, put beside a good plugin, and looked at by a host. Whatever the bad one does, the
+//! good one keeps working. This program is also the one that probes: the host starts it with `__probe` and a file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use oarlock_host::{
+    Config, Environment, Host, HostOptions, Identity, Outcome, ProbeCommand, probe_child_main,
+};
+
+const PROBE: &str = "__probe";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == PROBE) {
+        return probe_child_main(Path::new(&arguments.next().unwrap_or_default()));
+    }
+    let table = fs::read_to_string(plugins().join("README.md")).expect("the table of plugins");
+    let rows: Vec<Row> = table.lines().filter_map(Row::read).collect();
+    let listed = |file: &Path| {
+        rows.iter().any(|row| Some(row.file.as_str()) == file.file_name().and_then(|f| f.to_str()))
+    };
+    for source in
+        fs::read_dir(plugins()).expect("the directory of plugins").flatten().map(|entry| entry.path())
+    {
+        let is_plugin = source.extension().is_some_and(|ending| ending == "c" || ending == "cpp");
+        assert!(!is_plugin || listed(&source), "`{}` is missing from the table", source.display());
+    }
+    let trials = rows.into_iter().map(|row| Trial::test(row.file.clone(), move || row.run())).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn plugins() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")
+}
+
+/// A row of the table: a source file and the reasons of which the host gives one; none when the plugin loads.
+struct Row {
+    file: String,
+    loads: bool,
+    reasons: Vec<String>,
+}
+
+impl Row {
+    fn read(line: &str) -> Option<Self> {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", file, _, verdict, ""] = cells[..] else { return None };
+        let file = file.strip_prefix('`')?.strip_suffix('`')?.to_owned();
+        let first = verdict.split([';', ',']).next().unwrap_or_default();
+        let reasons = first.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        Some(Self { file, loads: first.starts_with("loads"), reasons })
+    }
+
+    fn run(&self) -> Result<(), Failed> {
+        let place = tempfile::tempdir()?;
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700))?;
+        // Sorted by name, the good plugin comes first, so that it owns its device type.
+        compile("good.c", &place.path().join("a_good.so"))?;
+        let subject = place.path().join(Path::new(&self.file).with_extension("so"));
+        if self.file == "missing_soname.c" {
+            expect(Command::new("sh").arg(plugins().join("missing_soname.sh")).arg(place.path()))?;
+        } else if self.file != "good.c" {
+            compile(&self.file, &subject)?;
+        }
+        let host = start(place.path())?;
+        let good = host.device("Good").ok_or("the good plugin beside it does not work any more")?;
+        let mut block = good.allocate(4)?;
+        block.write(0, b"oars")?;
+        if self.file == "good.c" { Ok(()) } else { self.compare(&host, &subject) }
+    }
+
+    fn compare(&self, host: &Host, subject: &Path) -> Result<(), Failed> {
+        let report = host.report().plugins.iter().find(|report| report.file == subject);
+        match &report.ok_or("the host says nothing of it")?.outcome {
+            Outcome::Loaded(_) if self.loads => Ok(()),
+            Outcome::Loaded(_) => {
+                Err(format!("expected one of {:?}, found that it loads", self.reasons).into())
+            }
+            Outcome::Refused(refusal) => {
+                let reason = serde_json::to_value(refusal.reason)?;
+                let expected = self.reasons.iter().any(|expected| reason == expected.as_str());
+                if !expected || !refusal.to_string().contains(&*subject.to_string_lossy()) {
+                    return Err(format!(
+                        "expected {:?} and the file, found {reason}: {refusal}",
+                        self.reasons
+                    )
+                    .into());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn compile(source: &str, target: &Path) -> Result<(), Failed> {
+    let source = plugins().join(source);
+    let mut compiler = if source.extension().is_some_and(|ending| ending == "cpp") {
+        let mut compiler = Command::new("c++");
+        compiler.args(["-std=c++17", "-fvisibility=hidden"]);
+        compiler
+    } else {
+        let mut compiler = Command::new("cc");
+        compiler.arg("-std=c11");
+        compiler
+    };
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-sdk/include");
+    expect(compiler.args(["-O2", "-fPIC", "-shared", "-I"]).arg(include).arg("-o").arg(target).arg(source))
+}
+
+fn expect(command: &mut Command) -> Result<(), Failed> {
+    let output = command.output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+/// A host that looks at one directory and nowhere else.
+fn start(directory: &Path) -> Result<Host, Failed> {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
+    options.paths = vec![directory.to_path_buf()];
+    options.cache_home = Some(directory.join("cache"));
+    options.probe = Some(ProbeCommand { program: std::env::current_exe()?, arguments: vec![PROBE.into()] });
+    Ok(Host::start(&options)?)
+}
