@@ -1,0 +1,193 @@
+//! What the contract and the host cost: `scripts/bench` runs this and says what the numbers mean.
+//!
+//! The ways of one call are measured in turns within one run, so that whatever the machine does hits all of them; what
+//! counts are the differences to the direct call. Programs are started as a user starts them.
+
+#![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use oarlock_host::{BuiltIn, Config, CoreCalls, Environment, Host, HostOptions, Identity, ProbeCommand};
+
+/// Calls in one sample, so that reading the clock costs little beside them.
+const CALLS: u32 = 1000;
+/// Samples of each way.
+const SAMPLES: usize = 2000;
+/// Starts of the command.
+const STARTS: usize = 40;
+/// Plugins in the full directory, and how many of them can be used.
+const PLUGINS: (usize, usize) = (64, 4);
+
+fn main() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("plugins");
+    std::fs::create_dir(&directory).unwrap();
+    compile("good.c", &directory.join("good.so"));
+    println!("{} samples of {CALLS} calls each, in turns; nanoseconds a call\n", SAMPLES);
+    call_costs(&directory, place.path());
+    if let Some(command) = std::env::var_os("OARLOCK_COMMAND").map(PathBuf::from) {
+        println!("\n{STARTS} starts of the command; milliseconds, and the most memory any start held\n");
+        start_costs(&command, place.path());
+    }
+}
+
+/// The direct call: what stands in a program that is linked to its device.
+#[inline(never)]
+extern "C" fn direct(_context: *mut std::ffi::c_void, device: u32) -> u64 {
+    u64::from(black_box(device) != 0)
+}
+
+fn call_costs(directory: &Path, scratch: &Path) {
+    let plain = host(directory, scratch, false);
+    let traced = host(directory, scratch, true);
+    let calls = |host: &Host, name: &str| -> CoreCalls {
+        host.plugins().iter().find(|plugin| plugin.info().name == name).unwrap().calls().core.unwrap()
+    };
+    let (c, rust, trace) = (calls(&plain, "good"), calls(&plain, "oarlock-cpu"), calls(&traced, "good"));
+    let run_direct = || {
+        black_box(direct(black_box(std::ptr::null_mut()), black_box(0)));
+    };
+    let through = |calls: CoreCalls| move || calls.device_synchronize(black_box(0)).unwrap();
+    let ways: [(&str, &dyn Fn() -> f64); 4] = [
+        ("direct call", &|| sample(run_direct)),
+        ("table, plugin in C", &|| sample(through(c))),
+        ("table, plugin in Rust", &|| sample(through(rust))),
+        ("table, plugin in C, traced", &|| sample(through(trace))),
+    ];
+    let mut samples = vec![Vec::with_capacity(SAMPLES); ways.len()];
+    for _ in 0..SAMPLES {
+        for (way, samples) in ways.iter().zip(&mut samples) {
+            samples.push(way.1());
+        }
+    }
+    let base = quantile(&mut samples[0], 0.5);
+    println!("| way | p50 | p99 | p50 over direct | p50 to direct |\n|---|---|---|---|---|");
+    for ((name, _), samples) in ways.iter().zip(&mut samples) {
+        let (half, most) = (quantile(samples, 0.5), quantile(samples, 0.99));
+        println!("| {name} | {half:.2} | {most:.2} | {:+.2} | {:.2} |", half - base, half / base);
+    }
+}
+
+fn sample(call: impl Fn()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..CALLS {
+        call();
+    }
+    start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+}
+
+fn host(directory: &Path, scratch: &Path, traced: bool) -> Host {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let file = scratch.join("trace.json").display().to_string();
+    let config = format!("[plugin.trace]\nfile = \"{file}\"\n");
+    let config = Config::parse(Path::new("bench.toml"), config.as_bytes()).unwrap();
+    let mut options = HostOptions::new("bench 1.0", config, environment);
+    options.paths = vec![directory.to_path_buf()];
+    options.cache_home = Some(scratch.join("cache"));
+    let program = std::env::var_os("OARLOCK_COMMAND").expect("`scripts/bench` says where the command is");
+    options.probe = Some(ProbeCommand { program: program.into(), arguments: vec!["__probe".into()] });
+    options.built_in = vec![
+        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+        BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
+    ];
+    options.layers = if traced { vec!["trace".to_owned()] } else { Vec::new() };
+    Host::start(&options).unwrap()
+}
+
+fn start_costs(command: &Path, scratch: &Path) {
+    let full = scratch.join("full");
+    std::fs::create_dir(&full).unwrap();
+    let names = ["wrong_major.c", "symbol_leak.c", "missing_required_slot.c", "no_entry.c", "name_empty.c"];
+    for index in 0..PLUGINS.0 {
+        let file = full.join(format!("plugin{index:02}.so"));
+        if index < PLUGINS.1 {
+            compile_as("good.c", &file, index);
+        } else {
+            compile_as(names[index % names.len()], &file, index);
+        }
+    }
+    let empty = scratch.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let cases = [
+        ("oarlock devices, the CPU alone", vec!["devices"], None),
+        ("oarlock devices, 64 plugins of which 4 can be used, warm", vec!["devices"], Some(&full)),
+        ("/bin/true", vec![], None),
+    ];
+    let run = |(name, arguments, directory): &(&str, Vec<&str>, Option<&PathBuf>)| {
+        let program = if name.starts_with('/') { Path::new(name) } else { command };
+        let mut start = Command::new(program);
+        start.args(arguments).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        start.env_clear().env("HOME", &empty);
+        if let Some(directory) = directory {
+            start.env("OARLOCK_PLUGIN_PATH", directory);
+        }
+        run_once(&mut start)
+    };
+    // The first start fills the cache of probes.
+    cases.iter().for_each(|case| _ = run(case));
+    let mut samples = vec![(Vec::with_capacity(STARTS), 0u64); cases.len()];
+    for _ in 0..STARTS {
+        for (case, (times, memory)) in cases.iter().zip(&mut samples) {
+            let (milliseconds, kibibytes) = run(case);
+            times.push(milliseconds);
+            *memory = kibibytes.max(*memory);
+        }
+    }
+    println!("| command | p50 | p99 | memory |\n|---|---|---|---|");
+    for ((name, ..), (times, memory)) in cases.iter().zip(&mut samples) {
+        let (half, most) = (quantile(times, 0.5), quantile(times, 0.99));
+        println!("| {name} | {half:.1} | {most:.1} | {:.1} MiB |", *memory as f64 / 1024.0);
+    }
+}
+
+/// Runs a command to its end: how many milliseconds it took, and the most memory it held in KiB.
+fn run_once(command: &mut Command) -> (f64, u64) {
+    let start = Instant::now();
+    let child = command.spawn().unwrap();
+    let (memory, _) = wait(child.id());
+    (start.elapsed().as_secs_f64() * 1000.0, memory)
+}
+
+/// Waits for one process, and asks the system what it used; the library's own way of waiting does not tell.
+#[expect(unsafe_code, reason = "the standard library does not say what a child used")]
+fn wait(pid: u32) -> (u64, i32) {
+    let mut status = 0;
+    // SAFETY: the struct is plain numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the process is a child of this one that nobody else waits for, and both places may be written.
+    unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage) };
+    (usage.ru_maxrss.unsigned_abs(), status)
+}
+
+fn quantile(samples: &mut [f64], part: f64) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[((samples.len() - 1) as f64 * part) as usize]
+}
+
+fn compile(source: &str, target: &Path) {
+    compile_as(source, target, 0);
+}
+
+/// Compiles a test plugin; plugins with different numbers have different bytes, so that each is probed.
+fn compile_as(source: &str, target: &Path, number: usize) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("plugins").join(source)).unwrap();
+    let text = format!("{text}\n__attribute__((used)) static const int number = {number};\n");
+    let copy = target.with_extension("c");
+    std::fs::write(&copy, text).unwrap();
+    let status = Command::new("cc")
+        .args(["-std=c11", "-O2", "-fPIC", "-shared", "-I"])
+        .arg(root.join("../device-sdk/include"))
+        .arg("-I")
+        .arg(root.join("plugins"))
+        .arg("-o")
+        .arg(target)
+        .arg(&copy)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::remove_file(copy).unwrap();
+}
