@@ -1,9 +1,10 @@
 //! The configuration file: which plugins to look for, which to trust, and what to tell them.
 //!
 //! The user's file is `$OARLOCK_CONFIG`, else `$XDG_CONFIG_HOME/oarlock/config.toml`; the system's is
-//! `/etc/oarlock/config.toml`. Both apply: lists are the user's entries and then the system's, of single values the
-//! user's counts, and `require_signature` holds if either file sets it, so that a user can tighten what the
-//! administrator asks for and not loosen it.
+//! `/etc/oarlock/config.toml`. Both apply: lists are the user's entries and then the system's, and of single values the
+//! user's counts. Trust is the exception. `require_signature` holds if either file sets it, and where the system's file
+//! names allowed hashes, or asks for signatures or names keys, the user's hashes and keys do not count: a user can tighten
+//! what the administrator asks for and not loosen it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::manifest::check_name;
-use crate::{Digest, Environment, Identity, toml_text};
+use crate::judge::manifest::check_name;
+use crate::text::toml;
+use crate::{Digest, Environment, Identity};
 
 const SYSTEM_FILE: &str = "/etc/oarlock/config.toml";
 
@@ -120,7 +122,7 @@ impl Config {
 
     /// Reads the text of one file; `path` is only named in the error.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
-        let document: Document = toml_text::read(bytes).map_err(|problem| ConfigError::new(path, problem))?;
+        let document: Document = toml::read(bytes).map_err(|problem| ConfigError::new(path, problem))?;
         if document.plugins.probe_timeout_ms == Some(0) {
             return Err(ConfigError::new(path, "expected `probe_timeout_ms` to be at least 1, found 0"));
         }
@@ -140,9 +142,13 @@ impl Config {
         let plugins = &mut self.plugins;
         plugins.paths.extend(paths);
         plugins.disable.extend(disable);
-        plugins.allow.extend(allow);
+        if !allow.is_empty() {
+            plugins.allow = allow;
+        }
+        if require_signature || !trusted_keys.is_empty() {
+            plugins.trusted_keys = trusted_keys;
+        }
         plugins.require_signature |= require_signature;
-        plugins.trusted_keys.extend(trusted_keys);
         for layer in layers {
             if !plugins.layers.contains(&layer) {
                 plugins.layers.push(layer);
@@ -210,6 +216,19 @@ mod tests {
         assert_eq!(both.plugins.probe_timeout_ms, Some(9));
         assert_eq!(both.options["npu"]["x"], "1");
         assert_eq!(both.options["npu"]["y"], "3");
+    }
+
+    #[test]
+    fn hashes_and_keys_of_the_user_count_only_where_the_system_names_none() {
+        let hash = |digit: &str| digit.repeat(64);
+        let user = format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/u.pem']", hash("a"));
+        let merged = |system: &str| parse(&user).unwrap().over(parse(system).unwrap()).plugins;
+        let alone = merged("");
+        assert_eq!((alone.allow.len(), alone.trusted_keys.len()), (1, 1));
+        let system = merged(&format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/s.pem']", hash("b")));
+        assert_eq!(system.allow, [hash("b").parse().unwrap()]);
+        assert_eq!(system.trusted_keys, [Path::new("/s.pem")]);
+        assert!(merged("[plugins]\nrequire_signature = true").trusted_keys.is_empty());
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::errors::{Failure, outcome};
-use crate::foreign::{Foreign, Slots};
+use crate::load::foreign::{Foreign, Slots};
+use crate::services::errors::{Failure, outcome};
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
 unsafe impl Foreign for abi::ErrorInfo {

@@ -1,80 +1,56 @@
 //! Finds, judges, loads, isolates and unloads plugins.
+//!
+//! A plugin's way is the order of the modules: [`search()`] finds files, [`judge()`] decides from a file and its manifest
+//! alone, [`probe()`] asks a file without a manifest in a child process, `load` opens what is left and checks what it
+//! answers, and `device` is what a program then holds. [`Host::start`] goes that way for every plugin and keeps a
+//! [`Refusal`] for each one that does not come to its end.
 
-mod call_record;
 mod config;
-mod described;
 mod device;
-mod device_list;
-mod digest;
-mod elf;
 mod environment;
-mod errors;
-mod features;
-mod foreign;
 mod generated;
 mod host;
-mod isa;
 mod judge;
-mod kernel_call;
-mod kernel_checks;
-mod layers;
-mod ld_cache;
-mod live;
 mod load;
-mod manifest;
-mod memory;
-mod nearest;
-mod negotiate;
-mod permissions;
 mod plugin;
-mod pool;
 mod probe;
-mod probe_cache;
-mod probe_child;
 mod refusal;
 mod report;
-mod sanitizers;
 mod search;
 mod services;
-mod signature;
-mod sonames;
 mod start;
-mod stream;
-mod symbols;
-mod toml_text;
-mod validate;
-mod version;
-mod wildcard;
+mod text;
 
-pub use call_record::{DeviceTensor, size_in_bytes};
 pub use config::{Config, ConfigError, Plugins};
-pub use described::{KernelInfo, OperandInfo, PluginInfo, SupportLevel};
+pub use device::call_record::{DeviceTensor, size_in_bytes};
+pub use device::live::Live;
+pub use device::memory::Block;
+pub use device::pinned::Pinned;
+pub use device::stream::{Event, Stream};
 pub use device::{Device, DeviceDescription, DeviceFlags, MemorySizes, MemoryStats};
-pub use digest::{AllowList, Digest, NotADigest};
-pub use elf::{Binding, Elf, Export, Links};
 pub use environment::Environment;
-pub use errors::{Code, ErrorFlags, Failure, FailureDetails, live_errors};
-pub use features::IsaFeatures;
 pub use generated::{
     AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, LayerCalls, ProfileCalls,
 };
 pub use host::{BuiltIn, Host, HostOptions};
-pub use isa::Predicate;
+pub use judge::digest::{AllowList, Digest, NotADigest};
+pub use judge::elf::{Binding, Elf, Export, Links};
+pub use judge::features::IsaFeatures;
+pub use judge::isa::Predicate;
+pub use judge::manifest::{Conformance, Kind, Manifest, Requirement};
+pub use judge::permissions::Identity;
+pub use judge::signature::TrustedKeys;
+pub use judge::sonames::Libraries;
+pub use judge::symbols::{ENTRY, check_symbols, pinning_symbols};
+pub use judge::version::{ContractRange, Version, VersionRange};
 pub use judge::{JudgeContext, Judged, choose_variants, judge};
-pub use live::Live;
-pub use manifest::{Conformance, Kind, Manifest, Requirement};
-pub use memory::{Block, Pinned};
-pub use negotiate::{HOST_CONTRACT, OLDEST_MINOR};
-pub use permissions::Identity;
+pub use load::described::{KernelInfo, OperandInfo, PluginInfo, SupportLevel};
+pub use load::negotiate::{HOST_CONTRACT, OLDEST_MINOR};
 pub use plugin::{Calls, Kernel, Plugin};
+pub use probe::child::probe_child_main;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, Probed, probe};
-pub use probe_child::probe_child_main;
 pub use refusal::{Reason, Refusal};
 pub use report::{DeviceReport, LoadReport, LoadedPlugin, Outcome, PluginReport};
 pub use search::{Candidate, Found, Origin, search};
+pub use services::errors::{Code, ErrorFlags, Failure, FailureDetails, live_errors};
 pub use services::{LogLevel, LogSink, Silent};
-pub use signature::TrustedKeys;
-pub use sonames::Libraries;
-pub use stream::{Event, Stream};
-pub use symbols::{ENTRY, check_symbols, pinning_symbols};
-pub use version::{ContractRange, Version, VersionRange};

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use libloading::os::unix::Library;
 use oarlock_abi as abi;
 
-use crate::device_list::device_ids;
-use crate::errors::outcome;
-use crate::kernel_checks::{KernelRecord, kernels};
-use crate::layers::{Chain, Wrapper};
-use crate::live::{Live, LiveHandles};
+use crate::device::live::{Live, LiveHandles};
+use crate::load::device_list::device_ids;
+use crate::load::kernel_checks::{KernelRecord, kernels};
+use crate::load::layers::{Chain, Wrapper};
+use crate::load::validate::table;
 use crate::load::{InUse, Loaded, broken, failed};
+use crate::services::errors::outcome;
 use crate::services::{LogLevel, Services};
-use crate::validate::table;
 use crate::{
     AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, KernelInfo, LayerCalls,
     PluginInfo, ProfileCalls, Refusal,
@@ -143,7 +143,7 @@ impl Plugin {
         self.is_initialized = true;
         let all = device_ids(&core).map_err(failed)?.map_err(|breach| broken(&path, &breach))?;
         let (visible, notes) =
-            crate::device_list::visible(&all, self.info.visible_devices_variable.as_deref());
+            crate::load::device_list::visible(&all, self.info.visible_devices_variable.as_deref());
         self.notes.extend(notes);
         for device in visible {
             core.device_init(device).transpose().map_err(failed)?;
@@ -225,7 +225,7 @@ fn wrapped_rows(
     let device_type = info.device_type.as_deref();
     // SAFETY: a layer vouches for the table it hands back and for what that leads to.
     let check = |wrapped: *const abi::KernelTable| unsafe {
-        let table = crate::foreign::take_over(wrapped)?;
+        let table = crate::load::foreign::take_over(wrapped)?;
         kernels(&table, device_type).map(|_| table)
     };
     let (_, table) = chain.wrap(abi::TableKind::KERNEL, context, next, check);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::permissions::unreadable;
+use crate::judge::permissions::unreadable;
 use crate::{Config, Environment, Identity, Reason, Refusal};
 
 /// Who asked for a plugin. Earlier ones win where two provide the same.

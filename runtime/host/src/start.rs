@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::host::HostOptions;
-use crate::load::{Loaded, ask, open};
+use crate::load::{Loaded, SANITIZER, ask, open};
+use crate::probe::cache::ProbeCache;
 use crate::probe::{Probed, probe_all};
-use crate::probe_cache::ProbeCache;
 use crate::services::{Services, Shared};
 use crate::{
     BuiltIn, ConfigError, HOST_CONTRACT, JudgeContext, Judged, Kind, LoadReport, LoadedPlugin, Manifest,
@@ -32,7 +32,10 @@ enum State {
 }
 
 pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadReport), ConfigError> {
-    let context = JudgeContext::new(&options.config, &options.environment, HOST_CONTRACT)?;
+    let mut context = JudgeContext::new(&options.config, &options.environment, HOST_CONTRACT)?;
+    if SANITIZER != oarlock_abi::Sanitizer::NONE {
+        context.sanitizers.extend(SANITIZER.name().map(str::to_owned));
+    }
     let shared = Shared::new(
         options.program.clone(),
         options.log.clone(),

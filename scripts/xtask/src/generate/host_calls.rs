@@ -15,7 +15,7 @@ pub(super) fn calls(contract: &Contract) -> String {
         "#![expect(unsafe_code, reason = \"every method here calls through a pointer into a plugin\")]\n\
          #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
          use std::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
-         use crate::errors::{Failure, outcome};\nuse crate::foreign::{Foreign, Slots};\n\n",
+         use crate::load::foreign::{Foreign, Slots};\nuse crate::services::errors::{Failure, outcome};\n\n",
     );
     for item in &contract.items {
         let members = match &item.kind {

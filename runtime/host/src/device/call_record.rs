@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use oarlock_abi as abi;
 
-use crate::errors::{Code, Failure};
+use crate::services::errors::{Code, Failure};
 use crate::{Block, Device};
 
 /// A tensor in the memory of a device, contiguous from the start of its block.

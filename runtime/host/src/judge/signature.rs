@@ -16,7 +16,7 @@ use ed25519_dalek::pkcs8::DecodePublicKey as _;
 use ed25519_dalek::{SIGNATURE_LENGTH, Signature, VerifyingKey};
 
 use crate::config::ConfigError;
-use crate::permissions::unreadable;
+use crate::judge::permissions::unreadable;
 use crate::{Identity, Reason, Refusal};
 
 /// The public keys whose signatures count.

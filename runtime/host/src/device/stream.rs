@@ -6,8 +6,8 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::errors::{Failure, outcome};
-use crate::live::HandleKind;
+use crate::device::live::HandleKind;
+use crate::services::errors::{Failure, outcome};
 use crate::{AsyncCalls, Device};
 
 /// A queue of work on one device, freed when dropped.

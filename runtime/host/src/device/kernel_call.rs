@@ -9,9 +9,9 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::call_record::{CallRecord, DeviceTensor};
-use crate::errors::Failure;
-use crate::live::HandleKind;
+use crate::device::call_record::{CallRecord, DeviceTensor};
+use crate::device::live::HandleKind;
+use crate::services::errors::Failure;
 use crate::{Device, Kernel, KernelCalls, KernelInfo, OperandInfo};
 
 impl Kernel {

@@ -6,14 +6,21 @@
 
 #![expect(unsafe_code, reason = "handles are passed to slots that trust them")]
 
+pub(crate) mod call_record;
+pub(crate) mod kernel_call;
+pub(crate) mod live;
+pub(crate) mod memory;
+pub(crate) mod pinned;
+pub(crate) mod stream;
+
 use std::fmt;
 use std::sync::Arc;
 
 use oarlock_abi as abi;
 pub use oarlock_abi::DeviceFlags;
 
-use crate::errors::{Code, Failure};
-use crate::validate::text;
+use crate::load::validate::text;
+use crate::services::errors::{Code, Failure};
 use crate::{Block, CoreCalls, Event, Pinned, Plugin, Stream};
 
 /// The longest text a plugin says about a device.

@@ -7,8 +7,8 @@
 
 use oarlock_abi as abi;
 
-use crate::foreign::{Breach, Slots, take_over};
-use crate::validate::{name, text};
+use crate::load::foreign::{Breach, Slots, take_over};
+use crate::load::validate::{name, text};
 use crate::{KernelInfo, OperandInfo};
 
 /// The most kernels of one plugin.

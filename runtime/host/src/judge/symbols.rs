@@ -14,7 +14,7 @@
 
 use std::path::Path;
 
-use crate::elf::{Binding, Elf, Export};
+use crate::judge::elf::{Binding, Elf, Export};
 use crate::{Reason, Refusal};
 
 /// The one symbol a plugin exports.

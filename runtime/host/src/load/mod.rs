@@ -4,17 +4,25 @@
 
 #![expect(unsafe_code, reason = "this is where code of a plugin is called for the first time")]
 
+pub(crate) mod described;
+pub(crate) mod device_list;
+pub(crate) mod foreign;
+pub(crate) mod kernel_checks;
+pub(crate) mod layers;
+pub(crate) mod negotiate;
+pub(crate) mod validate;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_abi as abi;
 
-use crate::errors::{self, Failure};
-use crate::foreign::{Breach, take_over};
-use crate::negotiate::{Behind, HOST_CONTRACT, negotiate};
+use crate::load::foreign::{Breach, take_over};
+use crate::load::negotiate::{Behind, HOST_CONTRACT, negotiate};
+use crate::load::validate::Checked;
 use crate::services::Services;
-use crate::validate::{self, Checked};
+use crate::services::errors::{self, Failure};
 use crate::{Reason, Refusal};
 
 /// The sanitizer this program is built with, which the build says in the variable `OARLOCK_SANITIZER`.

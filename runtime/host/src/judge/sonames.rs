@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::ld_cache::LdCache;
+use crate::judge::ld_cache::LdCache;
 use crate::{Environment, Links, Reason, Refusal, Requirement, Version};
 
 const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];

@@ -1,7 +1,7 @@
 //! Which instruction sets a plugin needs, decided by the host without running any of the plugin's code.
 //!
 //! A predicate is features joined by `&`, `|` and `!` with parentheses: `avx512f & avx512vl & os_zmm | avx2`.
-//! The names are those of [`crate::features`], operating system state included.
+//! The names are those of [`crate::judge::features`], operating system state included.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::features::{Feature, IsaFeatures, known, names};
-use crate::nearest::did_you_mean;
+use crate::judge::features::{Feature, IsaFeatures, known, names};
+use crate::text::nearest::did_you_mean;
 
 /// What a variant needs of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::foreign::Breach;
+use crate::load::foreign::Breach;
 use crate::load::{SANITIZER, broken, open};
 use crate::services::{Services, Shared, Silent};
 use crate::{PluginInfo, Refusal};

@@ -4,12 +4,25 @@
 //! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets),
 //! and only then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
 
+pub(crate) mod digest;
+pub(crate) mod elf;
+pub(crate) mod features;
+pub(crate) mod isa;
+pub(crate) mod ld_cache;
+pub(crate) mod manifest;
+pub(crate) mod permissions;
+pub(crate) mod sanitizers;
+pub(crate) mod signature;
+pub(crate) mod sonames;
+pub(crate) mod symbols;
+pub(crate) mod version;
+
 use std::path::{Path, PathBuf};
 
-use crate::permissions::unreadable;
-use crate::sanitizers::check_sanitizers;
-use crate::symbols::list;
-use crate::wildcard::matches;
+use crate::judge::permissions::unreadable;
+use crate::judge::sanitizers::check_sanitizers;
+use crate::judge::symbols::list;
+use crate::text::wildcard::matches;
 use crate::{
     AllowList, Candidate, Config, ConfigError, ContractRange, Digest, Elf, Environment, Identity,
     IsaFeatures, Libraries, Manifest, Reason, Refusal, TrustedKeys, check_symbols, pinning_symbols,

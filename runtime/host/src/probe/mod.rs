@@ -5,6 +5,9 @@
 //! answered or its time is up. What it answers is not trusted beyond deciding whether to load the plugin: everything is
 //! checked again in this process.
 
+pub(crate) mod cache;
+pub(crate) mod child;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -22,7 +25,7 @@ use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::probe_child::Answer;
+use crate::probe::child::Answer;
 use crate::{PluginInfo, Reason, Refusal};
 
 /// How long a plugin may take to answer, if the configuration does not say.

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::permissions::unreadable;
-use crate::{ContractRange, Digest, Predicate, Reason, Refusal, VersionRange, toml_text};
+use crate::judge::permissions::unreadable;
+use crate::text::toml;
+use crate::{ContractRange, Digest, Predicate, Reason, Refusal, VersionRange};
 
 /// The longest manifest that is read.
 const LARGEST: u64 = 64 * 1024;
@@ -136,7 +137,7 @@ impl Manifest {
         let manifest = if bytes.len() as u64 > LARGEST {
             Err(format!("a file of more than {LARGEST} bytes"))
         } else {
-            toml_text::read::<Self>(bytes).and_then(|manifest| manifest.check().map(|()| manifest))
+            toml::read::<Self>(bytes).and_then(|manifest| manifest.check().map(|()| manifest))
         };
         manifest.map_err(|found| {
             let remedy = "correct the manifest, or write it anew with `oarlock plugin manifest`";
@@ -147,7 +148,7 @@ impl Manifest {
     /// The text of the manifest, which [`Manifest::parse`] reads back.
     pub fn to_toml(&self) -> Result<String, String> {
         self.check()?;
-        toml::to_string(self).map_err(|error| error.to_string())
+        ::toml::to_string(self).map_err(|error| error.to_string())
     }
 
     /// The rules that concern more than one key.

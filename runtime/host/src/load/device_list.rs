@@ -1,8 +1,8 @@
 //! Which devices a plugin has, and which of them the user wants to see.
 
 use crate::CoreCalls;
-use crate::errors::Failure;
-use crate::foreign::Breach;
+use crate::load::foreign::Breach;
+use crate::services::errors::Failure;
 
 /// The most devices of one plugin.
 const MOST: u32 = 4096;

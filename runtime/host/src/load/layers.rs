@@ -11,8 +11,8 @@ use std::sync::Arc;
 use oarlock_abi as abi;
 
 use crate::Plugin;
-use crate::errors::Failure;
-use crate::foreign::{Breach, Foreign};
+use crate::load::foreign::{Breach, Foreign};
+use crate::services::errors::Failure;
 
 /// What one layer made of one table, for as long as it is used.
 pub(crate) struct Wrapper {

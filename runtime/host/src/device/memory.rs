@@ -2,12 +2,12 @@
 
 #![expect(unsafe_code, reason = "blocks are passed to slots that trust them")]
 
-use std::ptr::NonNull;
+use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::errors::Failure;
-use crate::live::HandleKind;
+use crate::device::live::HandleKind;
+use crate::services::errors::Failure;
 use crate::{Device, Stream};
 
 /// The size of a piece of a copy that goes by way of the host.
@@ -101,7 +101,7 @@ impl Block {
                 core.memory_copy_d2d(id, self.memory, offset, source.memory, source_offset, size)
             };
         }
-        if std::sync::Arc::ptr_eq(self.device.plugin(), source.device.plugin()) {
+        if Arc::ptr_eq(self.device.plugin(), source.device.plugin()) {
             let other = source.device.id();
             // SAFETY: both blocks are alive and of one plugin, and the ranges lie inside them.
             let copied = unsafe {
@@ -118,7 +118,7 @@ impl Block {
         })
     }
 
-    /// Copies from another block of the device in a stream; on a device that cannot, when the stream is done.
+    /// Copies from another block in a stream of the block's device; on one that cannot, when the stream is done.
     ///
     /// # Safety
     ///
@@ -133,20 +133,29 @@ impl Block {
     ) -> Result<(), Failure> {
         self.check_range(offset, size)?;
         source.check_range(source_offset, size)?;
-        let same = self.device.is(&source.device) && self.device.is(stream.device());
-        if let Some((calls, queue)) = stream.queue().filter(|_| same && size > 0) {
-            let id = self.device.id();
-            // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
-            let copied = unsafe {
-                calls.memory_copy_d2d_async(
-                    id,
-                    queue,
-                    self.memory,
-                    offset,
-                    source.memory,
-                    source_offset,
-                    size,
-                )
+        let (device, other) = (&self.device, &source.device);
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && other.is(stream.device())) {
+            let (id, other_id) = (device.id(), other.id());
+            let (target, from) = (self.memory, source.memory);
+            let copied = if device.is(other) {
+                // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
+                unsafe { calls.memory_copy_d2d_async(id, queue, target, offset, from, source_offset, size) }
+            } else if Arc::ptr_eq(device.plugin(), other.plugin()) {
+                // SAFETY: as above, but for the devices, which are two of one plugin.
+                unsafe {
+                    calls.memory_copy_p2p_async(
+                        id,
+                        target,
+                        offset,
+                        other_id,
+                        queue,
+                        from,
+                        source_offset,
+                        size,
+                    )
+                }
+            } else {
+                None
             };
             if let Some(result) = copied {
                 return result;
@@ -256,84 +265,4 @@ fn pieces(size: u64) -> impl Iterator<Item = (u64, usize)> {
         let at = number * STAGED;
         (at, (size - at).min(STAGED) as usize)
     })
-}
-
-/// Memory of the host that a device copies from and to directly, or ordinary memory where it offers none.
-#[derive(Debug)]
-pub struct Pinned {
-    device: Device,
-    bytes: PinnedBytes,
-}
-
-#[derive(Debug)]
-enum PinnedBytes {
-    Ordinary(Vec<u8>),
-    Locked(NonNull<u8>, usize),
-}
-
-// SAFETY: the memory belongs to this value alone, and what it is given back with may be called on any thread.
-unsafe impl Send for Pinned {}
-// SAFETY: through a shared reference it is only read.
-unsafe impl Sync for Pinned {}
-
-impl Pinned {
-    pub(crate) fn take(device: &Device, size: usize) -> Result<Self, Failure> {
-        let taken =
-            (size > 0).then(|| device.core().host_memory_allocate(device.id(), size as u64)).flatten();
-        let bytes = match taken.transpose()? {
-            None => PinnedBytes::Ordinary(vec![0; size]),
-            Some(address) => {
-                let address = NonNull::new(address.cast::<u8>())
-                    .ok_or_else(|| device.refuse("an address of pinned memory", "a null pointer", "R-1"))?;
-                // SAFETY: the plugin gave so many bytes, which nobody else uses; this makes all of them initialised.
-                unsafe { address.write_bytes(0, size) };
-                PinnedBytes::Locked(address, size)
-            }
-        };
-        device.plugin().handles().taken(HandleKind::Pinned);
-        Ok(Self { device: device.clone(), bytes })
-    }
-
-    /// Whether the device copies from and to it directly.
-    pub fn is_locked(&self) -> bool {
-        matches!(self.bytes, PinnedBytes::Locked(..))
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.bytes {
-            PinnedBytes::Ordinary(bytes) => bytes,
-            // SAFETY: the plugin gave so many bytes, which were initialised and are borrowed with this value.
-            PinnedBytes::Locked(address, size) => unsafe {
-                std::slice::from_raw_parts(address.as_ptr(), *size)
-            },
-        }
-    }
-
-    /// The bytes, to be changed.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        match &mut self.bytes {
-            PinnedBytes::Ordinary(bytes) => bytes,
-            // SAFETY: as for reading, and the borrow is the only one.
-            PinnedBytes::Locked(address, size) => unsafe {
-                std::slice::from_raw_parts_mut(address.as_ptr(), *size)
-            },
-        }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        let plugin = self.device.plugin();
-        if let PinnedBytes::Locked(address, size) = self.bytes {
-            let address = address.as_ptr().cast();
-            // SAFETY: the memory is alive, was taken of this device with this size, and is not used again.
-            let given =
-                unsafe { self.device.core().host_memory_deallocate(self.device.id(), address, size as u64) };
-            if let Some(Err(failure)) = given {
-                plugin.warn(&format!("pinned memory of {size} bytes was not given back: {failure}"));
-            }
-        }
-        plugin.handles().given_back(HandleKind::Pinned);
-    }
 }

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::foreign::{Breach, Foreign, Slots, take_over};
-use crate::kernel_checks::{KernelRecord, kernels};
+use crate::load::foreign::{Breach, Foreign, Slots, take_over};
+use crate::load::kernel_checks::{KernelRecord, kernels};
 use crate::{ContractRange, Kind, PluginInfo, SupportLevel};
 
 /// The longest name (rule E-4).

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::nearest::did_you_mean;
+use crate::text::nearest::did_you_mean;
 
 /// A feature and those that come with it.
 pub(crate) type Feature = (&'static str, &'static [&'static str]);

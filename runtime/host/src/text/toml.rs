@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::nearest::did_you_mean;
+use crate::text::nearest::did_you_mean;
 
 /// Reads `bytes` as TOML; the error is one line that names the line of the file.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {

@@ -2,6 +2,9 @@
 
 #![expect(unsafe_code, reason = "the services are functions that C code calls")]
 
+pub(crate) mod errors;
+pub(crate) mod pool;
+
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
@@ -11,10 +14,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
-use crate::call_record::CallRecord;
-use crate::errors::{self, Code, Failure};
-use crate::foreign::take_over;
-use crate::pool::Pool;
+use crate::device::call_record::CallRecord;
+use crate::load::foreign::take_over;
+use crate::services::errors::{Code, Failure};
+use crate::services::pool::Pool;
 
 /// Dimensions of an output. More than any format for models allows.
 const MOST_DIMENSIONS: u64 = 64;
@@ -105,7 +108,7 @@ impl Services {
         self.host.get_or_init(|| abi::Host {
             contract_major: abi::CONTRACT_MAJOR,
             contract_minor: abi::CONTRACT_MINOR,
-            contract_minor_oldest: crate::negotiate::OLDEST_MINOR,
+            contract_minor_oldest: crate::load::negotiate::OLDEST_MINOR,
             sanitizer: crate::load::SANITIZER,
             name: abi::Str::borrowed(&self.shared.program),
             context: Arc::as_ptr(self).cast_mut().cast(),
@@ -337,3 +340,6 @@ unsafe extern "C" fn experimental(
     // SAFETY: the plugin hands back its context.
     unsafe { serve(context, service) }
 }
+
+#[cfg(test)]
+mod tests;

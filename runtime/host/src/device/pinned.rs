@@ -1,0 +1,89 @@
+//! Memory of the host that a device copies from and to directly.
+
+#![expect(unsafe_code, reason = "the memory belongs to a plugin and is reached by its address")]
+
+use std::ptr::NonNull;
+
+use crate::Device;
+use crate::device::live::HandleKind;
+use crate::services::errors::Failure;
+
+/// Memory of the host that a device copies from and to directly, or ordinary memory where it offers none.
+#[derive(Debug)]
+pub struct Pinned {
+    device: Device,
+    bytes: PinnedBytes,
+}
+
+#[derive(Debug)]
+enum PinnedBytes {
+    Ordinary(Vec<u8>),
+    Locked(NonNull<u8>, usize),
+}
+
+// SAFETY: the memory belongs to this value alone, and what it is given back with may be called on any thread.
+unsafe impl Send for Pinned {}
+// SAFETY: through a shared reference it is only read.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    pub(crate) fn take(device: &Device, size: usize) -> Result<Self, Failure> {
+        let taken =
+            (size > 0).then(|| device.core().host_memory_allocate(device.id(), size as u64)).flatten();
+        let bytes = match taken.transpose()? {
+            None => PinnedBytes::Ordinary(vec![0; size]),
+            Some(address) => {
+                let address = NonNull::new(address.cast::<u8>())
+                    .ok_or_else(|| device.refuse("an address of pinned memory", "a null pointer", "R-1"))?;
+                // SAFETY: the plugin gave so many bytes, which nobody else uses; this makes all of them initialised.
+                unsafe { address.write_bytes(0, size) };
+                PinnedBytes::Locked(address, size)
+            }
+        };
+        device.plugin().handles().taken(HandleKind::Pinned);
+        Ok(Self { device: device.clone(), bytes })
+    }
+
+    /// Whether the device copies from and to it directly.
+    pub fn is_locked(&self) -> bool {
+        matches!(self.bytes, PinnedBytes::Locked(..))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            PinnedBytes::Ordinary(bytes) => bytes,
+            // SAFETY: the plugin gave so many bytes, which were initialised and are borrowed with this value.
+            PinnedBytes::Locked(address, size) => unsafe {
+                std::slice::from_raw_parts(address.as_ptr(), *size)
+            },
+        }
+    }
+
+    /// The bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.bytes {
+            PinnedBytes::Ordinary(bytes) => bytes,
+            // SAFETY: as for reading, and the borrow is the only one.
+            PinnedBytes::Locked(address, size) => unsafe {
+                std::slice::from_raw_parts_mut(address.as_ptr(), *size)
+            },
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let plugin = self.device.plugin();
+        if let PinnedBytes::Locked(address, size) = self.bytes {
+            let address = address.as_ptr().cast();
+            // SAFETY: the memory is alive, was taken of this device with this size, and is not used again.
+            let given =
+                unsafe { self.device.core().host_memory_deallocate(self.device.id(), address, size as u64) };
+            if let Some(Err(failure)) = given {
+                plugin.warn(&format!("pinned memory of {size} bytes was not given back: {failure}"));
+            }
+        }
+        plugin.handles().given_back(HandleKind::Pinned);
+    }
+}

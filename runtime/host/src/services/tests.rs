@@ -1,0 +1,98 @@
+//! The services, called as a plugin calls them.
+
+use super::*;
+
+/// Keeps what it hears.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl LogSink for Heard {
+    fn log(&self, plugin: &str, level: LogLevel, message: &str) {
+        self.0.lock().unwrap().push(format!("{plugin} {} {message}", level.0));
+    }
+}
+
+fn services(log: Arc<dyn LogSink>) -> Arc<Services> {
+    let options = [("speed".to_owned(), "fast".to_owned())].into();
+    let options = [("acme".to_owned(), options)].into();
+    Services::new(&Shared::new("test 1".to_owned(), log, options, NonZeroUsize::new(2)), "libacme.so")
+}
+
+fn context(services: &Arc<Services>) -> *mut c_void {
+    services.host().context
+}
+
+#[test]
+fn an_error_has_the_plugin_as_its_origin_and_is_gone_once_released() {
+    let services = services(Arc::new(Silent));
+    let info = abi::ErrorInfo { message: abi::Str::new("no"), ..abi::ErrorInfo::EMPTY };
+    let mut read = abi::ErrorInfo::EMPTY;
+    // SAFETY: the context is that of the services, and the structs are as large as they say.
+    unsafe {
+        let error = error_create(context(&services), &raw const info);
+        assert_eq!(error_read(context(&services), error, &raw mut read), abi::Error::NONE);
+        assert_eq!((read.message.text(), read.origin.text()), (Some("no"), Some("libacme.so")));
+        assert_eq!(error_release(context(&services), error), abi::Error::NONE);
+        assert_eq!(error_release(context(&services), abi::Error::NONE), abi::Error::NONE);
+        let twice = errors::take(error_release(context(&services), error));
+        assert_eq!(twice.rule, "R-1");
+    }
+}
+
+#[test]
+fn an_error_without_a_proper_description_is_still_an_error() {
+    let services = services(Arc::new(Silent));
+    let short = abi::ErrorInfo { size: 8, ..abi::ErrorInfo::EMPTY };
+    // SAFETY: a description that is too short is not looked at.
+    let made =
+        unsafe { [std::ptr::null(), &raw const short].map(|info| error_create(context(&services), info)) };
+    assert_eq!(made.map(|error| errors::take(error).rule.clone()), ["S-1", "S-2"]);
+}
+
+#[test]
+fn options_are_those_of_the_plugins_name() {
+    let services = services(Arc::new(Silent));
+    let mut value = abi::Str::EMPTY;
+    let mut ask = |key| {
+        // SAFETY: the context is that of the services, and they keep the options.
+        unsafe {
+            assert_eq!(option(context(&services), abi::Str::new(key), &raw mut value), abi::Error::NONE);
+            value.text().unwrap().to_owned()
+        }
+    };
+    assert_eq!(ask("speed"), "");
+    services.set_name("acme");
+    assert_eq!((ask("speed").as_str(), ask("size").as_str()), ("fast", ""));
+}
+
+#[test]
+fn messages_reach_the_log_even_if_they_are_no_text() {
+    let heard = Arc::new(Heard::default());
+    let services = services(heard.clone());
+    let bytes = b"a\xffb";
+    // SAFETY: the context is that of the services, and the bytes live through the call.
+    unsafe {
+        log(context(&services), LogLevel::WARNING, abi::Str { data: bytes.as_ptr(), size: 3 });
+        log(context(&services), LogLevel::INFO, abi::Str { data: std::ptr::null(), size: 3 });
+    }
+    assert_eq!(*heard.0.lock().unwrap(), ["libacme.so 2 a\u{fffd}b", "libacme.so 3 "]);
+}
+
+#[test]
+fn null_pointers_and_unknown_names_are_errors_and_not_crashes() {
+    let services = services(Arc::new(Silent));
+    // SAFETY: null pointers are not followed.
+    let errors = unsafe {
+        [
+            worker_count(context(&services), std::ptr::null_mut()),
+            worker_count(std::ptr::null_mut(), std::ptr::null_mut()),
+            parallel_for(context(&services), 1, 1, None, std::ptr::null_mut()),
+            output_allocate(context(&services), std::ptr::null(), 0, abi::Dtype::F32, std::ptr::null(), 0),
+            error_read(context(&services), abi::Error(7), std::ptr::null_mut()),
+            experimental(context(&services), abi::Str::new("x_since_1_0"), std::ptr::null_mut()),
+        ]
+    };
+    assert!(errors.iter().all(|error| error.is_some()));
+    assert_eq!(errors::take(errors[5]).code, Code::NOT_FOUND);
+    errors[..5].iter().for_each(|error| _ = errors::take(*error));
+}
