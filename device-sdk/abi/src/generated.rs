@@ -618,8 +618,8 @@ pub struct PluginFlags(pub u64);
 impl PluginFlags {
     /// After `unload` returned nothing of the plugin runs or is referred to, so the host may unmap it.
     pub const UNLOADABLE: Self = Self(1 << 0);
-    /// Each host in a process that asks gets an answer with a context of its own. Without it, the services of the host that
-    /// asked last serve all.
+    /// Each host in a process that asks gets an answer with a context of its own. Without it, the plugin serves the first
+    /// host that asks, and others refuse it.
     pub const SEVERAL_HOSTS: Self = Self(1 << 1);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -681,7 +681,8 @@ pub struct Plugin {
     pub device_type: Str,
     /// A variant of the device type, such as `V1`, or empty.
     pub device_subtype: Str,
-    /// The environment variable that lists the devices to show, such as `ACME_VISIBLE_DEVICES`, or empty.
+    /// The environment variable that lists the ids of the devices to show, such as `ACME_VISIBLE_DEVICES`, or empty. The
+    /// host hides the others; name none that the driver itself already obeys.
     pub visible_devices_variable: Str,
     /// The support level of this.
     pub support_level: SupportLevel,

@@ -1,6 +1,7 @@
 //! The bench on which a plugin lies during the suite: every call goes through here and leaves a trace.
 
-use std::ffi::c_void;
+#![expect(unsafe_code, reason = "the tables of a plugin are shared between the threads of the suite")]
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use oarlock_abi as abi;
 
 use crate::device::Device;
+use crate::snapshot::Snapshot;
 use crate::subject::{ErrorText, Subject};
 
 /// The most errors that are remembered for the check that reads them all.
@@ -35,6 +37,11 @@ impl Stop {
         Self::Unsupported(reason.into())
     }
 
+    /// The plugin leaves this slot empty.
+    pub(crate) fn empty(slot: &str) -> Self {
+        Self::unsupported(format!("the slot `{slot}` is empty"))
+    }
+
     /// The same, with the place at which it happened.
     pub(crate) fn at(self, place: impl fmt::Display) -> Self {
         match self {
@@ -54,26 +61,23 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Calls a slot of a table with the plugin's context first, and reads the error it may return. An empty slot ends the
-/// check as unsupported.
+/// Calls a slot of a table, with the plugin's context or another one first, and reads the error it may return. An empty
+/// slot ends the check as unsupported.
 macro_rules! slot {
-    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
+    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {
+        $crate::bench::slot!($bench, $bench.subject().context => $table, $slot($($argument),*))
+    };
+    ($bench:expr, $context:expr => $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
         let bench: &$crate::bench::Bench = $bench;
         let function = $table.$slot.ok_or_else(|| $crate::bench::Stop::empty(stringify!($slot)))?;
         bench.enter(stringify!($slot));
-        // SAFETY: whoever made the subject vouches for its tables and its context. The arguments are the suite's own: what
-        // they point to lives, and may be written where the slot writes, for as long as the contract asks.
-        let error = unsafe { function(bench.subject().context, $($argument),*) };
+        // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments are the
+        // suite's own: what they point to lives, and may be written where the slot writes, for as long as the contract asks.
+        let error = unsafe { function($context, $($argument),*) };
         bench.answer(stringify!($slot), error)
     }};
 }
 pub(crate) use slot;
-
-impl Stop {
-    pub(crate) fn empty(slot: &str) -> Self {
-        Self::unsupported(format!("the slot `{slot}` is empty"))
-    }
-}
 
 /// A call that returned an error.
 #[derive(Clone, Debug)]
@@ -112,6 +116,8 @@ pub(crate) struct Bench {
     last_call: Mutex<Option<&'static str>>,
     errors: Mutex<Vec<CallError>>,
     is_abandoned: AtomicBool,
+    /// What must be the same when the run ends.
+    pub(crate) at_first: Snapshot,
 }
 
 // SAFETY: the functions of a plugin may be called on any thread (rule T-1), with its context; the rest is plain data.
@@ -121,8 +127,14 @@ unsafe impl Sync for Bench {}
 
 impl Bench {
     pub(crate) fn new(subject: Subject, patience: Duration) -> Self {
-        let is_abandoned = AtomicBool::new(false);
-        Self { subject, patience, last_call: Mutex::new(None), errors: Mutex::new(Vec::new()), is_abandoned }
+        Self {
+            at_first: Snapshot::take(&subject),
+            subject,
+            patience,
+            last_call: Mutex::new(None),
+            errors: Mutex::new(Vec::new()),
+            is_abandoned: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn subject(&self) -> &Subject {
@@ -159,7 +171,7 @@ impl Bench {
     }
 
     /// Does something with each device, and says on which one it failed.
-    pub(crate) fn on_each_device(&self, check: impl Fn(Device<'_>) -> Verdict) -> Verdict {
+    pub(crate) fn on_each_device(&self, mut check: impl FnMut(Device<'_>) -> Verdict) -> Verdict {
         let devices = self.devices()?;
         devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at(device)))
     }
@@ -182,6 +194,11 @@ impl Bench {
             errors.push(failure.clone());
         }
         Err(failure)
+    }
+
+    /// Reads an error that a slot handed to a callback.
+    pub(crate) fn read(&self, slot: &'static str, error: abi::Error) -> Verdict {
+        Ok(self.answer(slot, error)?)
     }
 
     /// The slot that was called last, for a check that did not return.
@@ -238,17 +255,5 @@ pub(crate) fn expect_bytes(what: impl fmt::Display, expected: &[u8], found: &[u8
             Err(Stop::failed(format!("{what}: expected {} bytes, found {}", expected.len(), found.len())))
         }
         None => Ok(()),
-    }
-}
-
-/// What `read_error` of a subject gets to do when a callback is handed an error.
-impl Bench {
-    pub(crate) fn read(&self, slot: &'static str, error: abi::Error) -> Verdict {
-        self.answer(slot, error).map_err(Stop::from)
-    }
-
-    /// The context, for kernels and for checks that call slots with arguments of their own.
-    pub(crate) fn context(&self) -> *mut c_void {
-        self.subject.context
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use oarlock_abi as abi;
 
-use crate::bench::{Bench, CallError, Stop, Verdict, ensure, slot};
+use crate::bench::{Bench, CallError, Verdict, ensure, slot};
 
 /// What host buffers are filled with before the plugin writes them, so that a byte left alone is noticed.
 const UNWRITTEN: u8 = 0xA5;
@@ -41,10 +41,7 @@ impl<'a> Device<'a> {
         let mut handle = abi::Memory(0);
         let answer = slot!(self.bench, self.bench.core(), memory_allocate(self.id, size, &raw mut handle));
         match answer {
-            Ok(()) if handle.0 == 0 => Err(Stop::failed(
-                "`memory_allocate` succeeded; expected a block that is not 0 in `block`, found 0 or nothing written",
-            )),
-            Ok(()) => Ok(Ok(Block { device: self, handle, size, is_given_back: false })),
+            Ok(()) => Block::taken(self, handle, size).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -107,7 +104,16 @@ pub(crate) struct Block<'a> {
     is_given_back: bool,
 }
 
-impl Block<'_> {
+impl<'a> Block<'a> {
+    /// What an allocation wrote.
+    pub(crate) fn taken(device: Device<'a>, handle: abi::Memory, size: u64) -> Verdict<Self> {
+        ensure!(
+            handle.0 != 0,
+            "expected a block that is not 0 in `block` on success, found 0 or nothing written"
+        );
+        Ok(Self { device, handle, size, is_given_back: false })
+    }
+
     pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Verdict {
         let Device { bench, id } = self.device;
         let (source, size) = (data.as_ptr().cast(), data.len() as u64);

@@ -17,6 +17,7 @@ mod kernel_call;
 mod queue;
 mod report;
 mod runner;
+mod snapshot;
 mod subject;
 mod text;
 

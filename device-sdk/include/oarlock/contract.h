@@ -195,8 +195,8 @@ typedef uint64_t oarlock_plugin_flags;
 /** After `unload` returned nothing of the plugin runs or is referred to, so the host may unmap it. */
 #define OARLOCK_PLUGIN_FLAGS_UNLOADABLE (1ull << 0)
 
-/** Each host in a process that asks gets an answer with a context of its own. Without it, the services of the host that
- *  asked last serve all. */
+/** Each host in a process that asks gets an answer with a context of its own. Without it, the plugin serves the first
+ *  host that asks, and others refuse it. */
 #define OARLOCK_PLUGIN_FLAGS_SEVERAL_HOSTS (1ull << 1)
 
 /** What a device has and can do, as bits. */
@@ -444,7 +444,8 @@ struct oarlock_plugin {
     oarlock_str device_type;
     /** A variant of the device type, such as `V1`, or empty. */
     oarlock_str device_subtype;
-    /** The environment variable that lists the devices to show, such as `ACME_VISIBLE_DEVICES`, or empty. */
+    /** The environment variable that lists the ids of the devices to show, such as `ACME_VISIBLE_DEVICES`, or empty. The
+     *  host hides the others; name none that the driver itself already obeys. */
     oarlock_str visible_devices_variable;
     oarlock_support_level support_level;
     uint32_t reserved;

@@ -231,7 +231,8 @@ impl<D: Send + Sync + 'static> Answered<D> {
             contract_minor: abi::CONTRACT_MINOR,
             contract_minor_oldest: abi::Versions::OURS.oldest_minor,
             sanitizer: abi::SANITIZER,
-            offers: identity.offers,
+            // Each answer has an instance of its own.
+            offers: identity.offers | abi::PluginFlags::SEVERAL_HOSTS,
             name: abi::Str::borrowed(&identity.name),
             version: abi::Str::borrowed(&identity.version),
             vendor: abi::Str::borrowed(&identity.vendor),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::host::HostOptions;
-use crate::load::{Loaded, SANITIZER, ask, open};
+use crate::load::{Loaded, ask, open};
 use crate::probe::cache::ProbeCache;
 use crate::probe::{Probed, probe_all};
 use crate::services::{Services, Shared};
@@ -33,8 +33,8 @@ enum State {
 
 pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadReport), ConfigError> {
     let mut context = JudgeContext::new(&options.config, &options.environment, HOST_CONTRACT)?;
-    if SANITIZER != oarlock_abi::Sanitizer::NONE {
-        context.sanitizers.extend(SANITIZER.name().map(str::to_owned));
+    if oarlock_abi::SANITIZER != oarlock_abi::Sanitizer::NONE {
+        context.sanitizers.extend(oarlock_abi::SANITIZER.name().map(str::to_owned));
     }
     let shared = Shared::new(
         options.program.clone(),

@@ -25,17 +25,6 @@ use crate::services::Services;
 use crate::services::errors::{self, Failure};
 use crate::{Reason, Refusal};
 
-/// The sanitizer this program is built with, which the build says in the variable `OARLOCK_SANITIZER`.
-pub(crate) const SANITIZER: abi::Sanitizer = match option_env!("OARLOCK_SANITIZER") {
-    Some(name) => match name.as_bytes() {
-        b"address" => abi::Sanitizer::ADDRESS,
-        b"thread" => abi::Sanitizer::THREAD,
-        b"memory" => abi::Sanitizer::MEMORY,
-        _ => abi::Sanitizer::NONE,
-    },
-    None => abi::Sanitizer::NONE,
-};
-
 /// What a plugin answers into, and room behind it in which a plugin that writes too far is noticed.
 #[repr(C)]
 struct Answer {
@@ -182,13 +171,13 @@ unsafe fn answer(path: &Path, query: abi::PluginQuery, services: &Arc<Services>)
     }
     // SAFETY: the struct is the host's own, and the size it now has is one it really has.
     let plugin = unsafe { take_over(plugin) }.map_err(|breach| broken(path, &breach))?;
-    if plugin.sanitizer != SANITIZER {
+    if plugin.sanitizer != abi::SANITIZER {
         let name = |sanitizer: abi::Sanitizer| match (sanitizer, sanitizer.name()) {
             (abi::Sanitizer::NONE, _) => "one built without a sanitizer".to_owned(),
             (_, Some(name)) => format!("one built with `-fsanitize={name}`"),
             (other, None) => format!("one built with the unknown sanitizer {}", other.0),
         };
-        let expected = format!("a plugin built as this program is, {}", name(SANITIZER));
+        let expected = format!("a plugin built as this program is, {}", name(abi::SANITIZER));
         let remedy = "install the build of this plugin for this program";
         return Err(Refusal::new(Reason::SanitizerMismatch, path, expected, name(plugin.sanitizer), remedy));
     }

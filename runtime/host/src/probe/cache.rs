@@ -1,8 +1,9 @@
 //! Remembers what probes found out, by the hash of the plugin and the contract of the host.
 //!
 //! The cache lies in `$XDG_CACHE_HOME/oarlock/probe`, is the user's alone, and is only ever a way to save time: an entry
-//! that is missing, damaged or not the user's is as good as none. A probe that ran out of time or could not be started
-//! is not kept, since the next may fare better.
+//! that is missing, damaged or not the user's is as good as none. What may change without the plugin is not kept: that a
+//! probe could not be started, or that a library was missing. That one ran out of time is kept for a while, so that a
+//! plugin that hangs does not hold up every start.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -15,6 +16,8 @@ use crate::{Digest, HOST_CONTRACT, Identity, Reason};
 
 /// The most bytes of an entry.
 const LARGEST: u64 = 1 << 20;
+/// How long a plugin that did not answer in time is not asked again.
+const PATIENCE: Duration = Duration::from_secs(3600);
 /// What another layout of entries would be called.
 const LAYOUT: &str = "v1";
 
@@ -48,8 +51,7 @@ impl ProbeCache {
         }
         let probed = probe(command, path, timeout);
         let passes = probed.verdict.as_ref().err().map(|refusal| refusal.reason);
-        let is_kept =
-            !matches!(passes, Some(Reason::ProbeTimedOut | Reason::ProbeFailed | Reason::LoadFailed));
+        let is_kept = !matches!(passes, Some(Reason::ProbeFailed | Reason::LoadFailed));
         if let Some(entry) = entry.filter(|_| is_kept) {
             // A cache that cannot be written costs time and nothing else.
             _ = self.write(&entry, &probed);
@@ -67,7 +69,16 @@ impl ProbeCache {
         }
         let mut bytes = Vec::new();
         file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-        serde_json::from_slice(&bytes).ok()
+        let mut known: Probed = serde_json::from_slice(&bytes).ok()?;
+        if known.verdict.as_ref().is_err_and(|refusal| refusal.reason == Reason::ProbeTimedOut) {
+            let age = metadata.modified().ok()?.elapsed().unwrap_or_default();
+            if age > PATIENCE {
+                return None;
+            }
+            let minutes = age.as_secs() / 60;
+            known.notes.push(format!("not asked again for an hour; it was last asked {minutes} minutes ago"));
+        }
+        Some(known)
     }
 
     /// Writes an entry whole or not at all, since several programs may do so at once.
@@ -123,6 +134,20 @@ mod tests {
     /// A command that makes every real probe fail, which is never kept.
     fn no_command() -> ProbeCommand {
         ProbeCommand { program: "/nonexistent".into(), arguments: Vec::new() }
+    }
+
+    #[test]
+    fn a_plugin_that_hung_is_asked_again_after_a_while() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = ProbeCache::new(Some(home.path()), Identity::of_process());
+        let entry = home.path().join("oarlock/probe").join(file_name(Digest::of(b"x")));
+        let mut hung = refused();
+        hung.verdict.as_mut().unwrap_err().reason = Reason::ProbeTimedOut;
+        cache.write(&entry, &hung).unwrap();
+        assert_eq!(ask(&cache), Reason::ProbeTimedOut);
+        let long_ago = std::time::SystemTime::now() - PATIENCE - Duration::from_secs(1);
+        File::options().write(true).open(&entry).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(ask(&cache), Reason::ProbeFailed);
     }
 
     fn ask(cache: &ProbeCache) -> Reason {

@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::load::foreign::Breach;
-use crate::load::{SANITIZER, broken, open};
+use crate::load::{broken, open};
 use crate::services::{Services, Shared, Silent};
 use crate::{PluginInfo, Refusal};
 
@@ -53,7 +53,7 @@ fn prepare() -> io::Result<File> {
     // Whatever the plugin forks off becomes a child of this process, even if it forks twice, so that it is found.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut limits = vec![(Resource::Core, 0), (Resource::Cpu, MOST_SECONDS)];
-    if SANITIZER == oarlock_abi::Sanitizer::NONE {
+    if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::NONE {
         limits.push((Resource::As, MOST_MEMORY));
     }
     for (resource, most) in limits {

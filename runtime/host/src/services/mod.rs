@@ -109,7 +109,7 @@ impl Services {
             contract_major: abi::CONTRACT_MAJOR,
             contract_minor: abi::CONTRACT_MINOR,
             contract_minor_oldest: crate::load::negotiate::OLDEST_MINOR,
-            sanitizer: crate::load::SANITIZER,
+            sanitizer: abi::SANITIZER,
             name: abi::Str::borrowed(&self.shared.program),
             context: Arc::as_ptr(self).cast_mut().cast(),
             services: &raw const TABLE,

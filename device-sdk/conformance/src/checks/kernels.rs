@@ -1,0 +1,85 @@
+//! The records of kernels.
+
+use oarlock_abi as abi;
+
+use super::Check;
+use crate::bench::{Bench, Stop, Verdict, ensure};
+use crate::kernel_call::Kernel;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::kernels("K-1", "every kernel names an op and demands what can be met", demands),
+    Check::kernels("K-2", "every kernel has `run`, and `release` where it has `prepare`", functions),
+];
+
+/// A bit for each dtype that the contract has.
+const EVERY_DTYPE: u64 = (1 << (abi::Dtype::STRING.0 + 1)) - 2;
+
+/// The kernels; a plugin without any cannot be checked.
+pub(super) fn any(bench: &Bench) -> Verdict<Vec<Kernel<'_>>> {
+    let kernels: Vec<Kernel<'_>> = bench.subject().kernels.iter().map(|raw| Kernel { raw }).collect();
+    if kernels.is_empty() { Err(Stop::unsupported("the plugin brings no kernels")) } else { Ok(kernels) }
+}
+
+fn demands(bench: &Bench) -> Verdict {
+    any(bench)?.into_iter().try_for_each(|kernel| {
+        ensure!(
+            !kernel.op().trim().is_empty(),
+            "expected a kernel that names an op, found one without a name"
+        );
+        demands_of(kernel).map_err(|stop| stop.at(format_args!("the kernel for `{}`", kernel.op())))
+    })
+}
+
+fn demands_of(kernel: Kernel<'_>) -> Verdict {
+    let (inputs, outputs) = (kernel.inputs(), kernel.outputs());
+    let listed = kernel.raw.inputs_count + kernel.raw.outputs_count;
+    let read = (inputs.len() + outputs.len()) as u64;
+    ensure!(read == listed, "expected {listed} operands, found {read} that can be read");
+    let (oldest, newest) = (kernel.raw.version_min, kernel.raw.version_max);
+    ensure!(newest == 0 || oldest <= newest, "expected versions in rising order, found {oldest} to {newest}");
+    for (side, operands) in [("input", &inputs), ("output", &outputs)] {
+        for (index, operand) in operands.iter().enumerate() {
+            let dtypes = operand.dtypes.0;
+            ensure!(
+                dtypes != 0 && dtypes & !EVERY_DTYPE == 0,
+                "expected dtypes that exist for {side} {index}, found the bits {dtypes:#x}"
+            );
+            let (least, most) = (operand.rank_min, operand.rank_max);
+            ensure!(
+                least <= most,
+                "expected ranks in rising order for {side} {index}, found {least} to {most}"
+            );
+            let is_variadic = operand.bits.contains(abi::OperandFlags::VARIADIC);
+            ensure!(
+                !is_variadic || index + 1 == operands.len(),
+                "expected nothing variadic but the last, found {side} {index}"
+            );
+        }
+    }
+    for pair in kernel.in_place() {
+        ensure!(
+            is_there(&inputs, pair.input) && is_there(&outputs, pair.output),
+            "expected in-place pairs of operands that exist, found output {} in place of input {}",
+            pair.output,
+            pair.input
+        );
+    }
+    Ok(())
+}
+
+fn is_there(operands: &[abi::Operand], index: u32) -> bool {
+    let is_variadic = operands.last().is_some_and(|last| last.bits.contains(abi::OperandFlags::VARIADIC));
+    is_variadic || (index as usize) < operands.len()
+}
+
+fn functions(bench: &Bench) -> Verdict {
+    any(bench)?.into_iter().try_for_each(|kernel| {
+        let (op, raw) = (kernel.op(), kernel.raw);
+        ensure!(raw.run.is_some(), "expected `run` in the kernel for `{op}`, found none");
+        ensure!(
+            raw.prepare.is_none() || raw.release.is_some(),
+            "expected `release` beside `prepare` in the kernel for `{op}`, found none"
+        );
+        Ok(())
+    })
+}

@@ -1,0 +1,181 @@
+//! Kernels under test, their states, and the calls they are handed.
+
+#![expect(unsafe_code, reason = "kernels are called through raw pointers and described by lists behind some")]
+
+use std::ffi::c_void;
+
+use oarlock_abi as abi;
+
+use crate::bench::{Bench, CallError, Verdict, slot};
+use crate::device::{Block, Device};
+
+/// The most operands that the suite reads of one kernel; the host has refused longer lists.
+const MOST_OPERANDS: u64 = 1 << 10;
+
+/// A kernel of the subject.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernel<'a> {
+    pub(crate) raw: &'a abi::Kernel,
+}
+
+/// A list of a plugin's.
+fn list<'a, T>(first: *const T, count: u64) -> &'a [T] {
+    if first.is_null() || count == 0 || count > MOST_OPERANDS {
+        return &[];
+    }
+    // SAFETY: whoever made the subject vouches for its kernels, whose lists live until the plugin is unloaded.
+    unsafe { std::slice::from_raw_parts(first, count as usize) }
+}
+
+fn text(text: abi::Str) -> String {
+    // SAFETY: as for `list`.
+    let text = unsafe { text.text() };
+    text.unwrap_or("(not UTF-8)").to_owned()
+}
+
+/// The operands of a list; those that are null are left out.
+fn operands(first: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
+    let all = list(first, count).iter().filter(|operand| !operand.is_null());
+    // SAFETY: as for `list`; an operand is at least as large as it was in the first version of the contract.
+    all.map(|operand| unsafe { **operand }).collect()
+}
+
+impl<'a> Kernel<'a> {
+    pub(crate) fn op(self) -> String {
+        text(self.raw.op)
+    }
+
+    pub(crate) fn domain(self) -> String {
+        text(self.raw.domain)
+    }
+
+    pub(crate) fn inputs(self) -> Vec<abi::Operand> {
+        operands(self.raw.inputs, self.raw.inputs_count)
+    }
+
+    pub(crate) fn outputs(self) -> Vec<abi::Operand> {
+        operands(self.raw.outputs, self.raw.outputs_count)
+    }
+
+    pub(crate) fn in_place(self) -> &'a [abi::InPlace] {
+        list(self.raw.in_place, self.raw.in_place_count)
+    }
+
+    /// Whether the kernel is for devices of a type; an empty name means the plugin's own.
+    pub(crate) fn runs_on(self, device_type: &str) -> bool {
+        self.raw.device_type.is_empty() || text(self.raw.device_type) == device_type
+    }
+
+    /// The record as text, to be compared with itself later.
+    pub(crate) fn describe(self) -> String {
+        let describe = |operand: &abi::Operand| {
+            let abi::Operand { dtypes, dtype_group, rank_min, rank_max, bits, place, .. } = operand;
+            let (dtypes, bits, place, name) = (dtypes.0, bits.0, place.0, text(operand.name));
+            format!("{name}:{dtypes:x}/{dtype_group}/{rank_min}-{rank_max}/{bits}/{place}")
+        };
+        let join = |operands: Vec<abi::Operand>| operands.iter().map(describe).collect::<Vec<_>>().join(", ");
+        let (op, domain, device_type) = (self.op(), self.domain(), text(self.raw.device_type));
+        let (inputs, outputs) = (join(self.inputs()), join(self.outputs()));
+        format!("{domain} {op} {device_type}: ({inputs}) to ({outputs}), in place {:?}", self.in_place())
+    }
+
+    /// Whether the kernel takes a call.
+    pub(crate) fn supports(self, bench: &Bench, call: &abi::Call) -> Verdict<Result<(), CallError>> {
+        if self.raw.supports.is_none() {
+            return Ok(Ok(()));
+        }
+        Ok(slot!(bench, self.raw.context => self.raw, supports(call)))
+    }
+
+    /// How much scratch memory a call needs.
+    pub(crate) fn workspace(self, bench: &Bench, call: &abi::Call) -> Verdict<u64> {
+        let mut size = 0;
+        if self.raw.workspace.is_some() {
+            slot!(bench, self.raw.context => self.raw, workspace(call, &raw mut size))?;
+        }
+        Ok(size)
+    }
+
+    /// Makes the state for calls like this one.
+    pub(crate) fn prepare(self, bench: &'a Bench, call: &abi::Call) -> Verdict<State<'a>> {
+        let mut state = std::ptr::null_mut();
+        if self.raw.prepare.is_some() {
+            slot!(bench, self.raw.context => self.raw, prepare(call, &raw mut state))?;
+        }
+        Ok(State { kernel: self, bench, state })
+    }
+}
+
+/// What a kernel prepared. Released when dropped.
+pub(crate) struct State<'a> {
+    kernel: Kernel<'a>,
+    bench: &'a Bench,
+    state: *mut c_void,
+}
+
+// SAFETY: one state may be used by several threads at once (rule K-4).
+unsafe impl Sync for State<'_> {}
+
+impl State<'_> {
+    pub(crate) fn run(&self, call: &abi::Call) -> Verdict {
+        Ok(slot!(self.bench, self.kernel.raw.context => self.kernel.raw, run(self.state, call))?)
+    }
+
+    fn release(&self) -> Verdict {
+        Ok(slot!(self.bench, self.kernel.raw.context => self.kernel.raw, release(self.state))?)
+    }
+}
+
+impl Drop for State<'_> {
+    fn drop(&mut self) {
+        if self.kernel.raw.release.is_some() {
+            // What the check found matters more than this.
+            let _ = self.release();
+        }
+    }
+}
+
+/// A tensor that a call shows to a kernel: contiguous, on the device.
+#[derive(Clone)]
+pub(crate) struct Shown {
+    pub(crate) block: abi::Memory,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) dtype: abi::Dtype,
+    pub(crate) dims: Vec<i64>,
+}
+
+/// Makes a call of these operands in a stream, with scratch memory if there is any, and hands it to `work`.
+pub(crate) fn with_call<T>(
+    device: Device<'_>,
+    queue: abi::Stream,
+    (inputs, outputs): (&[Shown], &[Shown]),
+    scratch: Option<&Block<'_>>,
+    work: impl FnOnce(&abi::Call) -> T,
+) -> T {
+    let describe = |shown: &Shown| abi::Tensor {
+        block: shown.block,
+        offset: shown.offset,
+        size_in_bytes: shown.size,
+        dtype: shown.dtype,
+        dims: shown.dims.as_ptr(),
+        dims_count: shown.dims.len() as u64,
+        ..abi::Tensor::EMPTY
+    };
+    let (inputs, outputs): (Vec<_>, Vec<_>) =
+        (inputs.iter().map(describe).collect(), outputs.iter().map(describe).collect());
+    let pointers =
+        |tensors: &[abi::Tensor]| tensors.iter().map(|tensor| &raw const *tensor).collect::<Vec<_>>();
+    let (input_pointers, output_pointers) = (pointers(&inputs), pointers(&outputs));
+    work(&abi::Call {
+        device: device.id,
+        queue,
+        inputs: input_pointers.as_ptr(),
+        inputs_count: input_pointers.len() as u64,
+        outputs: output_pointers.as_ptr(),
+        outputs_count: output_pointers.len() as u64,
+        workspace: scratch.map_or(abi::Memory(0), |block| block.handle),
+        workspace_size: scratch.map_or(0, |block| block.size),
+        ..abi::Call::EMPTY
+    })
+}

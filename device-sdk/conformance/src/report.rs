@@ -1,0 +1,148 @@
+//! What a run of the suite found.
+
+use serde::{Deserialize, Serialize};
+
+use crate::SUITE_VERSION;
+use crate::checks::Profile;
+use crate::subject::Subject;
+
+/// The findings of one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The version of the suite.
+    pub suite: String,
+    /// The version of the contract that the suite is about.
+    pub contract: String,
+    /// The plugin's name.
+    pub plugin: String,
+    /// The plugin's version.
+    pub plugin_version: String,
+    /// The ids of the devices that were checked.
+    pub devices: Vec<u32>,
+    /// Each profile that the plugin offers, and whether it passed.
+    pub profiles: Vec<ProfileResult>,
+    /// Each check, in the order of the run.
+    pub results: Vec<CheckResult>,
+}
+
+/// How a profile did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileResult {
+    /// The name of the profile in the contract, or `kernels`.
+    pub name: String,
+    /// Whether at least one check passed and every other passed or was unsupported.
+    pub passed: bool,
+}
+
+/// How one check did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// What must hold, as a sentence.
+    pub name: String,
+    /// The rule of the contract, such as `M-5`, or the slot whose documentation the check is about.
+    pub rule: String,
+    /// The profile it belongs to, or `kernels`.
+    pub profile: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", content = "message", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The rule held.
+    Passed,
+    /// The rule was broken: what was expected, and what was found.
+    Failed(String),
+    /// The plugin leaves out what the check needs, as it may.
+    Unsupported(String),
+    /// An earlier check did not return.
+    NotRun(String),
+}
+
+impl Outcome {
+    /// The outcome in one word, or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed(_) => "failed",
+            Self::Unsupported(_) => "unsupported",
+            Self::NotRun(_) => "not run",
+        }
+    }
+
+    /// What there is to say about it.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Self::Passed => None,
+            Self::Failed(message) | Self::Unsupported(message) | Self::NotRun(message) => Some(message),
+        }
+    }
+}
+
+impl Report {
+    pub(crate) fn new(subject: &Subject, results: Vec<CheckResult>) -> Self {
+        let is_offered = |profile: Profile| match profile {
+            Profile::Core => true,
+            Profile::Async => subject.asynchronous.is_some(),
+            Profile::Kernels => !subject.kernels.is_empty(),
+        };
+        let profiles =
+            [Profile::Core, Profile::Async, Profile::Kernels].into_iter().filter(|p| is_offered(*p));
+        let profiles = profiles.map(|profile| ProfileResult {
+            name: profile.name().to_owned(),
+            passed: has_passed(results.iter().filter(|result| result.profile == profile.name())),
+        });
+        Self {
+            suite: SUITE_VERSION.to_owned(),
+            contract: oarlock_abi::Versions::OURS.to_string(),
+            plugin: subject.name.clone(),
+            plugin_version: subject.version.clone(),
+            devices: subject.devices.clone(),
+            profiles: profiles.collect(),
+            results,
+        }
+    }
+
+    /// Whether every profile that the plugin offers passed.
+    pub fn passed(&self) -> bool {
+        self.profiles.iter().all(|profile| profile.passed)
+    }
+
+    /// The profiles that passed, for the plugin's manifest.
+    pub fn passed_profiles(&self) -> Vec<&str> {
+        self.profiles.iter().filter(|profile| profile.passed).map(|profile| profile.name.as_str()).collect()
+    }
+
+    /// The checks of a profile.
+    pub fn results_of<'a>(&'a self, profile: &'a str) -> impl Iterator<Item = &'a CheckResult> {
+        self.results.iter().filter(move |result| result.profile == profile)
+    }
+
+    /// How many checks of each outcome there are in a profile, such as `12 passed, 1 failed`.
+    pub(crate) fn counts(&self, profile: &str) -> String {
+        let count = |name: &&str| {
+            let count = self.results_of(profile).filter(|result| result.outcome.name() == *name).count();
+            (count > 0).then(|| format!("{count} {name}"))
+        };
+        let counts: Vec<String> =
+            ["passed", "failed", "unsupported", "not run"].iter().filter_map(count).collect();
+        counts.join(", ")
+    }
+}
+
+fn has_passed<'a>(results: impl Iterator<Item = &'a CheckResult>) -> bool {
+    let mut any = false;
+    for result in results {
+        match result.outcome {
+            Outcome::Passed => any = true,
+            Outcome::Unsupported(_) => {}
+            Outcome::Failed(_) | Outcome::NotRun(_) => return false,
+        }
+    }
+    any
+}
