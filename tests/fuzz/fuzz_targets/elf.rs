@@ -1,0 +1,14 @@
+//! A shared object, of which nobody knows who made it.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use oarlock_host::{Elf, check_symbols};
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = Path::new("/fuzzed.so");
+    if let Ok(elf) = Elf::read(path, bytes) {
+        let _ = check_symbols(path, &elf);
+    }
+});

@@ -1,0 +1,17 @@
+//! A manifest and a configuration file. A manifest that is read can be written, and reads back the same.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use oarlock_host::{Config, IsaFeatures, Manifest};
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = Path::new("/fuzzed.toml");
+    let _ = Config::parse(path, bytes);
+    if let Ok(manifest) = Manifest::parse(path, bytes) {
+        let _ = manifest.isa.as_ref().map(|isa| isa.rank(&IsaFeatures::detect()));
+        let text = manifest.to_toml().expect("a manifest can be written");
+        assert_eq!(Manifest::parse(path, text.as_bytes()).expect("it reads back"), manifest);
+    }
+});
