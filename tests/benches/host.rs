@@ -23,11 +23,8 @@ const PLUGINS: (usize, usize) = (64, 4);
 
 fn main() {
     let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("plugins");
-    std::fs::create_dir(&directory).unwrap();
-    compile("good.c", &directory.join("good.so"));
-    println!("{} samples of {CALLS} calls each, in turns; nanoseconds a call\n", SAMPLES);
-    call_costs(&directory, place.path());
+    println!("{SAMPLES} samples of {CALLS} calls each, in turns; nanoseconds a call\n");
+    call_costs(place.path());
     if let Some(command) = std::env::var_os("OARLOCK_COMMAND").map(PathBuf::from) {
         println!("\n{STARTS} starts of the command; milliseconds, and the most memory any start held\n");
         start_costs(&command, place.path());
@@ -40,13 +37,10 @@ extern "C" fn direct(_context: *mut std::ffi::c_void, device: u32) -> u64 {
     u64::from(black_box(device) != 0)
 }
 
-fn call_costs(directory: &Path, scratch: &Path) {
-    let plain = host(directory, scratch, false);
-    let traced = host(directory, scratch, true);
-    let calls = |host: &Host, name: &str| -> CoreCalls {
-        host.plugins().iter().find(|plugin| plugin.info().name == name).unwrap().calls().core.unwrap()
-    };
-    let (c, rust, trace) = (calls(&plain, "good"), calls(&plain, "oarlock-cpu"), calls(&traced, "good"));
+fn call_costs(scratch: &Path) {
+    let (plain, traced) = (host(scratch, "plain", false), host(scratch, "traced", true));
+    let calls = |host: &Host, device: &str| host.device(device).unwrap().plugin().calls().core.unwrap();
+    let (c, rust, trace) = (calls(&plain, "Good"), calls(&plain, "cpu"), calls(&traced, "Good"));
     let run_direct = || {
         black_box(direct(black_box(std::ptr::null_mut()), black_box(0)));
     };
@@ -79,13 +73,17 @@ fn sample(call: impl Fn()) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(CALLS)
 }
 
-fn host(directory: &Path, scratch: &Path, traced: bool) -> Host {
+/// A host with a copy of the plugin in C of its own, since a plugin serves one host.
+fn host(scratch: &Path, name: &str, traced: bool) -> Host {
+    let directory = scratch.join(name);
+    std::fs::create_dir(&directory).unwrap();
+    compile("good.c", &directory.join("good.so"));
     let environment = Environment::new(|_| None, false, Identity::of_process());
     let file = scratch.join("trace.json").display().to_string();
     let config = format!("[plugin.trace]\nfile = \"{file}\"\n");
     let config = Config::parse(Path::new("bench.toml"), config.as_bytes()).unwrap();
     let mut options = HostOptions::new("bench 1.0", config, environment);
-    options.paths = vec![directory.to_path_buf()];
+    options.paths = vec![directory];
     options.cache_home = Some(scratch.join("cache"));
     let program = std::env::var_os("OARLOCK_COMMAND").expect("`scripts/bench` says where the command is");
     options.probe = Some(ProbeCommand { program: program.into(), arguments: vec!["__probe".into()] });
@@ -146,20 +144,20 @@ fn start_costs(command: &Path, scratch: &Path) {
 /// Runs a command to its end: how many milliseconds it took, and the most memory it held in KiB.
 fn run_once(command: &mut Command) -> (f64, u64) {
     let start = Instant::now();
-    let child = command.spawn().unwrap();
-    let (memory, _) = wait(child.id());
+    let memory = wait(command.spawn().unwrap());
     (start.elapsed().as_secs_f64() * 1000.0, memory)
 }
 
 /// Waits for one process, and asks the system what it used; the library's own way of waiting does not tell.
 #[expect(unsafe_code, reason = "the standard library does not say what a child used")]
-fn wait(pid: u32) -> (u64, i32) {
+fn wait(child: std::process::Child) -> u64 {
     let mut status = 0;
     // SAFETY: the struct is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the process is a child of this one that nobody else waits for, and both places may be written.
-    unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage) };
-    (usage.ru_maxrss.unsigned_abs(), status)
+    unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, &raw mut usage) };
+    assert_eq!(status, 0, "the command ends well");
+    usage.ru_maxrss.unsigned_abs()
 }
 
 fn quantile(samples: &mut [f64], part: f64) -> f64 {

@@ -3,14 +3,13 @@
 #![expect(unsafe_code, reason = "pointers from the other side become references here")]
 
 use core::ffi::c_void;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use oarlock_abi as abi;
 
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::panics;
 use crate::pointer::HostPointer;
 
 /// What the context of a plugin points to.
@@ -36,19 +35,11 @@ pub(crate) unsafe fn enter<D>(
 
 /// Runs a function of the plugin and turns its error, or the panic it ends in, into a number of the host's.
 pub fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
-    // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
-    match catch_unwind(AssertUnwindSafe(body)) {
+    match panics::catch(body) {
         Ok(Ok(())) => abi::Error::NONE,
         Ok(Err(error)) => host.error(&error),
-        Err(panic) => {
-            host.error(&Error::caught_panic(format!("the plugin panicked: {}", panic_text(&*panic))))
-        }
+        Err(panic) => host.error(&Error::caught_panic(panic)),
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 /// The function, if the device offers it.

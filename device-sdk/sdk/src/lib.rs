@@ -17,6 +17,7 @@ mod error;
 mod generated;
 mod host;
 mod kernel;
+mod panics;
 mod plugin;
 mod pointer;
 
@@ -69,5 +70,6 @@ pub use error::{Code, Error, Result};
 pub use generated::{Async, Collective, Core, Graph, Interop, Profile};
 pub use host::{Host, LogLevel};
 pub use kernel::{Kernel, KernelFlags, MemoryKind, Operand, OperandFlags};
+pub use panics::keep_panics_quiet;
 pub use plugin::{Plugin, SupportLevel, answer, instance_of};
 pub use pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};

@@ -341,6 +341,7 @@ macro_rules! export {
             host: *const $crate::abi::Host,
             plugin: *mut $crate::abi::Plugin,
         ) -> $crate::abi::Error {
+            $crate::keep_panics_quiet();
             // SAFETY: the host vouches for both structs.
             unsafe { $crate::answer(host, plugin, $make) }
         }

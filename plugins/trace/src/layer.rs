@@ -153,7 +153,8 @@ impl Next {
     unsafe fn pair<T: Copy>(self, empty: T, before: fn(&T) -> T) -> (*mut c_void, *mut c_void) {
         // SAFETY: the caller vouches for the type; the table may be one of an older version.
         let next = unsafe { copy_sized(self.table.cast::<T>(), empty) };
-        let wrapped = Wrapped { context: self.context, next, recorder: self.recorder, label: self.label };
+        let wrapped =
+            Wrapped { context: self.context, next, recorder: self.recorder, label: self.label.into() };
         let pair = Box::into_raw(Box::new(Pair { wrapped, table: before(&next) }));
         // SAFETY: the box was just given up, so its parts have addresses.
         (pair.cast(), unsafe { (&raw mut (*pair).table).cast() })
@@ -177,7 +178,7 @@ impl Next {
                 context: kernel.context,
                 next: kernel,
                 recorder: Arc::clone(&self.recorder),
-                label: format!("{} {op}", self.label),
+                label: format!("{} {op}", self.label).into(),
             });
             let context = (&raw const *before).cast_mut().cast();
             records.push(Box::new(abi::Kernel { context, ..generated::before_kernel(&kernel) }));

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use oarlock_sdk::{Error, Host, LogLevel, Result, abi};
@@ -23,7 +23,7 @@ pub(crate) struct CallSite {
 
 struct Note {
     site: &'static CallSite,
-    label: Box<str>,
+    label: Arc<str>,
     start: u64,
     end: u64,
     values: [u64; VALUES],
@@ -64,7 +64,7 @@ impl Recorder {
     pub(crate) fn note(
         &self,
         site: &'static CallSite,
-        label: &str,
+        label: &Arc<str>,
         start: u64,
         values: &[u64],
         failure: abi::Error,
@@ -74,8 +74,15 @@ impl Recorder {
         let count = values.len().min(VALUES);
         kept[..count].copy_from_slice(&values[..count]);
         let thread = thread_number();
-        let note =
-            Note { site, label: label.into(), start, end, values: kept, thread, failed: failure.is_some() };
+        let note = Note {
+            site,
+            label: Arc::clone(label),
+            start,
+            end,
+            values: kept,
+            thread,
+            failed: failure.is_some(),
+        };
         let mut notes = self.notes();
         notes.pending.push(note);
         if notes.pending.len() == CHUNK {

@@ -15,7 +15,7 @@ pub(crate) struct Wrapped<T> {
     pub(crate) next: T,
     pub(crate) recorder: Arc<Recorder>,
     /// Which plugin, and of a kernel which op, the calls go to.
-    pub(crate) label: String,
+    pub(crate) label: Arc<str>,
 }
 
 impl<T> Wrapped<T> {

@@ -159,6 +159,13 @@ impl Async for Sim {
         })
     }
 
+    /// The memory is usable even before the stream gets here, which a program cannot tell.
+    fn memory_allocate_async(&self, device: u32, queue: Stream, size: u64) -> Result<Memory> {
+        self.stream(device, queue)?;
+        told(self.engine()?.call("memory_allocate_async", Some(device)))?;
+        told(self.engine()?.memory_allocate(device, size)).map(Memory)
+    }
+
     fn memory_deallocate_async(&self, device: u32, queue: Stream, block: Memory, size: u64) -> Result<()> {
         self.submit(device, queue, |engine, stream| {
             engine.memory_deallocate_async(device, stream, block.0, size)

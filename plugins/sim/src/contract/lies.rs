@@ -26,6 +26,7 @@ static TABLES: Mutex<Vec<Box<[u64]>>> = Mutex::new(Vec::new());
 /// Both structs are as the contract describes them, and the host outlives the plugin.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn oarlock_plugin_query(host: *const abi::Host, answer: *mut abi::Plugin) -> abi::Error {
+    oarlock_sdk::keep_panics_quiet();
     // SAFETY: the host vouches for both structs.
     let failure = unsafe { oarlock_sdk::answer(host, answer, plugin) };
     if !failure.is_some() && !answer.is_null() {

@@ -1,0 +1,48 @@
+//! What happens when a plugin panics: nothing is printed, since a plugin prints nothing (rule R-4), and the place of the
+//! panic goes into the error instead.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether a panic on this thread will be caught and told as an error.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+    /// Where the last panic on this thread came from.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps panics that become errors from being printed. For plugins that are shared objects, which have a panic hook of
+/// their own: a plugin that is linked into a program must leave the program's alone.
+#[doc(hidden)]
+pub fn keep_panics_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if CAUGHT.get() {
+                PLACE.set(info.location().map(ToString::to_string));
+            } else {
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// Runs a function; a panic in it becomes a sentence.
+pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    let outer = CAUGHT.replace(true);
+    // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
+    let result = panic::catch_unwind(AssertUnwindSafe(body));
+    CAUGHT.set(outer);
+    result.map_err(|panic| {
+        let place = PLACE.take().map(|place| format!(" at {place}")).unwrap_or_default();
+        format!("the plugin panicked{place}: {}", text(&*panic))
+    })
+}
+
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

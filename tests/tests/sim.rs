@@ -1,0 +1,194 @@
+//! The simulated device, loaded as a vendor's plugin is, and what the host makes of each fault a script gives it.
+
+use std::path::Path;
+
+use oarlock_host::{
+    BuiltIn, Code, Config, Device, DeviceTensor, Environment, Failure, Host, HostOptions, Identity, Reason,
+};
+use oarlock_sdk::Dtype;
+
+const POISON: u8 = 0xCD;
+
+/// A host that sees the simulated device alone, set up by a script.
+fn start(script: &str) -> (Host, tempfile::TempDir) {
+    let place = tempfile::tempdir().expect("a directory");
+    let here = std::env::current_exe().expect("this program");
+    let built = here.with_file_name("liboarlock_plugin_sim.so");
+    let file = place.path().join("liboarlock_plugin_sim.so");
+    std::fs::copy(&built, &file).expect("the plugin is built beside this program");
+    let manifest = "name = 'oarlock-sim'\nversion = '0.1.0'\nkind = 'device'\ndevice_type = 'sim'\ncontract = '1.0'\n\
+                    profiles = ['core', 'async']\n";
+    let architecture = format!("architecture = '{}-linux'\n", std::env::consts::ARCH);
+    std::fs::write(file.with_extension("oarlock.toml"), format!("{manifest}{architecture}"))
+        .expect("a manifest");
+    let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
+    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("tests 1.0", config, environment);
+    options.paths = vec![file];
+    (Host::start(&options).expect("a host"), place)
+}
+
+fn device(host: &Host, name: &str) -> Device {
+    host.device(name).unwrap_or_else(|| panic!("no `{name}`: {:#?}", host.report()))
+}
+
+fn refusal(script: &str) -> (Reason, String) {
+    let (host, _place) = start(script);
+    let refusal = host.report().refused().next().unwrap_or_else(|| panic!("it loads: {:#?}", host.report()));
+    (refusal.reason, refusal.to_string())
+}
+
+fn bytes_of(device: &Device, size: usize) -> Result<Vec<u8>, Failure> {
+    let mut block = device.allocate(size as u64)?;
+    block.write(0, &vec![7; size])?;
+    let mut bytes = vec![0; size];
+    block.read(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn sum(device: &Device) -> Result<Vec<u8>, Failure> {
+    let operand = |value: i32| {
+        let mut tensor = DeviceTensor::allocate(device, Dtype::I32, &[1])?;
+        tensor.block.write(0, &value.to_ne_bytes())?;
+        Ok::<_, Failure>(tensor)
+    };
+    let kernel = device.plugin().kernels().iter().find(|kernel| kernel.info.op == "Add").expect("a kernel");
+    let mut outputs = [Some(operand(0)?)];
+    kernel.run(device, &[&operand(40)?, &operand(2)?], &mut outputs)?;
+    let mut bytes = vec![0; 4];
+    outputs[0].as_ref().expect("the output").block.read(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+#[test]
+fn several_devices_with_scattered_ids_copy_and_compute() {
+    let (host, _place) = start("ids 3,9; mode random; seed 5");
+    for name in ["sim:3", "sim:9"] {
+        let device = device(&host, name);
+        assert_eq!(bytes_of(&device, 1000).expect("copies"), [7; 1000]);
+        assert_eq!(sum(&device).expect("a sum"), 42i32.to_ne_bytes());
+    }
+    assert!(host.device("sim:0").is_none());
+    assert!(host.device_reports().iter().all(|report| report.simulated));
+}
+
+#[test]
+fn an_allocation_that_fails_leaves_the_device_usable() {
+    let (host, _place) = start("fail memory_allocate 2 out-of-memory; quota 1MiB");
+    let device = device(&host, "sim:0");
+    assert!(bytes_of(&device, 16).is_ok());
+    assert_eq!(device.allocate(16).expect_err("the second one fails").code, Code::RESOURCE_EXHAUSTED);
+    assert_eq!(device.allocate(2 << 20).expect_err("more than there is").code, Code::RESOURCE_EXHAUSTED);
+    assert!(bytes_of(&device, 16).is_ok());
+}
+
+#[test]
+fn a_lost_device_says_so_and_the_other_goes_on() {
+    let (host, _place) = start("lose 0 after 8");
+    let (lost, other) = (device(&host, "sim:0"), device(&host, "sim:1"));
+    let failure = (0..20).find_map(|_| bytes_of(&lost, 16).err()).expect("it is lost at some point");
+    assert!(failure.is_device_lost(), "{failure}");
+    assert!(bytes_of(&lost, 16).expect_err("it stays lost").is_device_lost());
+    assert_eq!(bytes_of(&other, 16).expect("the other device works"), [7; 16]);
+}
+
+#[test]
+fn a_panic_in_the_plugin_is_an_error_and_the_next_call_works() {
+    let (host, _place) = start("panic memory_set 1");
+    let device = device(&host, "sim:0");
+    let mut block = device.allocate(16).expect("memory");
+    let failure = block.fill(0, 1, 16).expect_err("it panics");
+    assert_eq!(failure.code, Code::FATAL);
+    assert!(failure.message.contains("the plugin panicked at plugins/sim/src/engine.rs:"), "{failure}");
+    assert!(block.fill(0, 1, 16).is_ok());
+}
+
+#[test]
+fn what_an_optional_slot_would_do_is_done_without_it() {
+    let (host, _place) = start("missing memory_set; missing memory_copy_p2p; missing stream_query");
+    let (first, second) = (device(&host, "sim:0"), device(&host, "sim:1"));
+    let mut block = first.allocate(64).expect("memory");
+    block.fill(8, 5, 16).expect("filled by a copy");
+    let mut target = second.allocate(64).expect("memory");
+    target.copy_from(0, &block, 8, 16).expect("copied by way of the host");
+    let mut bytes = [0; 16];
+    target.read(0, &mut bytes).expect("a copy");
+    assert_eq!(bytes, [5; 16]);
+    assert!(first.create_stream(0).expect("a stream").is_done().expect("it is asked"));
+}
+
+#[test]
+fn a_program_that_does_not_wait_reads_poison() {
+    let (host, _place) = start("mode lazy");
+    let device = device(&host, "sim:0");
+    let stream = device.create_stream(0).expect("a stream");
+    let mut block = device.allocate(32).expect("memory");
+    let (source, mut early, mut late) = ([1u8; 32], [0u8; 32], [0u8; 32]);
+    write_in(&mut block, &stream, &source);
+    block.read(0, &mut early).expect("a copy");
+    stream.synchronize().expect("the work is done");
+    block.read(0, &mut late).expect("a copy");
+    assert_eq!((early, late), ([POISON; 32], source));
+}
+
+#[expect(unsafe_code, reason = "an asynchronous copy trusts its caller with the host's memory")]
+fn write_in(block: &mut oarlock_host::Block, stream: &oarlock_host::Stream, source: &[u8]) {
+    // SAFETY: the test keeps the source until it has synchronised the stream.
+    unsafe { block.write_in(stream, 0, source) }.expect("the copy is queued");
+}
+
+#[test]
+fn an_error_in_a_stream_is_told_by_the_next_wait() {
+    let (host, _place) = start("fail_later memory_copy_h2d_async 1 internal");
+    let device = device(&host, "sim:0");
+    let stream = device.create_stream(0).expect("a stream");
+    let mut block = device.allocate(32).expect("memory");
+    let source = [1u8; 32];
+    write_in(&mut block, &stream, &source);
+    assert_eq!(stream.synchronize().expect_err("the copy failed").code, Code::EXTERNAL);
+    assert!(stream.synchronize().is_ok(), "it is told once");
+}
+
+#[test]
+fn a_plugin_that_lies_about_its_devices_is_refused() {
+    let (reason, message) = refusal("lie device_count 7");
+    assert_eq!(reason, Reason::ContractBroken);
+    assert!(message.contains("D-1"), "{message}");
+}
+
+#[test]
+fn a_table_without_a_required_slot_is_refused_by_name() {
+    let (reason, message) = refusal("missing memory_copy_d2d");
+    assert_eq!(reason, Reason::SlotMissing);
+    assert!(message.contains("`memory_copy_d2d`"), "{message}");
+}
+
+#[test]
+fn a_table_too_short_is_refused_and_a_longer_one_that_is_empty_behind_is_taken() {
+    let (reason, message) = refusal("short core 64");
+    assert_eq!(reason, Reason::ContractBroken);
+    assert!(message.contains("S-2"), "{message}");
+    let (host, _place) = start("long core 4096; long async 4096");
+    assert!(bytes_of(&device(&host, "sim:0"), 16).is_ok());
+}
+
+#[test]
+fn a_device_that_cannot_be_readied_and_a_script_that_is_wrong_are_told_in_their_own_words() {
+    let (reason, message) = refusal("fail device_init 2 internal");
+    assert_eq!(reason, Reason::PluginError);
+    assert!(message.contains("device_init"), "{message}");
+    let (reason, message) = refusal("fail memory_alocate 1 internal");
+    assert_eq!(reason, Reason::PluginError);
+    assert!(message.contains("`memory_alocate`"), "{message}");
+    assert!(refusal("sead 7").1.contains("seed"));
+}
+
+#[test]
+fn a_built_in_plugin_and_a_loaded_one_work_side_by_side() {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
+    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    let (sim, cpu) = (start("seed 1").0, Host::start(&options).expect("a host"));
+    assert_eq!(sum(&device(&sim, "sim")).expect("a sum"), sum(&device(&cpu, "cpu")).expect("a sum"));
+}
