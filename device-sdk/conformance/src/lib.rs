@@ -6,7 +6,8 @@
 //!
 //! A check that passes says that the rule held this time. One whose slots the plugin may leave out, and does, is
 //! unsupported and not a failure. A check that does not return ends the run, since nobody knows what the plugin is doing.
-//! A plugin that ends the process ends the suite with it, so a host that wants a report of that runs the suite in a child.
+//! A plugin that ends the process ends the suite with it, so a host that wants a report of that runs the suite in a child,
+//! where it can also see whether the plugin prints anything.
 
 mod bench;
 mod callbacks;

@@ -30,7 +30,7 @@ pub struct Report {
 pub struct ProfileResult {
     /// The name of the profile in the contract, or `kernels`.
     pub name: String,
-    /// Whether at least one check passed and every other passed or was unsupported.
+    /// Whether there was a device, at least one check passed, and every other passed or was unsupported.
     pub passed: bool,
 }
 
@@ -95,7 +95,9 @@ impl Report {
             [Profile::Core, Profile::Async, Profile::Kernels].into_iter().filter(|p| is_offered(*p));
         let profiles = profiles.map(|profile| ProfileResult {
             name: profile.name().to_owned(),
-            passed: has_passed(results.iter().filter(|result| result.profile == profile.name())),
+            // Without a device next to nothing was tried.
+            passed: !subject.devices.is_empty()
+                && has_passed(results.iter().filter(|result| result.profile == profile.name())),
         });
         Self {
             suite: SUITE_VERSION.to_owned(),

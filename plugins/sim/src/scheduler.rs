@@ -112,6 +112,8 @@ impl Scheduler {
         self.core.refuse_kernels()?;
         let mut state = self.core.open()?;
         state.push(device, id, Item { call, work })?;
+        // A stream that rests must learn that it now owes somebody a callback, even when nothing else happens.
+        self.core.changed.notify_all();
         self.core.settle(state);
         Ok(())
     }

@@ -6,6 +6,17 @@ use std::process::Command;
 
 use oarlock_host::{Config, Environment, Host, HostOptions, Identity, ProbeCommand, Reason};
 
+/// A compiler that builds plugins as this program is built, since a host refuses others.
+fn compiler() -> Command {
+    if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::ADDRESS {
+        // Unlike gcc, it leaves the sanitizer's own code to the program.
+        let mut clang = Command::new("clang");
+        clang.arg("-fsanitize=address");
+        return clang;
+    }
+    Command::new("cc")
+}
+
 /// A private directory for plugins and the cache.
 pub(crate) struct Place(tempfile::TempDir);
 
@@ -24,7 +35,7 @@ impl Place {
     pub(crate) fn compile(&self, name: &str, macros: &[&str]) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = self.path().join(format!("{name}.so"));
-        let built = Command::new("cc")
+        let built = compiler()
             .args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"])
             .arg(format!("-DNAME=\"{name}\""))
             .args(macros.iter().map(|name| format!("-D{name}")))
@@ -34,7 +45,7 @@ impl Place {
             .arg(&file)
             .arg(root.join("tests/common/plugin.c"))
             .status()
-            .expect("a C compiler called `cc`");
+            .expect("a C compiler");
         assert!(built.success());
         file
     }

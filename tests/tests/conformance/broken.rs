@@ -1,0 +1,228 @@
+//! Plugins with one slot replaced by a wrong one: mistakes that real plugins make and no script can tell.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use oarlock_conformance::{ErrorText, Subject};
+use oarlock_sdk::abi;
+
+use crate::small_host::Loaded;
+use crate::{failed, failure, only_failure};
+
+/// The right tables, for slots that do a part of their work.
+static CPU: OnceLock<(abi::CoreTable, abi::Kernel)> = OnceLock::new();
+static SIM: OnceLock<abi::AsyncTable> = OnceLock::new();
+
+fn cpu() -> Loaded {
+    let loaded = Loaded::cpu();
+    let subject = loaded.subject();
+    CPU.get_or_init(|| (subject.core, subject.kernels[0]));
+    loaded
+}
+
+fn sim() -> Loaded {
+    let loaded = Loaded::sim("mode lazy");
+    SIM.get_or_init(|| loaded.subject().asynchronous.expect("streams"));
+    loaded
+}
+
+fn streams(subject: &mut Subject) -> &mut abi::AsyncTable {
+    subject.asynchronous.as_mut().expect("streams")
+}
+
+#[test]
+fn a_stream_or_an_event_that_is_made_but_not_written_is_noticed() {
+    unsafe extern "C" fn no_stream(_: *mut c_void, _: u32, _: i32, _: *mut abi::Stream) -> abi::Error {
+        abi::Error::NONE
+    }
+    unsafe extern "C" fn no_event(_: *mut c_void, _: u32, _: *mut abi::Event) -> abi::Error {
+        abi::Error::NONE
+    }
+    let report = Loaded::cpu().report_with(|subject| {
+        streams(subject).stream_create = Some(no_stream);
+        streams(subject).event_create = Some(no_event);
+    });
+    let message = failure(&report, "streams are written on success, and live ones are different");
+    assert!(message.contains("nothing written"), "{message}");
+    failure(&report, "events are written on success, and live ones are different");
+    assert_eq!(report.passed_profiles(), ["core"]);
+}
+
+#[test]
+fn a_result_written_before_the_device_is_checked_is_noticed() {
+    unsafe extern "C" fn hasty(
+        context: *mut c_void,
+        device: u32,
+        total: *mut u64,
+        free: *mut u64,
+    ) -> abi::Error {
+        let stats = CPU.get().and_then(|(core, _)| core.memory_stats).expect("the right slot");
+        // SAFETY: the caller vouches for the arguments.
+        unsafe {
+            *total = 0;
+            stats(context, device, total, free)
+        }
+    }
+    let report = cpu().report_with(|subject| subject.core.memory_stats = Some(hasty));
+    let message = only_failure(&report, "a call that fails writes nothing");
+    assert!(message.contains("`memory_stats`"), "{message}");
+}
+
+#[test]
+fn a_device_that_is_not_there_must_not_answer() {
+    unsafe extern "C" fn any_device(_: *mut c_void, _: u32, capability: *mut abi::Version) -> abi::Error {
+        // SAFETY: the caller vouches for the argument.
+        unsafe { *capability = abi::Version::EMPTY };
+        abi::Error::NONE
+    }
+    let report = cpu().report_with(|subject| subject.core.compute_capability = Some(any_device));
+    let message = failure(&report, "a device that is not in the list is an error in every slot");
+    assert!(message.contains("`compute_capability`"), "{message}");
+}
+
+#[test]
+fn a_size_that_wraps_around_when_it_is_rounded_up_is_noticed() {
+    unsafe extern "C" fn rounding(
+        context: *mut c_void,
+        device: u32,
+        size: u64,
+        block: *mut abi::Memory,
+    ) -> abi::Error {
+        let allocate = CPU.get().and_then(|(core, _)| core.memory_allocate).expect("the right slot");
+        let rounded = size.wrapping_add(63) / 64 * 64;
+        // SAFETY: the caller vouches for the arguments.
+        unsafe { allocate(context, device, rounded.max(64), block) }
+    }
+    unsafe extern "C" fn keep(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
+        abi::Error::NONE
+    }
+    let report = cpu().report_with(|subject| {
+        subject.core.memory_allocate = Some(rounding);
+        subject.core.memory_deallocate = Some(keep);
+    });
+    let name = "an allocation that cannot be met is `resource_exhausted`, and the device goes on";
+    assert!(failure(&report, name).contains("18446744073709551615 bytes to fail"));
+}
+
+#[test]
+fn memory_that_is_never_given_back_is_noticed() {
+    unsafe extern "C" fn leak(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
+        abi::Error::NONE
+    }
+    let report = Loaded::sim("").report_with(|subject| subject.core.memory_deallocate = Some(leak));
+    failure(&report, "memory that was given back can be taken again");
+}
+
+#[test]
+fn an_error_that_says_nothing_is_noticed() {
+    let report = Loaded::cpu().report_with(|subject| {
+        subject.read_error =
+            Box::new(|_| ErrorText { code: abi::Code::NOT_FOUND, message: " ".to_owned(), breach: None });
+    });
+    let name = "every error of the run has a code of the contract and says what is wrong";
+    assert!(failure(&report, name).contains("found no message"));
+}
+
+#[test]
+fn a_wait_for_an_event_that_does_not_wait_is_noticed() {
+    unsafe extern "C" fn no_wait(_: *mut c_void, _: u32, _: abi::Stream, _: abi::Event) -> abi::Error {
+        abi::Error::NONE
+    }
+    let report = sim().report_with(|subject| streams(subject).stream_wait_event = Some(no_wait));
+    let names = [
+        "a stream that waits for an event works after the other stream did",
+        "work that waits for an event goes on waiting when it is destroyed",
+    ];
+    assert_eq!(failed(&report), names, "{}", report.render_text());
+}
+
+#[test]
+fn a_synchronise_that_does_not_wait_is_noticed() {
+    unsafe extern "C" fn no_wait(_: *mut c_void, _: u32, _: abi::Stream) -> abi::Error {
+        abi::Error::NONE
+    }
+    let report = sim().report_with(|subject| streams(subject).stream_synchronize = Some(no_wait));
+    failure(&report, "what was copied in a stream is there after synchronising it");
+}
+
+#[test]
+fn a_callback_on_the_thread_that_adds_it_is_noticed() {
+    unsafe extern "C" fn at_once(
+        _: *mut c_void,
+        device: u32,
+        queue: abi::Stream,
+        reached: Option<abi::StreamReached>,
+        user: *mut c_void,
+    ) -> abi::Error {
+        // SAFETY: the caller vouches for its function.
+        unsafe { reached.expect("a function")(device, queue, user, abi::Error::NONE) };
+        abi::Error::NONE
+    }
+    let report = sim().report_with(|subject| streams(subject).stream_add_callback = Some(at_once));
+    let name = "a callback is called once, on a thread of the plugin, with its device and stream";
+    assert!(failure(&report, name).contains("on the thread that added it"));
+}
+
+#[test]
+fn a_callback_that_comes_twice_is_noticed() {
+    unsafe extern "C" fn twice(
+        context: *mut c_void,
+        device: u32,
+        queue: abi::Stream,
+        reached: Option<abi::StreamReached>,
+        user: *mut c_void,
+    ) -> abi::Error {
+        let add = SIM.get().and_then(|table| table.stream_add_callback).expect("the right slot");
+        // SAFETY: the caller vouches for the arguments.
+        unsafe {
+            add(context, device, queue, reached, user);
+            add(context, device, queue, reached, user)
+        }
+    }
+    let report = sim().report_with(|subject| streams(subject).stream_add_callback = Some(twice));
+    let name = "a callback is called once, on a thread of the plugin, with its device and stream";
+    assert!(failure(&report, name).contains("found 2"), "{}", report.render_text());
+}
+
+#[test]
+fn a_kernel_that_writes_past_its_output_is_noticed() {
+    unsafe extern "C" fn too_far(
+        context: *mut c_void,
+        state: *mut c_void,
+        call: *const abi::Call,
+    ) -> abi::Error {
+        let run = CPU.get().and_then(|(_, kernel)| kernel.run).expect("the right function");
+        // SAFETY: the caller vouches for the call. The suite leaves room behind every output, on a device whose memory is
+        // the host's.
+        unsafe {
+            let error = run(context, state, call);
+            let output = &**(*call).outputs;
+            if output.block.0 != 0 {
+                *((output.block.0 + output.offset + output.size_in_bytes) as *mut u8) = 0;
+            }
+            error
+        }
+    }
+    let report = cpu().report_with(|subject| subject.kernels[0].run = Some(too_far));
+    let message = only_failure(&report, "a kernel writes its outputs and nothing else");
+    assert!(message.contains("the bytes after the output"), "{message}");
+}
+
+#[test]
+fn a_kernel_that_computes_nothing_is_noticed() {
+    unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void, _: *const abi::Call) -> abi::Error {
+        abi::Error::NONE
+    }
+    let report = cpu().report_with(|subject| subject.kernels[0].run = Some(nothing));
+    let message = failure(&report, "an element-wise kernel computes what its op says");
+    assert!(message.contains("`Add` of f32 on device 0"), "{message}");
+    assert_eq!(report.passed_profiles(), ["core", "async"]);
+}
+
+#[test]
+fn a_kernel_without_an_op_or_with_dtypes_that_do_not_exist_is_noticed() {
+    let report = Loaded::cpu().report_with(|subject| subject.kernels[0].op = abi::Str::EMPTY);
+    failure(&report, "every kernel names an op and demands what can be met");
+    let report = Loaded::cpu().report_with(|subject| subject.kernels[0].release = None);
+    failure(&report, "every kernel has `run`, and `release` where it has `prepare`");
+}

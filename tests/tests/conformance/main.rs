@@ -1,0 +1,76 @@
+//! The conformance suite on plugins that conform, and on ones that do not.
+//!
+//! A suite that passes everything is worth nothing, so most of these tests break something, with a script of the simulated
+//! device or by replacing a slot, and expect the check that is about it to fail.
+
+#![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
+
+mod broken;
+mod scripted;
+mod small_host;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use oarlock_conformance::{Outcome, Report, checks};
+use oarlock_sdk::abi;
+
+/// The names of the checks that failed.
+fn failed(report: &Report) -> Vec<&str> {
+    let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+    report
+        .results
+        .iter()
+        .filter(|result| is_failed(&result.outcome))
+        .map(|result| result.name.as_str())
+        .collect()
+}
+
+/// What the only check that failed says; its name must be the expected one.
+#[track_caller]
+fn only_failure<'a>(report: &'a Report, name: &str) -> &'a str {
+    assert_eq!(failed(report), [name], "{}", report.render_text());
+    failure(report, name)
+}
+
+/// What the check with this name says, which must have failed.
+#[track_caller]
+fn failure<'a>(report: &'a Report, name: &str) -> &'a str {
+    assert!(failed(report).contains(&name), "{name}: {}", report.render_text());
+    let result = report.results.iter().find(|result| result.name == name);
+    result.and_then(|result| result.outcome.message()).unwrap_or_default()
+}
+
+fn contract() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-sdk/contract/oarlock.contract");
+    fs::read_to_string(path).expect("the contract")
+}
+
+#[test]
+fn every_check_has_a_name_of_its_own_and_quotes_a_rule_or_a_slot_that_exists() {
+    let contract = contract();
+    let rules = contract.lines().filter_map(|line| line.strip_prefix("rule ")?.split(' ').next());
+    let slots = abi::CoreTable::SLOTS.iter().chain(abi::AsyncTable::SLOTS).map(|(name, _)| *name);
+    let of_kernels = ["run", "supports", "in_place"];
+    let known: BTreeSet<&str> = rules.chain(slots).chain(of_kernels).collect();
+    let mut names = BTreeSet::new();
+    for (name, rule) in checks() {
+        assert!(known.contains(rule), "`{name}` quotes `{rule}`, which is nothing of the contract");
+        assert!(names.insert(name), "two checks are called `{name}`");
+    }
+}
+
+/// Rules that are left to the suite but that it cannot see from where it stands: what the entry does, what is printed, what
+/// happens when a device is lost or a stream fails, which nobody can bring about from outside, and layers.
+const BEYOND_THE_SUITE: [&str; 5] = ["E-3", "R-4", "R-6", "A-2", "L-1"];
+
+#[test]
+fn every_rule_left_to_the_suite_is_checked_or_known_not_to_be() {
+    let contract = contract();
+    let left_to_the_suite =
+        contract.lines().filter_map(|line| line.strip_prefix("rule ")?.strip_suffix(" by conformance"));
+    let checked: BTreeSet<&str> = checks().map(|(_, rule)| rule).collect();
+    let unchecked: BTreeSet<&str> = left_to_the_suite.filter(|rule| !checked.contains(rule)).collect();
+    assert_eq!(unchecked, BTreeSet::from(BEYOND_THE_SUITE));
+}
