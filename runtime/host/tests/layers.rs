@@ -97,6 +97,7 @@ static CORE: abi::CoreTable = abi::CoreTable {
 fn answer(name: &'static str) -> abi::Plugin {
     abi::Plugin {
         contract_major: 1,
+        sanitizer: abi::SANITIZER,
         offers: abi::PluginFlags::SEVERAL_HOSTS,
         name: abi::Str::new(name),
         version: abi::Str::new("1"),

@@ -154,6 +154,7 @@ unsafe fn answer(path: &Path, query: abi::PluginQuery, services: &Arc<Services>)
     let error = unsafe { query(services.host(), (&raw mut answer).cast()) };
     let failure = errors::outcome(error).err();
     let plugin = &answer.plugin;
+    services.set_plugin_context(plugin.context);
     if answer.guard.iter().any(|word| *word != 0) {
         let expected = format!("at most {} bytes written to `plugin`", size_of::<abi::Plugin>());
         return Err(broken(path, &Breach::new("S-3", expected, "more")));

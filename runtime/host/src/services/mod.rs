@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oarlock_abi as abi;
@@ -68,6 +70,9 @@ pub(crate) struct Services {
     file_name: String,
     name: OnceLock<String>,
     host: OnceLock<abi::Host>,
+    /// What a plugin has of its own. Nobody reads it: that it is in reach tells leak checkers that what a refused plugin
+    /// holds on to, for as long as the process runs, is not lost.
+    plugin_context: AtomicPtr<c_void>,
 }
 
 /// The services of plugins whose code stays in the process, and which may therefore call them for as long.
@@ -80,6 +85,7 @@ impl Services {
             file_name: file_name.to_owned(),
             name: OnceLock::new(),
             host: OnceLock::new(),
+            plugin_context: AtomicPtr::new(ptr::null_mut()),
         })
     }
 
@@ -96,6 +102,11 @@ impl Services {
     /// Says something about the plugin to whoever watches the host.
     pub(crate) fn log(&self, level: LogLevel, message: &str) {
         self.shared.log.log(self.name(), level, message);
+    }
+
+    /// Notes the context that the plugin gave in its answer.
+    pub(crate) fn set_plugin_context(&self, context: *mut c_void) {
+        self.plugin_context.store(context, Ordering::Relaxed);
     }
 
     /// Keeps the services until the process ends.

@@ -156,6 +156,11 @@ __attribute__((visibility("default"))) oarlock_error oarlock_plugin_query(const 
     plugin->contract_major = 1;
     plugin->contract_minor = 0;
     plugin->contract_minor_oldest = 0;
+#if defined __has_feature
+#if __has_feature(address_sanitizer)
+    plugin->sanitizer = OARLOCK_SANITIZER_ADDRESS;
+#endif
+#endif
     plugin->name = (oarlock_str)TEXT(NAME);
     plugin->version = (oarlock_str)TEXT("1.2.3");
     plugin->vendor = (oarlock_str)TEXT("Acme\x1b[31m");
