@@ -6,6 +6,7 @@
 //! [`Refusal`] for each one that does not come to its end.
 
 mod config;
+mod conformance;
 mod device;
 mod environment;
 mod generated;

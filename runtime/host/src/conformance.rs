@@ -1,0 +1,40 @@
+//! Hands a loaded plugin to the conformance suite.
+
+use std::sync::Arc;
+
+use oarlock_abi as abi;
+use oarlock_conformance::{ErrorText, Subject};
+
+use crate::Plugin;
+use crate::services::errors::take;
+
+/// The rule that an error is one the host made.
+const MADE_BY_THE_HOST: &str = "R-1";
+
+impl Plugin {
+    /// What the conformance suite runs on; `None` for a plugin without devices, which it has no checks for.
+    pub fn subject(self: &Arc<Self>) -> Option<Subject> {
+        let core = self.calls().core?;
+        let owner = Arc::clone(self);
+        let read_error = move |error: abi::Error| {
+            let failure = take(error);
+            let is_unknown = failure.origin != owner.info().name && failure.rule == MADE_BY_THE_HOST;
+            ErrorText {
+                code: failure.code,
+                breach: is_unknown.then(|| failure.message.clone()),
+                message: failure.message.clone(),
+            }
+        };
+        Some(Subject {
+            name: self.info().name.clone(),
+            version: self.info().version.clone(),
+            device_type: self.info().device_type.clone().unwrap_or_default(),
+            context: core.context(),
+            core: *core.table(),
+            asynchronous: self.calls().r#async.map(|calls| *calls.table()),
+            kernels: self.kernels().iter().map(|kernel| *kernel.calls.table()).collect(),
+            devices: self.device_ids().to_vec(),
+            read_error: Box::new(read_error),
+        })
+    }
+}
