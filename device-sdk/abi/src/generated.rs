@@ -3095,7 +3095,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
         "conformance",
         "A plugin does not end or abort the process, does not fork it and does not change its signal handlers.",
     ),
-    ("R-4", "conformance", "A plugin prints nothing; it has `log`."),
+    ("R-4", "host", "A plugin prints nothing; it has `log`."),
     ("R-5", "conformance", "An error says what was expected, what was found and what to do."),
     (
         "R-6",
