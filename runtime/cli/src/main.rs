@@ -1,2 +1,85 @@
-//! placeholder
-fn main() {}
+//! The command `oarlock`: says what devices and plugins there are and whether they work.
+//!
+//! It has no logic of its own: [`arguments`] says what can be asked, each module of [`commands`] asks the host and shows
+//! the answer. Data goes to the standard output, everything else to the standard error.
+
+mod arguments;
+mod commands;
+mod output;
+mod problem;
+mod render;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::arguments::{Arguments, Command, PluginCommand};
+use crate::output::{ColorChoice, Output};
+use crate::problem::Problem;
+
+/// What a command that did its work has to say: whether all is well.
+type Verdict = Result<bool, Problem>;
+
+fn main() -> ExitCode {
+    // The host starts this program again to probe a plugin. No user types that, so help and completions know nothing of it.
+    if let Some(file) = session::file_to_probe(std::env::args_os()) {
+        return oarlock_host::probe_child_main(&file);
+    }
+    let command = Arguments::command().color(color_of_help());
+    let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // There is nowhere to say that help could not be printed.
+            _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let color = arguments.global.color;
+    let mut output = Output::new(color);
+    let verdict = run(arguments, &mut output);
+    let written = output.finish().map_err(|error| {
+        Problem::new(format!("expected to write to the standard output, found: {error}"))
+            .hint("free some space, or write somewhere else")
+    });
+    match verdict.and_then(|is_well| written.map(|()| is_well)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            output::say(color, "error", &problem.message, problem.hint.as_deref());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments, output: &mut Output) -> Verdict {
+    let Arguments { global, command } = arguments;
+    match command {
+        Command::Devices => commands::devices::run(&global, output),
+        Command::Plugins => commands::plugins::run(&global, output),
+        Command::Doctor => commands::doctor::run(&global, output),
+        Command::Plugin(PluginCommand::Check { file }) => commands::plugin_check::run(&global, &file, output),
+        Command::Plugin(PluginCommand::Manifest { file, write }) => {
+            commands::plugin_manifest::run(&global, &file, write, output)
+        }
+        Command::Completions { shell } => commands::shell::completions(shell, output),
+        Command::Man { directory } => commands::shell::man(directory.as_deref(), output),
+    }
+}
+
+/// What `--color` says, looked up before anything is parsed: help and errors of parsing follow it too.
+fn color_of_help() -> clap::ColorChoice {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let says = |choice: &str| {
+        arguments.iter().any(|argument| *argument == *format!("--color={choice}"))
+            || arguments.windows(2).any(|pair| pair[0] == "--color" && pair[1] == *choice)
+    };
+    if says("always") {
+        clap::ColorChoice::Always
+    } else if says("never") || !ColorChoice::Auto.applies_to(&std::io::stdout()) {
+        clap::ColorChoice::Never
+    } else {
+        clap::ColorChoice::Auto
+    }
+}

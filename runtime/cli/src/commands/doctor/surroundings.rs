@@ -1,0 +1,166 @@
+//! What a plugin meets here: the configuration, the variables, the directories, the processor.
+
+use std::path::{Path, PathBuf};
+
+use oarlock_host::{Environment, HostOptions, IsaFeatures, Origin};
+use serde::Serialize;
+
+use crate::output::Output;
+use crate::render::{count, origin, sentence};
+
+/// The variables that mean something to the host.
+const VARIABLES: [&str; 3] = ["OARLOCK_CONFIG", "OARLOCK_ISA_MASK", "OARLOCK_PLUGIN_PATH"];
+
+/// What there is to know before any plugin is looked at.
+#[derive(Serialize)]
+pub(crate) struct Surroundings {
+    version: &'static str,
+    contract: String,
+    configuration: Vec<PathBuf>,
+    variables: Vec<Variable>,
+    plugin_places: Vec<Place>,
+    trust: Trust,
+    processor_features: String,
+    sanitizer: String,
+    elevated: bool,
+}
+
+#[derive(Serialize)]
+struct Variable {
+    name: String,
+    value: String,
+    known: bool,
+}
+
+/// A file or directory that plugins are taken from.
+#[derive(Serialize)]
+struct Place {
+    path: PathBuf,
+    origin: Origin,
+    state: String,
+}
+
+#[derive(Serialize)]
+struct Trust {
+    allowed_files: usize,
+    require_signature: bool,
+    trusted_keys: usize,
+}
+
+impl Surroundings {
+    pub(crate) fn of(options: &HostOptions) -> Self {
+        let HostOptions { environment, config, .. } = options;
+        let features = IsaFeatures::detect();
+        let features = match &environment.isa_mask {
+            // A mask that says something unknown has kept the host from starting.
+            Some(mask) => features.masked(mask).unwrap_or_default(),
+            None => features,
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            contract: oarlock_abi::Versions::OURS.to_string(),
+            configuration: config.files.clone(),
+            variables: variables(),
+            plugin_places: places(options),
+            trust: Trust {
+                allowed_files: config.plugins.allow.len(),
+                require_signature: config.plugins.require_signature,
+                trusted_keys: config.plugins.trusted_keys.len(),
+            },
+            processor_features: features.to_string(),
+            sanitizer: oarlock_abi::SANITIZER.name().unwrap_or("none").to_owned(),
+            elevated: environment.elevated,
+        }
+    }
+
+    pub(crate) fn print(&self, output: &mut Output) {
+        let none = |list: Vec<String>| if list.is_empty() { vec!["none".to_owned()] } else { list };
+        let variable = |variable: &Variable| {
+            let Variable { name, value, known } = variable;
+            if *known { format!("{name}={value}") } else { format!("{name}, which means nothing to Oarlock") }
+        };
+        let place =
+            |place: &Place| format!("{} ({}): {}", place.path.display(), origin(place.origin), place.state);
+        let facts = [
+            ("oarlock", vec![format!("{}, contract {}", self.version, self.contract)]),
+            (
+                "configuration",
+                none(self.configuration.iter().map(|file| file.display().to_string()).collect()),
+            ),
+            ("variables", none(self.variables.iter().map(variable).collect())),
+            ("plugins from", self.plugin_places.iter().map(place).collect()),
+            ("trusted", vec![self.trust.to_string()]),
+            ("processor", vec![self.processor_features.clone()]),
+            ("sanitizer", vec![self.sanitizer.clone()]),
+        ];
+        for (what, values) in facts {
+            super::fact(output, what, &values);
+        }
+        if self.elevated {
+            sentence(
+                output,
+                2,
+                "this program has more rights than its caller, whose variables are not looked at",
+            );
+        }
+    }
+}
+
+impl std::fmt::Display for Trust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.allowed_files {
+            0 => f.write_str("any file")?,
+            files => write!(f, "{} by hash", count(files, "file", "files"))?,
+        }
+        f.write_str(" that nobody else can write to")?;
+        if self.require_signature {
+            write!(f, ", signed with one of {}", count(self.trusted_keys, "key", "keys"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The variables that are set and are, or look like, variables of the host.
+fn variables() -> Vec<Variable> {
+    let mut found: Vec<Variable> = std::env::vars_os()
+        .filter_map(|(name, value)| {
+            let name = name.into_string().ok().filter(|name| name.starts_with("OARLOCK_"))?;
+            let known = VARIABLES.contains(&name.as_str());
+            Some(Variable { name, value: value.to_string_lossy().into_owned(), known })
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// Where plugins are looked for, in the order of precedence.
+fn places(options: &HostOptions) -> Vec<Place> {
+    let HostOptions { environment, config, .. } = options;
+    let from_variable = environment.plugin_path.iter().flat_map(std::env::split_paths);
+    let of_user = environment.data_home.iter().map(|home| home.join("oarlock/plugins"));
+    let explicit = options.paths.iter().filter_map(|path| std::path::absolute(path).ok());
+    let paths = (explicit.map(|path| (path, Origin::Explicit)))
+        .chain(config.plugins.paths.iter().cloned().map(|path| (path, Origin::Config)))
+        .chain(from_variable.map(|path| (path, Origin::Environment)))
+        .chain(of_user.map(|path| (path, Origin::User)))
+        .chain(system_directories().map(|path| (path, Origin::System)));
+    paths.map(|(path, origin)| Place { state: state_of(&path, environment), path, origin }).collect()
+}
+
+/// The directories of [`Origin::System`].
+fn system_directories() -> impl Iterator<Item = PathBuf> {
+    let multiarch = format!("/usr/lib/{}-linux-gnu/oarlock/plugins", std::env::consts::ARCH);
+    [multiarch.into(), "/usr/lib/oarlock/plugins".into(), "/usr/local/lib/oarlock/plugins".into()].into_iter()
+}
+
+fn state_of(path: &Path, environment: &Environment) -> String {
+    let checked = match path.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return "not there".to_owned(),
+        Ok(metadata) if metadata.is_dir() => environment.identity.check_directory(path),
+        _ => environment.identity.check_file(path),
+    };
+    match checked {
+        Ok(_) => "nobody else can write to it".to_owned(),
+        Err(refusal) => format!("not used: expected {}, found {}", refusal.expected, refusal.found),
+    }
+}

@@ -1,0 +1,20 @@
+//! The commands, one module for each.
+
+pub(crate) mod devices;
+pub(crate) mod doctor;
+pub(crate) mod plugin_check;
+pub(crate) mod plugin_manifest;
+pub(crate) mod plugins;
+pub(crate) mod shell;
+
+use serde::Serialize;
+
+use crate::output::Output;
+use crate::problem::Problem;
+
+/// Prints a value for programs to read.
+fn print_json(output: &mut Output, value: &impl Serialize) -> Result<(), Problem> {
+    let text = serde_json::to_string_pretty(value).map_err(Problem::new)?;
+    output.line(&text);
+    Ok(())
+}

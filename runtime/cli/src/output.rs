@@ -1,0 +1,157 @@
+//! Where the command writes: data to the standard output, everything else to the standard error.
+//!
+//! A reader that stops reading, as `head` does, is no error. The command then goes on in silence, so that plugins end the
+//! way they should.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use anstyle::{AnsiColor, Style};
+
+/// What is good.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// What is wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What deserves a look.
+pub(crate) const NOTABLE: Style = AnsiColor::Yellow.on_default();
+/// A name or a heading.
+pub(crate) const NAME: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const QUIET: Style = Style::new().dimmed();
+/// Everything else.
+pub(crate) const PLAIN: Style = Style::new();
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless the user asks for none.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorChoice {
+    /// Whether to colour what goes to a stream.
+    pub(crate) fn applies_to(self, stream: &impl IsTerminal) -> bool {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+                stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb
+            }
+        }
+    }
+}
+
+/// The standard output.
+pub(crate) struct Output {
+    stream: BufWriter<Stdout>,
+    has_color: bool,
+    /// How many characters a line of the terminal has; `None` when it is not a terminal.
+    width: Option<usize>,
+    failure: Option<io::Error>,
+}
+
+impl Output {
+    pub(crate) fn new(color: ColorChoice) -> Self {
+        let stream = io::stdout();
+        let width = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(&stream).ok()).flatten();
+        Self {
+            has_color: color.applies_to(&stream),
+            width: width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0),
+            stream: BufWriter::new(stream),
+            failure: None,
+        }
+    }
+
+    /// How many characters a line of the terminal has.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// A text in a style, where colours are used.
+    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
+        paint(self.has_color, style, text)
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&mut self, text: &str) {
+        self.write(text);
+        self.write("\n");
+    }
+
+    /// Writes text as it is.
+    pub(crate) fn write(&mut self, text: &str) {
+        if self.failure.is_none() {
+            self.failure = self.stream.write_all(text.as_bytes()).err();
+        }
+    }
+
+    /// Shows what was written so far, before something that may take long or never return.
+    pub(crate) fn flush(&mut self) {
+        if self.failure.is_none() {
+            self.failure = self.stream.flush().err();
+        }
+    }
+
+    /// Ends the output; an error unless all of it was written or nobody wanted the rest.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.flush();
+        // What is left in the buffer of a stream that failed is not tried again.
+        let (_, _) = self.stream.into_parts();
+        match self.failure {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Says something beside the output: `error: …`, `warning: …`, `note: …`, each with a hint below if there is one.
+pub(crate) fn say(color: ColorChoice, what: &str, message: &str, hint: Option<&str>) {
+    let mut stream = io::stderr().lock();
+    let has_color = color.applies_to(&stream);
+    let style = if what == "error" { BAD } else { NOTABLE };
+    let mut text = format!("{}: {}\n", paint(has_color, style, what), clean(message));
+    if let Some(hint) = hint {
+        text += &format!("\n{}: {}\n", paint(has_color, AnsiColor::Cyan.on_default(), "hint"), clean(hint));
+    }
+    // There is nowhere left to say that this failed.
+    _ = stream.write_all(text.as_bytes());
+}
+
+fn paint(has_color: bool, style: Style, text: &str) -> String {
+    if has_color && style != PLAIN { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+/// The text with its control characters made visible: names of files are whatever their author liked, and must not draw
+/// on the terminal.
+pub(crate) fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            clean.extend(letter.escape_default());
+        } else {
+            clean.push(letter);
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_become_visible() {
+        assert_eq!(clean("a\u{1b}[31mb\nç"), "a\\u{1b}[31mb\\nç");
+    }
+
+    #[test]
+    fn text_is_painted_only_where_colours_are_used() {
+        assert_eq!(paint(false, BAD, "x"), "x");
+        assert_eq!(paint(true, PLAIN, "x"), "x");
+        assert_ne!(paint(true, BAD, "x"), "x");
+    }
+}

@@ -1,0 +1,209 @@
+//! Tables and sentences as people read them.
+//!
+//! On a terminal they keep to its width. In a pipe every row and every sentence is one line, so that `grep` finds it.
+
+use anstyle::Style;
+use oarlock_host::Origin;
+use serde::Serialize;
+
+use crate::output::{Output, PLAIN, clean};
+
+/// What stands between two columns.
+const GAP: usize = 2;
+/// The least a column is cut to.
+const LEAST: usize = 12;
+
+/// One cell of a table.
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl AsRef<str>) -> Self {
+        Self::styled(text, PLAIN)
+    }
+
+    pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Self {
+        Self { text: clean(text.as_ref()), style }
+    }
+}
+
+/// Rows of aligned columns.
+pub(crate) struct Table {
+    /// The column that is cut where a terminal is too narrow.
+    shrinks: usize,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub(crate) fn new(shrinks: usize) -> Self {
+        Self { shrinks, rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        self.rows.push(cells.into());
+    }
+
+    pub(crate) fn print(&self, output: &mut Output) {
+        let available = output.width().unwrap_or(usize::MAX);
+        match self.widths(available) {
+            Some(widths) => self.rows.iter().for_each(|row| print_row(row, &widths, output)),
+            None => self.rows.iter().for_each(|row| print_stacked(row, available, output)),
+        }
+    }
+
+    /// How wide each column is; `None` if there is no way to fit them in.
+    fn widths(&self, available: usize) -> Option<Vec<usize>> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| length(&cell.text))
+                .max()
+                .unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..columns).map(width).collect();
+        let whole = widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
+        let excess = whole.saturating_sub(available);
+        if excess > 0 {
+            let column = widths.get_mut(self.shrinks)?;
+            *column = column.checked_sub(excess).filter(|left| *left >= LEAST)?;
+        }
+        Some(widths)
+    }
+}
+
+fn print_row(row: &[Cell], widths: &[usize], output: &mut Output) {
+    let mut line = String::new();
+    let mut padding = 0;
+    for (cell, width) in row.iter().zip(widths) {
+        line += &" ".repeat(padding);
+        let text = cut(&cell.text, *width);
+        padding = width - length(&text) + GAP;
+        line += &output.paint(cell.style, &text);
+    }
+    output.line(line.trim_end());
+}
+
+/// One line for each cell, the first one in front.
+fn print_stacked(row: &[Cell], available: usize, output: &mut Output) {
+    for (index, cell) in row.iter().filter(|cell| !cell.text.is_empty()).enumerate() {
+        let indent = if index == 0 { "" } else { "    " };
+        let text = cut(&cell.text, available.saturating_sub(indent.len()));
+        let line = format!("{indent}{}", output.paint(cell.style, &text));
+        output.line(&line);
+    }
+}
+
+/// Writes a sentence, each of its lines behind `indent`.
+pub(crate) fn sentence(output: &mut Output, indent: usize, text: &str) {
+    labelled(output, &" ".repeat(indent), indent, text);
+}
+
+/// Writes a text behind a label that takes `indent` characters; further lines stand below the first.
+pub(crate) fn labelled(output: &mut Output, label: &str, indent: usize, text: &str) {
+    let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(indent).max(LEAST));
+    let spaces = " ".repeat(indent);
+    for (index, line) in wrapped(&clean(text), room).into_iter().enumerate() {
+        output.line(&format!("{}{line}", if index == 0 { label } else { &spaces }));
+    }
+}
+
+/// The lines of a text of which none is longer than `room`, unless a single word is.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && length(&line) + 1 + length(word) > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines.push(line);
+    lines
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The text, with an ellipsis for what does not fit.
+fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let mut kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    kept.truncate(kept.trim_end().len());
+    kept + "…"
+}
+
+/// A number of bytes with a unit.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    let mut value = count as f64;
+    // What would be shown as 1024 is one of the next unit.
+    while value >= 1023.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(value < 9.95);
+    let value = format!("{value:.digits$}");
+    format!("{} {}", value.trim_end_matches(".0"), UNITS[unit])
+}
+
+/// `1 plugin`, `2 plugins`.
+pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// Who asked for a plugin, as those who use this command know it.
+pub(crate) fn origin(origin: Origin) -> String {
+    if origin == Origin::Explicit { "`--plugin`".to_owned() } else { origin.to_string() }
+}
+
+/// The name that a value has in `--json` output.
+pub(crate) fn name_of(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).ok();
+    name.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_that_suits_them() {
+        let shown = [0, 1023, 1024, 1536, 1 << 20, (1 << 20) - 1, 24 << 30, u64::MAX].map(bytes);
+        assert_eq!(shown, ["0 B", "1023 B", "1 KiB", "1.5 KiB", "1 MiB", "1 MiB", "24 GiB", "16384 PiB"]);
+    }
+
+    #[test]
+    fn text_that_does_not_fit_is_cut_between_characters() {
+        assert_eq!(cut("Zürich", 6), "Zürich");
+        assert_eq!(cut("Zürich", 3), "Zü…");
+        assert_eq!(cut("a b", 3), "a b");
+        assert_eq!(cut("a bc", 3), "a…");
+    }
+
+    #[test]
+    fn sentences_break_between_words() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
+        assert_eq!(wrapped("a bc def", usize::MAX), ["a bc def"]);
+    }
+
+    #[test]
+    fn only_one_column_shrinks_and_only_as_far_as_it_says_something() {
+        let mut table = Table::new(1);
+        table.row([Cell::new("cpu:0"), Cell::new("x".repeat(40)), Cell::new("end")]);
+        assert_eq!(table.widths(usize::MAX), Some(vec![5, 40, 3]));
+        assert_eq!(table.widths(32), Some(vec![5, 20, 3]));
+        assert_eq!(table.widths(20), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! What the command says when it cannot do what it is asked to.
+
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::process::Stdio;
+
+use crate::user::User;
+
+#[test]
+fn an_unknown_command_is_answered_with_the_nearest_one() {
+    let outcome = User::new().run(&["devcies"]);
+    insta::assert_snapshot!("unknown_command", outcome.all());
+}
+
+#[test]
+fn without_a_command_there_is_help() {
+    let outcome = User::new().run(&[]);
+    assert_eq!(outcome.status, 2);
+    assert!(outcome.err.contains("Usage: oarlock [OPTIONS] <COMMAND>"), "{}", outcome.err);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_stops_everything() {
+    let user = User::new();
+    insta::assert_snapshot!(
+        "missing_configuration",
+        user.run(&["--config", "nowhere.toml", "devices"]).all()
+    );
+    user.file("wrong.toml", b"[plugins]\ndisabled = []\n");
+    insta::assert_snapshot!("wrong_configuration", user.run(&["--config", "wrong.toml", "devices"]).all());
+}
+
+#[test]
+fn a_layer_that_is_not_there_is_told() {
+    insta::assert_snapshot!("missing_layer", User::new().run(&["--layer", "trcae", "plugins"]).err);
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let user = User::new();
+    for arguments in [&["doctor"][..], &["completions", "bash"], &["--help"], &["devices", "--json"]] {
+        let mut child =
+            user.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!((err.as_str(), child.wait().unwrap().code()), ("", Some(0)), "{arguments:?}");
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let user = User::new();
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = user.command(&["devices"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .starts_with("error: expected to write to the standard output")
+    );
+}
+
+#[test]
+fn the_version_says_which_contract_it_speaks() {
+    assert_eq!(User::new().run(&["--version"]).out, "oarlock 0.1.0 (contract 1.0)\n");
+}

@@ -1,0 +1,80 @@
+//! `oarlock plugin check` and `oarlock plugin manifest`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::user::User;
+
+#[test]
+fn a_good_plugin_passes_every_step() {
+    let user = User::new();
+    user.template("libcustom_cpu.so");
+    let outcome = user.run(&["plugin", "check", "libcustom_cpu.so"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.out);
+    let steps = outcome.out.lines().take_while(|line| !line.is_empty());
+    assert!(
+        steps.clone().count() == 15 && steps.clone().all(|line| line.starts_with("pass  ")),
+        "{}",
+        outcome.out
+    );
+    assert!(outcome.out.contains("\npass  devices        CustomCPU:0\n"), "{}", outcome.out);
+    assert!(outcome.out.ends_with("\nThe plugin can be used here\n"), "{}", outcome.out);
+}
+
+#[test]
+fn the_first_step_that_fails_says_why_and_ends_the_check() {
+    let user = User::new();
+    let library = user.template("libcustom_cpu.so");
+    let bytes = fs::read(&library).unwrap();
+    user.file("libcut.so", &bytes[..5000]);
+    insta::assert_snapshot!("check_of_a_cut_file", user.run(&["plugin", "check", "libcut.so"]).all());
+}
+
+#[test]
+fn a_file_that_others_can_write_to_is_refused_first() {
+    let user = User::new();
+    let library = user.template("libcustom_cpu.so");
+    fs::set_permissions(&library, fs::Permissions::from_mode(0o777)).unwrap();
+    let report = user.run(&["plugin", "check", "libcustom_cpu.so", "--json"]).json();
+    assert_eq!(report["usable"], false);
+    assert_eq!(report["steps"][0]["state"], "fail");
+    assert_eq!(report["refusal"]["reason"], "writable-by-others");
+}
+
+#[test]
+fn a_manifest_is_made_that_the_host_accepts() {
+    let user = User::new();
+    user.template("libcustom_cpu.so");
+    let printed = user.run(&["plugin", "manifest", "libcustom_cpu.so"]);
+    let written = user.run(&["plugin", "manifest", "libcustom_cpu.so", "--write"]);
+    assert_eq!((printed.status, written.status), (0, 0));
+    let manifest = user.home.path().join("libcustom_cpu.oarlock.toml");
+    assert_eq!(fs::read_to_string(&manifest).unwrap(), printed.out);
+    assert_eq!(fs::metadata(&manifest).unwrap().permissions().mode() & 0o022, 0);
+    let check = user.run(&["plugin", "check", "libcustom_cpu.so"]);
+    assert!(check.out.contains("pass  promises       the hash is that of the manifest"), "{}", check.out);
+    assert_eq!(check.status, 0);
+}
+
+#[test]
+fn a_new_manifest_keeps_what_only_its_author_knows() {
+    let user = User::new();
+    user.template("libcustom_cpu.so");
+    let isa = "isa = \"sse3\"\n";
+    let first = user.run(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+    if cfg!(target_arch = "x86_64") {
+        user.file(
+            "libcustom_cpu.oarlock.toml",
+            format!("{isa}{}", first.replace("0.1.0", "0.0.9")).as_bytes(),
+        );
+        let second = user.run(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+        assert!(second.contains(isa) && second.contains("version = \"0.1.0\""), "{second}");
+    }
+}
+
+#[test]
+fn no_manifest_is_made_of_what_is_no_plugin() {
+    let user = User::new();
+    user.file("libbad.so", b"no plugin");
+    insta::assert_snapshot!("manifest_of_no_plugin", user.run(&["plugin", "manifest", "libbad.so"]).all());
+}

@@ -1,0 +1,88 @@
+//! Completions, manual pages, and the reference of the book, which all come from the arguments.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::user::User;
+
+const COMMANDS: [&[&str]; 9] = [
+    &[],
+    &["devices"],
+    &["plugins"],
+    &["doctor"],
+    &["plugin"],
+    &["plugin", "check"],
+    &["plugin", "manifest"],
+    &["completions"],
+    &["man"],
+];
+
+#[test]
+fn completions_know_the_commands() {
+    for (shell, sign) in
+        [("bash", "complete -F"), ("zsh", "#compdef oarlock"), ("fish", "complete -c oarlock")]
+    {
+        let outcome = User::new().run(&["completions", shell]);
+        assert_eq!(outcome.status, 0);
+        assert!(outcome.out.contains(sign), "{shell}");
+        assert!(outcome.out.contains("doctor") && !outcome.out.contains("__probe"), "{shell}");
+    }
+}
+
+#[test]
+fn bash_accepts_its_completions() {
+    let user = User::new();
+    let script = user.file("completions.bash", user.run(&["completions", "bash"]).out.as_bytes());
+    assert!(Command::new("bash").arg("-n").arg(script).status().unwrap().success());
+}
+
+#[test]
+fn there_is_a_manual_page_for_every_command() {
+    let user = User::new();
+    assert_eq!(user.run(&["man", "pages"]).status, 0);
+    for command in COMMANDS {
+        let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
+        let page = user.home.path().join("pages").join(format!("{}.1", name.join("-")));
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        assert!(
+            text.starts_with(".ie \\n(.g") && text.contains(&format!(".TH {}", name.join("-"))),
+            "{text}"
+        );
+    }
+    assert!(!user.home.path().join("pages/oarlock-__probe.1").exists());
+}
+
+/// The page of the book as it has to be.
+fn reference() -> String {
+    let mut page = String::from(
+        "# The command `oarlock`\n\n\
+         <!-- Made of `--help`; write it anew with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`. -->\n\n\
+         Data goes to the standard output, errors, warnings and notes to the standard error. Every command that lists or\n\
+         examines something takes `--json`. Colours appear on a terminal only, unless `--color` or `NO_COLOR` say\n\
+         otherwise.\n\n\
+         ## Exit codes\n\n\
+         | code | what it means |\n|---|---|\n\
+         | 0 | all is well |\n\
+         | 1 | something is wrong; the output says what |\n\
+         | 2 | the command was called in a way it does not understand |\n",
+    );
+    for command in COMMANDS {
+        let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
+        let help = User::new().run(&[command, &["--help"]].concat());
+        assert_eq!(help.status, 0);
+        page += &format!("\n## `{}`\n\n```text\n{}\n```\n", name.join(" "), help.out.trim_end());
+    }
+    page
+}
+
+#[test]
+fn the_reference_in_the_book_is_the_help_of_every_command() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/command.md");
+    let expected = reference();
+    if std::env::var_os("WRITE_REFERENCE").is_some() {
+        fs::write(&path, &expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap();
+    assert_eq!(found, expected, "write it anew with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`");
+}

@@ -1,0 +1,82 @@
+//! Runs the command as a user would, in an environment where nothing is set and nothing is installed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A user with an empty home.
+pub(crate) struct User {
+    pub(crate) home: TempDir,
+}
+
+/// How the command ended and what it wrote.
+pub(crate) struct Outcome {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl User {
+    pub(crate) fn new() -> Self {
+        Self { home: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// The command with these arguments.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock"));
+        command.args(arguments).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
+        let output = self.command(arguments).output().expect("the command starts");
+        let text = |bytes: Vec<u8>| {
+            let text = String::from_utf8(bytes).expect("the command writes UTF-8");
+            text.replace(&self.home.path().display().to_string(), "[HOME]")
+        };
+        let status = output.status.code().expect("the command ends of itself");
+        Outcome { status, out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// A file in the home, which others cannot write to.
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.home.path().join(name);
+        fs::write(&path, bytes).expect("a file in a temporary directory");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("the file is ours");
+        path
+    }
+
+    /// The C template, compiled the way its users are told to.
+    pub(crate) fn template(&self, name: &str) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let library = self.home.path().join(name);
+        let script =
+            "cc -std=c11 -O2 -fPIC -shared -Idevice-sdk/include -o \"$0\" device-sdk/templates/c/*.c";
+        let compiled = Command::new("sh")
+            .args(["-c", script])
+            .arg(&library)
+            .current_dir(root)
+            .status()
+            .expect("a shell");
+        assert!(compiled.success());
+        fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+        library
+    }
+}
+
+impl Outcome {
+    /// What was written, as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).expect("the output is JSON")
+    }
+
+    /// Everything at once, for a snapshot.
+    pub(crate) fn all(&self) -> String {
+        format!("status: {}\n----- out -----\n{}----- err -----\n{}", self.status, self.out, self.err)
+    }
+}
