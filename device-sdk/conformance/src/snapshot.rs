@@ -21,8 +21,17 @@ impl Snapshot {
     }
 }
 
+/// The signals that the system's C library keeps for itself, and starts to catch when it needs them.
+const OF_THE_LIBRARY: u64 = 1 << 31 | 1 << 32;
+
 fn signals() -> Option<Vec<String>> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let is_about_handlers = |line: &&str| line.starts_with("SigCgt:") || line.starts_with("SigIgn:");
-    Some(status.lines().filter(is_about_handlers).map(str::to_owned).collect())
+    let set = |name: &str| {
+        let text = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(u64::from_str_radix(text.trim(), 16).ok()? & !OF_THE_LIBRARY)
+    };
+    let numbers = |set: u64| (0..64).filter(move |bit| set >> bit & 1 == 1).map(|bit| (bit + 1).to_string());
+    let (caught, ignored) = (set("SigCgt:")?, set("SigIgn:")?);
+    let caught = numbers(caught).map(|number| format!("{number} caught"));
+    Some(caught.chain(numbers(ignored).map(|number| format!("{number} ignored"))).collect())
 }

@@ -26,7 +26,7 @@ Examples:
   OARLOCK_PLUGIN_PATH=/opt/acme/plugins oarlock devices
 
 A device is named by its type and its number, such as `cpu:0`. The support level says what was verified:
-`hardware-verified` on the chip, `driver-verified` with the real driver and no chip, `emulator-verified` against an
+`hardware-verified` on the chip, `driver-verified` with the real driver and no chip, `emulator-verified` against an \
 emulation, `unspecified` nothing. `simulated` marks a device that software makes up.";
 
 const PLUGINS_EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ Examples:
   oarlock plugins
   oarlock plugins --json | jq -r '.plugins[].file'
 
-One bad plugin never keeps the others from working, so plugins that are not used leave the exit code 0. `oarlock doctor`
+One bad plugin never keeps the others from working, so plugins that are not used leave the exit code 0. `oarlock doctor` \
 takes them for something that is wrong.";
 
 const DOCTOR_EXAMPLES: &str = "\
@@ -43,7 +43,7 @@ Examples:
   oarlock doctor --json > report.json
   oarlock --plugin ./libnpu.so doctor
 
-On every device it takes memory, copies to it and back, fills it, goes through a stream and an event, and adds numbers
+On every device it takes memory, copies to it and back, fills it, goes through a stream and an event, and adds numbers \
 where the device has a kernel for that.
 
 Exit codes:
@@ -59,13 +59,15 @@ Examples:
 const CHECK_EXAMPLES: &str = "\
 Examples:
   oarlock plugin check ./libnpu.so
-  oarlock plugin check ./libnpu.so --json
+  oarlock plugin check ./libnpu.so --quick
+  oarlock plugin check ./libnpu.so --html report.html
 
-The steps are those of the host, in its order. The first that fails ends the check, since the host would go no further.
+The steps are those of the host, in its order. The first that fails ends the check, since the host would go no further. The \
+conformance suite then runs in a process of its own, and each of its checks quotes a rule of the contract.
 
 Exit codes:
-  0  The plugin can be used here
-  1  It cannot; the output says why
+  0  The plugin can be used here, and conforms
+  1  It cannot or does not; the output says why
   2  The command was called in a way it does not understand";
 
 const MANIFEST_EXAMPLES: &str = "\
@@ -73,7 +75,7 @@ Examples:
   oarlock plugin manifest ./libnpu.so            Prints the manifest
   oarlock plugin manifest ./libnpu.so --write    Writes it to ./libnpu.oarlock.toml
 
-With a manifest beside it a plugin is judged without running any of its code. It holds the hash of the file, so write it
+With a manifest beside it a plugin is judged without running any of its code. It holds the hash of the file, so write it \
 again whenever the file changes.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
@@ -106,7 +108,7 @@ pub(crate) struct Arguments {
 }
 
 /// What every command takes.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Print for programs to read
@@ -160,12 +162,18 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Judge, probe and load one plugin, and explain each step
+    /// Judge, probe and load one plugin, explain each step, and run the conformance suite on it
     #[command(after_help = CHECK_EXAMPLES)]
     Check {
         /// The shared object
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
+        /// Leave the conformance suite out
+        #[arg(long, conflicts_with = "html")]
+        quick: bool,
+        /// Write the report of the suite as a page of HTML
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        html: Option<PathBuf>,
     },
     /// Make the manifest of a plugin by asking it
     #[command(after_help = MANIFEST_EXAMPLES)]

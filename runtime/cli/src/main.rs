@@ -7,6 +7,7 @@ mod arguments;
 mod commands;
 mod output;
 mod problem;
+mod progress;
 mod render;
 mod session;
 
@@ -17,14 +18,17 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use crate::arguments::{Arguments, Command, PluginCommand};
 use crate::output::{ColorChoice, Output};
 use crate::problem::Problem;
+use crate::session::Task;
 
 /// What a command that did its work has to say: whether all is well.
 type Verdict = Result<bool, Problem>;
 
 fn main() -> ExitCode {
-    // The host starts this program again to probe a plugin. No user types that, so help and completions know nothing of it.
-    if let Some(file) = session::file_to_probe(std::env::args_os()) {
-        return oarlock_host::probe_child_main(&file);
+    // The program starts itself again to try a plugin. No user types that, so help and completions know nothing of it.
+    match session::task_of_child(std::env::args_os()) {
+        Some((Task::Probe, file)) => return oarlock_host::probe_child_main(&file),
+        Some((Task::Conform, file)) => return commands::conformance::child_main(&file),
+        None => {}
     }
     let command = Arguments::command().color(color_of_help());
     let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
@@ -59,7 +63,14 @@ fn run(arguments: Arguments, output: &mut Output) -> Verdict {
         Command::Devices => commands::devices::run(&global, output),
         Command::Plugins => commands::plugins::run(&global, output),
         Command::Doctor => commands::doctor::run(&global, output),
-        Command::Plugin(PluginCommand::Check { file }) => commands::plugin_check::run(&global, &file, output),
+        Command::Plugin(PluginCommand::Check { file, quick, html }) => {
+            let html = html.as_deref();
+            commands::plugin_check::run(
+                &global,
+                &commands::plugin_check::Wish { file: &file, quick, html },
+                output,
+            )
+        }
         Command::Plugin(PluginCommand::Manifest { file, write }) => {
             commands::plugin_manifest::run(&global, &file, write, output)
         }

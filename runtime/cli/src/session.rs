@@ -20,8 +20,24 @@ const BUILT_IN: [BuiltIn; 2] = [
     BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
 
-/// The argument that comes before a plugin to probe.
-const PROBE: &str = "__probe";
+/// What the program starts itself for: a plugin is tried in a process of its own first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// To ask the plugin who it is.
+    Probe,
+    /// To run the conformance suite on it.
+    Conform,
+}
+
+impl Task {
+    /// The argument that comes before the file of the plugin.
+    pub(crate) const fn argument(self) -> &'static str {
+        match self {
+            Self::Probe => "__probe",
+            Self::Conform => "__conform",
+        }
+    }
+}
 
 /// A host that has started.
 pub(crate) struct Session {
@@ -81,14 +97,17 @@ pub(crate) fn options(global: &Global, messages: &Arc<Messages>) -> Result<HostO
 }
 
 /// This very program, even if its file has been replaced since it started.
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+
 pub(crate) fn probe_command() -> ProbeCommand {
-    ProbeCommand { program: "/proc/self/exe".into(), arguments: vec![PROBE.into()] }
+    ProbeCommand { program: THIS_PROGRAM.into(), arguments: vec![Task::Probe.argument().into()] }
 }
 
-/// The plugin to probe, if that is what the program was started for.
-pub(crate) fn file_to_probe(mut arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
-    let is_probe = arguments.nth(1).is_some_and(|first| first == PROBE);
-    arguments.next().filter(|_| is_probe).map(PathBuf::from)
+/// The plugin to try and how, if that is what the program was started for.
+pub(crate) fn task_of_child(mut arguments: impl Iterator<Item = OsString>) -> Option<(Task, PathBuf)> {
+    let first = arguments.nth(1)?;
+    let task = [Task::Probe, Task::Conform].into_iter().find(|task| first == task.argument())?;
+    Some((task, arguments.next()?.into()))
 }
 
 /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, and variants for other
@@ -133,6 +152,11 @@ impl Messages {
             _ => LogLevel::DEBUG,
         };
         Arc::new(Self { color: global.color, shown, complaints: Mutex::default() })
+    }
+
+    /// Shows nothing.
+    pub(crate) fn silent() -> Arc<Self> {
+        Arc::new(Self { color: ColorChoice::Never, shown: LogLevel(0), complaints: Mutex::default() })
     }
 
     /// What a plugin complained about since this was last asked.

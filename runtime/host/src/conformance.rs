@@ -1,9 +1,12 @@
 //! Hands a loaded plugin to the conformance suite.
 
+#![expect(unsafe_code, reason = "the suite trusts the tables it is given")]
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use oarlock_abi as abi;
-use oarlock_conformance::{ErrorText, Subject};
+use oarlock_conformance::{ErrorText, Report, Subject};
 
 use crate::Plugin;
 use crate::services::errors::take;
@@ -12,8 +15,21 @@ use crate::services::errors::take;
 const MADE_BY_THE_HOST: &str = "R-1";
 
 impl Plugin {
-    /// What the conformance suite runs on; `None` for a plugin without devices, which it has no checks for.
-    pub fn subject(self: &Arc<Self>) -> Option<Subject> {
+    /// Runs the conformance suite on the plugin and says what each check is called as it begins; `None` for a plugin without
+    /// devices, which the suite has no checks for. A check may take as long as `patience`.
+    ///
+    /// A plugin may end the process or print, so a program that wants to go on does this in a child.
+    pub fn check_conformance(
+        self: &Arc<Self>,
+        patience: Duration,
+        progress: &mut dyn FnMut(&str),
+    ) -> Option<Report> {
+        let subject = self.subject()?;
+        // SAFETY: the tables were checked when the plugin was loaded, and the subject keeps the plugin.
+        Some(unsafe { oarlock_conformance::run(subject, patience, progress) })
+    }
+
+    fn subject(self: &Arc<Self>) -> Option<Subject> {
         let core = self.calls().core?;
         let owner = Arc::clone(self);
         let read_error = move |error: abi::Error| {

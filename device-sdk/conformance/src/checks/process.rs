@@ -38,7 +38,7 @@ fn signals(bench: &Bench) -> Verdict {
     let (Some(before), Some(now)) = (&bench.at_first.signals, now) else {
         return Err(Stop::unsupported("this system does not say which signals a process catches"));
     };
-    ensure!(*before == now, "expected {}, found {}", before.join(" "), now.join(" "));
+    ensure!(*before == now, "expected signals {}, found {}", before.join(", "), now.join(", "));
     Ok(())
 }
 

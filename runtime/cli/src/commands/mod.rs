@@ -1,5 +1,6 @@
 //! The commands, one module for each.
 
+pub(crate) mod conformance;
 pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod plugin_check;

@@ -4,12 +4,14 @@
 
 use std::path::Path;
 
+use oarlock_conformance::{CheckResult, Outcome as CheckOutcome, Report};
 use oarlock_host::{
     Candidate, Device, HOST_CONTRACT, JudgeContext, Judged, LoadedPlugin, Manifest, Origin, Outcome,
     PROBE_TIMEOUT, PluginInfo, Reason, Refusal, judge, probe,
 };
 use serde_json::json;
 
+use super::conformance::{self, Finding};
 use crate::Verdict;
 use crate::arguments::Global;
 use crate::output::{BAD, GOOD, Output, QUIET};
@@ -35,9 +37,10 @@ enum Step {
     Tables,
     Identity,
     Devices,
+    Conformance,
 }
 
-const STEPS: [(Step, &str); 15] = [
+const STEPS: [(Step, &str); 16] = [
     (Step::Permissions, "permissions"),
     (Step::Configuration, "configuration"),
     (Step::Manifest, "manifest"),
@@ -53,6 +56,7 @@ const STEPS: [(Step, &str); 15] = [
     (Step::Tables, "tables"),
     (Step::Identity, "identity"),
     (Step::Devices, "devices"),
+    (Step::Conformance, "conformance"),
 ];
 
 /// The parts of the way, in each of which one reason may mean another step.
@@ -72,12 +76,29 @@ struct Walk {
     devices: Vec<String>,
     notes: Vec<String>,
     refused: Option<(Step, Refusal)>,
+    /// What the conformance suite found, if it was to run.
+    finding: Option<Finding>,
 }
 
-pub(crate) fn run(global: &Global, file: &Path, output: &mut Output) -> Verdict {
-    let file = std::path::absolute(file).map_err(|error| unusable(file, &error))?;
-    let walk = Walk::along(&file, global)?;
-    let is_well = walk.refused.is_none();
+/// What the user wants to know of which plugin.
+pub(crate) struct Wish<'a> {
+    pub(crate) file: &'a Path,
+    /// Whether to leave the conformance suite out.
+    pub(crate) quick: bool,
+    /// Where to write its report as a page.
+    pub(crate) html: Option<&'a Path>,
+}
+
+pub(crate) fn run(global: &Global, wish: &Wish<'_>, output: &mut Output) -> Verdict {
+    let file = std::path::absolute(wish.file).map_err(|error| unusable(wish.file, &error))?;
+    let mut walk = Walk::along(&file, global)?;
+    if walk.refused.is_none() && !wish.quick {
+        walk.finding = Some(conformance::run(&file, global, &mut walk.notes)?);
+    }
+    if let (Some(page), Some(report)) = (wish.html, walk.report()) {
+        std::fs::write(page, report.render_html()).map_err(|error| unusable(page, &error))?;
+    }
+    let is_well = walk.refused.is_none() && walk.conforms();
     if global.json {
         let step = |(step, name): &(Step, &str)| {
             let (state, found) = walk.row(*step);
@@ -85,7 +106,8 @@ pub(crate) fn run(global: &Global, file: &Path, output: &mut Output) -> Verdict 
         };
         let steps: Vec<_> = STEPS.iter().map(step).collect();
         let refusal = walk.refused.as_ref().map(|(_, refusal)| refusal);
-        let value = json!({ "file": file, "usable": is_well, "steps": steps, "refusal": refusal, "notes": walk.notes });
+        let value = json!({ "file": file, "usable": walk.refused.is_none(), "steps": steps, "refusal": refusal,
+            "conformance": walk.report(), "notes": walk.notes });
         super::print_json(output, &value)?;
         return Ok(is_well);
     }
@@ -99,12 +121,16 @@ pub(crate) fn run(global: &Global, file: &Path, output: &mut Output) -> Verdict 
         let state = output.paint(style, state);
         labelled(output, &format!("{state}  {name:<13}  "), 21, &found);
     }
+    for (check, message) in walk.report().into_iter().flat_map(failures) {
+        labelled(output, &format!("      {:<21}", check.rule), 27, &format!("{}: {message}", check.name));
+    }
     for note in &walk.notes {
         labelled(output, "note: ", 6, note);
     }
     output.line("");
     let (style, verdict) = match &walk.refused {
-        None => (GOOD, "The plugin can be used here"),
+        None if is_well => (GOOD, "The plugin can be used here"),
+        None => (BAD, "The plugin can be used here, and does not conform to the contract"),
         Some(_) => (BAD, "The plugin cannot be used here"),
     };
     let verdict = output.paint(style, verdict);
@@ -162,9 +188,26 @@ impl Walk {
         self
     }
 
+    /// The report of the conformance suite, if there is one.
+    fn report(&self) -> Option<&Report> {
+        match &self.finding {
+            Some(Finding::Report(report)) => Some(report),
+            _ => None,
+        }
+    }
+
+    fn conforms(&self) -> bool {
+        match &self.finding {
+            Some(Finding::Report(report)) => report.passed(),
+            Some(Finding::Broken(_)) => false,
+            Some(Finding::NothingToCheck) | None => true,
+        }
+    }
+
     /// How a step went, and what there is to say about it.
     fn row(&self, step: Step) -> (&'static str, String) {
         match &self.refused {
+            None if step == Step::Conformance => self.conformance_row(),
             Some((failed, refusal)) if *failed == step => {
                 let Refusal { expected, found, remedy, reason, .. } = refusal;
                 ("fail", format!("expected {expected}, found {found}; {remedy} ({})", name_of(reason)))
@@ -172,6 +215,29 @@ impl Walk {
             Some((failed, _)) if *failed < step => ("skip", "not reached".to_owned()),
             _ => ("pass", self.found(step)),
         }
+    }
+
+    fn conformance_row(&self) -> (&'static str, String) {
+        let report = match &self.finding {
+            None => return ("skip", "left out".to_owned()),
+            Some(Finding::NothingToCheck) => {
+                return ("skip", "the suite has checks for devices only".to_owned());
+            }
+            Some(Finding::Broken(reason)) => return ("fail", reason.clone()),
+            Some(Finding::Report(report)) => report,
+        };
+        let number =
+            |name: &str| report.results.iter().filter(|result| result.outcome.name() == name).count();
+        let profiles: Vec<_> = report.profiles.iter().map(|profile| profile.name.as_str()).collect();
+        let found = format!(
+            "suite {} of {}: {} checks passed, {} failed, {} unsupported",
+            report.suite,
+            profiles.join(", "),
+            number("passed"),
+            number("failed") + number("not run"),
+            number("unsupported")
+        );
+        (if report.passed() { "pass" } else { "fail" }, found)
     }
 
     fn found(&self, step: Step) -> String {
@@ -222,10 +288,19 @@ impl Walk {
                 [] => "none".to_owned(),
                 devices => devices.join(", "),
             }),
+            Step::Conformance => None,
         };
         // Of a file that was refused nothing more is known than at which step.
         found.unwrap_or_else(|| "nothing speaks against it".to_owned())
     }
+}
+
+/// The checks that failed or could not be run, with what they say.
+fn failures(report: &Report) -> impl Iterator<Item = (&CheckResult, &str)> {
+    report.results.iter().filter_map(|result| match &result.outcome {
+        CheckOutcome::Failed(message) | CheckOutcome::NotRun(message) => Some((result, message.as_str())),
+        CheckOutcome::Passed | CheckOutcome::Unsupported(_) => None,
+    })
 }
 
 /// The step at which the host refuses a plugin for this reason.

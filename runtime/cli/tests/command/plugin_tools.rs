@@ -13,12 +13,49 @@ fn a_good_plugin_passes_every_step() {
     assert_eq!(outcome.status, 0, "{}", outcome.out);
     let steps = outcome.out.lines().take_while(|line| !line.is_empty());
     assert!(
-        steps.clone().count() == 15 && steps.clone().all(|line| line.starts_with("pass  ")),
+        steps.clone().count() == 16 && steps.clone().all(|line| line.starts_with("pass  ")),
         "{}",
         outcome.out
     );
     assert!(outcome.out.contains("\npass  devices        CustomCPU:0\n"), "{}", outcome.out);
     assert!(outcome.out.ends_with("\nThe plugin can be used here\n"), "{}", outcome.out);
+}
+
+/// A plugin whose copies within the device do this instead.
+fn copies_that(action: &str) -> String {
+    format!(
+        "#include \"minimal.h\"\n\
+         static oarlock_error copy(void *context, uint32_t device, oarlock_memory target, uint64_t to, oarlock_memory source,\n\
+             uint64_t from, uint64_t size) {{ (void)context; (void)device; (void)target; (void)to; (void)source; (void)from;\n\
+             (void)size; {action} return 0; }}\n\
+         static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+             minimal_core.memory_copy_d2d = copy;\n\
+             return minimal_describe(plugin, \"Good\"); }}\n\
+         OARLOCK_PLUGIN(describe);\n"
+    )
+}
+
+#[test]
+fn the_conformance_suite_finds_a_device_that_copies_nothing_and_one_that_ends_the_process() {
+    let user = User::new();
+    user.plugin("libidle.so", &copies_that(""));
+    let idle = user.run(&["plugin", "check", "libidle.so", "--html", "report.html"]);
+    assert_eq!(idle.status, 1, "{}", idle.out);
+    assert!(idle.out.contains("\n      M-5 "), "{}", idle.out);
+    assert!(idle.out.ends_with("\nThe plugin can be used here, and does not conform to the contract\n"));
+    let page = fs::read_to_string(user.home.path().join("report.html")).unwrap();
+    assert!(page.starts_with("<!") && page.contains("M-5"), "{page}");
+
+    user.plugin("libdead.so", &copies_that("abort();"));
+    let dead = user.run(&["plugin", "check", "libdead.so"]);
+    assert_eq!(dead.status, 1);
+    assert!(dead.out.contains("SIGABRT") && dead.out.contains("R-3"), "{}", dead.out);
+    let quick = user.run(&["plugin", "check", "--quick", "libdead.so", "--json"]).json();
+    assert!(quick["usable"] == true && quick["conformance"].is_null(), "{quick}");
+
+    user.plugin("libloud.so", &copies_that("puts(\"here I am\");"));
+    let loud = user.run(&["plugin", "check", "libloud.so"]);
+    assert!(loud.out.contains("note: it prints while the suite runs"), "{}", loud.out);
 }
 
 #[test]

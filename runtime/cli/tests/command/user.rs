@@ -67,6 +67,19 @@ impl User {
         fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).expect("the file is ours");
         library
     }
+
+    /// A plugin of this C source, which may build on those under `tests/plugins`.
+    pub(crate) fn plugin(&self, name: &str, source: &str) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (library, text) = (self.home.path().join(name), self.home.path().join("plugin.c"));
+        fs::write(&text, source).expect("a file in a temporary directory");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=c11", "-fPIC", "-shared", "-include", "stdio.h", "-o"]).arg(&library).arg(&text);
+        compiler.arg("-I").arg(root.join("device-sdk/include")).arg("-I").arg(root.join("tests/plugins"));
+        assert!(compiler.status().expect("a C compiler").success());
+        fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+        library
+    }
 }
 
 impl Outcome {

@@ -1,6 +1,5 @@
 //! Watches trials from another thread, so that a device that never answers is told and not waited for.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use oarlock_host::{Device, Plugin};
 
 use super::trial::{self, Fault, Follow, Step};
+use crate::progress::Progress;
 use crate::session::Messages;
 
 /// How long a step may take.
@@ -105,27 +105,5 @@ impl Follow for Reporter {
 
     fn complaints(&mut self) -> Vec<String> {
         self.messages.take_complaints(&self.plugin)
-    }
-}
-
-/// A line on the terminal that goes away again.
-#[derive(Default)]
-struct Progress {
-    is_shown: bool,
-}
-
-impl Progress {
-    fn show(&mut self, text: &str) {
-        let mut stream = std::io::stderr();
-        if stream.is_terminal() {
-            self.is_shown = write!(stream, "\r{text}").and_then(|()| stream.flush()).is_ok();
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_shown) {
-            // The sequence clears the line; a terminal that is gone needs none.
-            _ = write!(std::io::stderr(), "\r\u{1b}[K");
-        }
     }
 }
