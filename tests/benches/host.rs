@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use oarlock_host::{BuiltIn, Config, CoreCalls, Environment, Host, HostOptions, Identity, ProbeCommand};
+use oarlock_host::{BuiltIn, Config, Device, Environment, Host, HostOptions, Identity, ProbeCommand};
 
 /// Calls in one sample, so that reading the clock costs little beside them.
 const CALLS: u32 = 1000;
@@ -39,17 +39,20 @@ extern "C" fn direct(_context: *mut std::ffi::c_void, device: u32) -> u64 {
 
 fn call_costs(scratch: &Path) {
     let (plain, traced) = (host(scratch, "plain", false), host(scratch, "traced", true));
-    let calls = |host: &Host, device: &str| host.device(device).unwrap().plugin().calls().core.unwrap();
-    let (c, rust, trace) = (calls(&plain, "Good"), calls(&plain, "cpu"), calls(&traced, "Good"));
+    let device = |host: &Host, name: &str| host.device(name).unwrap();
+    let (c, rust, trace) = (device(&plain, "Good"), device(&plain, "cpu"), device(&traced, "Good"));
     let run_direct = || {
         black_box(direct(black_box(std::ptr::null_mut()), black_box(0)));
     };
-    let through = |calls: CoreCalls| move || calls.device_synchronize(black_box(0)).unwrap();
+    let through = |device: &Device| {
+        let device = black_box(device.clone());
+        move || device.synchronize().unwrap()
+    };
     let ways: [(&str, &dyn Fn() -> f64); 4] = [
         ("direct call", &|| sample(run_direct)),
-        ("table, plugin in C", &|| sample(through(c))),
-        ("table, plugin in Rust", &|| sample(through(rust))),
-        ("table, plugin in C, traced", &|| sample(through(trace))),
+        ("table, plugin in C", &|| sample(through(&c))),
+        ("table, plugin in Rust", &|| sample(through(&rust))),
+        ("table, plugin in C, traced", &|| sample(through(&trace))),
     ];
     let mut samples = vec![Vec::with_capacity(SAMPLES); ways.len()];
     for _ in 0..SAMPLES {

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "every method here calls through a pointer into a plugin")]
 #![expect(clippy::too_many_arguments, reason = "the contract says what a call takes")]
+#![expect(dead_code, reason = "the floors above will use profiles that this floor only loads")]
 
 use std::ffi::c_void;
 
@@ -118,7 +119,7 @@ impl Slots for abi::CoreTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct CoreCalls {
+pub(crate) struct CoreCalls {
     context: *mut c_void,
     table: abi::CoreTable,
 }
@@ -134,23 +135,23 @@ impl CoreCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::CoreTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::CoreTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::CoreTable {
+    pub(crate) fn table(&self) -> &abi::CoreTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
     /// Sets the back end up: the first call of all.
     #[inline]
-    pub fn initialize(&self) -> Option<Result<(), Failure>> {
+    pub(crate) fn initialize(&self) -> Option<Result<(), Failure>> {
         let slot = self.table.initialize?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context) };
@@ -159,7 +160,7 @@ impl CoreCalls {
 
     /// Tears the back end down: the last call of all.
     #[inline]
-    pub fn finalize(&self) -> Option<Result<(), Failure>> {
+    pub(crate) fn finalize(&self) -> Option<Result<(), Failure>> {
         let slot = self.table.finalize?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context) };
@@ -168,7 +169,7 @@ impl CoreCalls {
 
     /// Readies one device. Called for every device in the list when the plugin is registered.
     #[inline]
-    pub fn device_init(&self, device: u32) -> Option<Result<(), Failure>> {
+    pub(crate) fn device_init(&self, device: u32) -> Option<Result<(), Failure>> {
         let slot = self.table.device_init?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device) };
@@ -177,7 +178,7 @@ impl CoreCalls {
 
     /// Frees everything one device holds. Called before `finalize`.
     #[inline]
-    pub fn device_deinit(&self, device: u32) -> Option<Result<(), Failure>> {
+    pub(crate) fn device_deinit(&self, device: u32) -> Option<Result<(), Failure>> {
         let slot = self.table.device_deinit?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device) };
@@ -186,7 +187,7 @@ impl CoreCalls {
 
     /// Waits until all work on the device is done.
     #[inline]
-    pub fn device_synchronize(&self, device: u32) -> Result<(), Failure> {
+    pub(crate) fn device_synchronize(&self, device: u32) -> Result<(), Failure> {
         let Some(slot) = self.table.device_synchronize else {
             return Err(Failure::empty_slot("core", "device_synchronize"));
         };
@@ -197,7 +198,7 @@ impl CoreCalls {
 
     /// How many devices there are.
     #[inline]
-    pub fn device_count(&self) -> Result<u32, Failure> {
+    pub(crate) fn device_count(&self) -> Result<u32, Failure> {
         let Some(slot) = self.table.device_count else {
             return Err(Failure::empty_slot("core", "device_count"));
         };
@@ -209,7 +210,7 @@ impl CoreCalls {
 
     /// The ids of the devices. They need not be 0, 1, 2 and so on.
     #[inline]
-    pub fn device_list(&self, ids: &mut [u32]) -> Result<u64, Failure> {
+    pub(crate) fn device_list(&self, ids: &mut [u32]) -> Result<u64, Failure> {
         let Some(slot) = self.table.device_list else {
             return Err(Failure::empty_slot("core", "device_list"));
         };
@@ -221,7 +222,7 @@ impl CoreCalls {
 
     /// What a device is called and can do.
     #[inline]
-    pub fn device_info(&self, device: u32) -> Option<Result<abi::DeviceInfo, Failure>> {
+    pub(crate) fn device_info(&self, device: u32) -> Option<Result<abi::DeviceInfo, Failure>> {
         let slot = self.table.device_info?;
         let mut info = abi::DeviceInfo::EMPTY;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -231,7 +232,7 @@ impl CoreCalls {
 
     /// The compute capability of the chip.
     #[inline]
-    pub fn compute_capability(&self, device: u32) -> Result<abi::Version, Failure> {
+    pub(crate) fn compute_capability(&self, device: u32) -> Result<abi::Version, Failure> {
         let Some(slot) = self.table.compute_capability else {
             return Err(Failure::empty_slot("core", "compute_capability"));
         };
@@ -243,7 +244,7 @@ impl CoreCalls {
 
     /// The version of the vendor's runtime library.
     #[inline]
-    pub fn runtime_version(&self) -> Result<abi::Version, Failure> {
+    pub(crate) fn runtime_version(&self) -> Result<abi::Version, Failure> {
         let Some(slot) = self.table.runtime_version else {
             return Err(Failure::empty_slot("core", "runtime_version"));
         };
@@ -255,7 +256,7 @@ impl CoreCalls {
 
     /// The version of the vendor's driver.
     #[inline]
-    pub fn driver_version(&self) -> Result<abi::Version, Failure> {
+    pub(crate) fn driver_version(&self) -> Result<abi::Version, Failure> {
         let Some(slot) = self.table.driver_version else {
             return Err(Failure::empty_slot("core", "driver_version"));
         };
@@ -267,7 +268,7 @@ impl CoreCalls {
 
     /// Takes `size` bytes of device memory.
     #[inline]
-    pub fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, Failure> {
+    pub(crate) fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, Failure> {
         let Some(slot) = self.table.memory_allocate else {
             return Err(Failure::empty_slot("core", "memory_allocate"));
         };
@@ -283,7 +284,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_deallocate(
+    pub(crate) unsafe fn memory_deallocate(
         &self,
         device: u32,
         block: abi::Memory,
@@ -299,7 +300,11 @@ impl CoreCalls {
 
     /// Takes page-locked host memory that the device copies from and to directly.
     #[inline]
-    pub fn host_memory_allocate(&self, device: u32, size: u64) -> Option<Result<*mut c_void, Failure>> {
+    pub(crate) fn host_memory_allocate(
+        &self,
+        device: u32,
+        size: u64,
+    ) -> Option<Result<*mut c_void, Failure>> {
         let slot = self.table.host_memory_allocate?;
         let mut address = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -313,7 +318,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn host_memory_deallocate(
+    pub(crate) unsafe fn host_memory_deallocate(
         &self,
         device: u32,
         address: *mut c_void,
@@ -327,7 +332,11 @@ impl CoreCalls {
 
     /// Takes memory that host and device reach at one address.
     #[inline]
-    pub fn unified_memory_allocate(&self, device: u32, size: u64) -> Option<Result<*mut c_void, Failure>> {
+    pub(crate) fn unified_memory_allocate(
+        &self,
+        device: u32,
+        size: u64,
+    ) -> Option<Result<*mut c_void, Failure>> {
         let slot = self.table.unified_memory_allocate?;
         let mut address = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -341,7 +350,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn unified_memory_deallocate(
+    pub(crate) unsafe fn unified_memory_deallocate(
         &self,
         device: u32,
         address: *mut c_void,
@@ -359,7 +368,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_h2d(
+    pub(crate) unsafe fn memory_copy_h2d(
         &self,
         device: u32,
         target: abi::Memory,
@@ -382,7 +391,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_d2h(
+    pub(crate) unsafe fn memory_copy_d2h(
         &self,
         device: u32,
         target: &mut [u8],
@@ -405,7 +414,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_d2d(
+    pub(crate) unsafe fn memory_copy_d2d(
         &self,
         device: u32,
         target: abi::Memory,
@@ -429,7 +438,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_p2p(
+    pub(crate) unsafe fn memory_copy_p2p(
         &self,
         target_device: u32,
         target: abi::Memory,
@@ -462,7 +471,7 @@ impl CoreCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_set(
+    pub(crate) unsafe fn memory_set(
         &self,
         device: u32,
         target: abi::Memory,
@@ -478,7 +487,7 @@ impl CoreCalls {
 
     /// How much memory the device has and how much of it is free, in bytes.
     #[inline]
-    pub fn memory_stats(&self, device: u32) -> Result<(u64, u64), Failure> {
+    pub(crate) fn memory_stats(&self, device: u32) -> Result<(u64, u64), Failure> {
         let Some(slot) = self.table.memory_stats else {
             return Err(Failure::empty_slot("core", "memory_stats"));
         };
@@ -491,7 +500,7 @@ impl CoreCalls {
 
     /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
     #[inline]
-    pub fn min_chunk_size(&self, device: u32) -> Result<u64, Failure> {
+    pub(crate) fn min_chunk_size(&self, device: u32) -> Result<u64, Failure> {
         let Some(slot) = self.table.min_chunk_size else {
             return Err(Failure::empty_slot("core", "min_chunk_size"));
         };
@@ -503,7 +512,7 @@ impl CoreCalls {
 
     /// Requests above this go straight to the device instead of the host's pool.
     #[inline]
-    pub fn max_chunk_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn max_chunk_size(&self, device: u32) -> Option<Result<u64, Failure>> {
         let slot = self.table.max_chunk_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -513,7 +522,7 @@ impl CoreCalls {
 
     /// The largest allocation.
     #[inline]
-    pub fn max_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn max_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
         let slot = self.table.max_alloc_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -523,7 +532,7 @@ impl CoreCalls {
 
     /// Bytes that every request needs on top.
     #[inline]
-    pub fn extra_padding_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn extra_padding_size(&self, device: u32) -> Option<Result<u64, Failure>> {
         let slot = self.table.extra_padding_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -533,7 +542,7 @@ impl CoreCalls {
 
     /// The first block the host's pool takes.
     #[inline]
-    pub fn init_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn init_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
         let slot = self.table.init_alloc_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -543,7 +552,7 @@ impl CoreCalls {
 
     /// The further blocks the host's pool takes.
     #[inline]
-    pub fn realloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn realloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
         let slot = self.table.realloc_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -553,7 +562,7 @@ impl CoreCalls {
 
     /// Finds an experimental function by its versioned name.
     #[inline]
-    pub fn experimental(&self, name: &str) -> Option<Result<*mut c_void, Failure>> {
+    pub(crate) fn experimental(&self, name: &str) -> Option<Result<*mut c_void, Failure>> {
         let slot = self.table.experimental?;
         let mut function = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -610,7 +619,7 @@ impl Slots for abi::AsyncTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct AsyncCalls {
+pub(crate) struct AsyncCalls {
     context: *mut c_void,
     table: abi::AsyncTable,
 }
@@ -626,23 +635,23 @@ impl AsyncCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::AsyncTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::AsyncTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::AsyncTable {
+    pub(crate) fn table(&self) -> &abi::AsyncTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
     /// Makes a stream. A smaller priority number is served earlier, where the device can.
     #[inline]
-    pub fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, Failure> {
+    pub(crate) fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, Failure> {
         let Some(slot) = self.table.stream_create else {
             return Err(Failure::empty_slot("async", "stream_create"));
         };
@@ -658,7 +667,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn stream_destroy(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
+    pub(crate) unsafe fn stream_destroy(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
         let Some(slot) = self.table.stream_destroy else {
             return Err(Failure::empty_slot("async", "stream_destroy"));
         };
@@ -673,7 +682,11 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn stream_query(&self, device: u32, queue: abi::Stream) -> Option<Result<u32, Failure>> {
+    pub(crate) unsafe fn stream_query(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+    ) -> Option<Result<u32, Failure>> {
         let slot = self.table.stream_query?;
         let mut done = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -687,7 +700,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn stream_synchronize(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
+    pub(crate) unsafe fn stream_synchronize(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
         let Some(slot) = self.table.stream_synchronize else {
             return Err(Failure::empty_slot("async", "stream_synchronize"));
         };
@@ -702,7 +715,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn stream_add_callback(
+    pub(crate) unsafe fn stream_add_callback(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -721,7 +734,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn stream_wait_event(
+    pub(crate) unsafe fn stream_wait_event(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -737,7 +750,7 @@ impl AsyncCalls {
 
     /// Makes an event.
     #[inline]
-    pub fn event_create(&self, device: u32) -> Result<abi::Event, Failure> {
+    pub(crate) fn event_create(&self, device: u32) -> Result<abi::Event, Failure> {
         let Some(slot) = self.table.event_create else {
             return Err(Failure::empty_slot("async", "event_create"));
         };
@@ -753,7 +766,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn event_destroy(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
+    pub(crate) unsafe fn event_destroy(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
         let Some(slot) = self.table.event_destroy else {
             return Err(Failure::empty_slot("async", "event_destroy"));
         };
@@ -768,7 +781,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn event_record(
+    pub(crate) unsafe fn event_record(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -788,7 +801,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn event_query(&self, device: u32, point: abi::Event) -> Option<Result<u32, Failure>> {
+    pub(crate) unsafe fn event_query(&self, device: u32, point: abi::Event) -> Option<Result<u32, Failure>> {
         let slot = self.table.event_query?;
         let mut done = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -802,7 +815,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn event_synchronize(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
+    pub(crate) unsafe fn event_synchronize(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
         let Some(slot) = self.table.event_synchronize else {
             return Err(Failure::empty_slot("async", "event_synchronize"));
         };
@@ -817,7 +830,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn event_elapsed(
+    pub(crate) unsafe fn event_elapsed(
         &self,
         device: u32,
         start: abi::Event,
@@ -836,7 +849,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_h2d_async(
+    pub(crate) unsafe fn memory_copy_h2d_async(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -857,7 +870,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_d2h_async(
+    pub(crate) unsafe fn memory_copy_d2h_async(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -878,7 +891,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_d2d_async(
+    pub(crate) unsafe fn memory_copy_d2d_async(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -901,7 +914,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_copy_p2p_async(
+    pub(crate) unsafe fn memory_copy_p2p_async(
         &self,
         target_device: u32,
         target: abi::Memory,
@@ -936,7 +949,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_set_async(
+    pub(crate) unsafe fn memory_set_async(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -957,7 +970,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_allocate_async(
+    pub(crate) unsafe fn memory_allocate_async(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -976,7 +989,7 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_deallocate_async(
+    pub(crate) unsafe fn memory_deallocate_async(
         &self,
         device: u32,
         queue: abi::Stream,
@@ -1045,7 +1058,7 @@ impl Slots for abi::Kernel {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct KernelCalls {
+pub(crate) struct KernelCalls {
     context: *mut c_void,
     table: abi::Kernel,
 }
@@ -1061,17 +1074,17 @@ impl KernelCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::Kernel) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::Kernel) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::Kernel {
+    pub(crate) fn table(&self) -> &abi::Kernel {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
@@ -1081,7 +1094,7 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn supports(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn supports(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
         let slot = self.table.supports?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, call) };
@@ -1094,7 +1107,7 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn infer(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn infer(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
         let slot = self.table.infer?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, call) };
@@ -1107,7 +1120,7 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn workspace(&self, call: &abi::Call) -> Option<Result<u64, Failure>> {
+    pub(crate) unsafe fn workspace(&self, call: &abi::Call) -> Option<Result<u64, Failure>> {
         let slot = self.table.workspace?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -1121,7 +1134,7 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn prepare(&self, call: &abi::Call) -> Option<Result<*mut c_void, Failure>> {
+    pub(crate) unsafe fn prepare(&self, call: &abi::Call) -> Option<Result<*mut c_void, Failure>> {
         let slot = self.table.prepare?;
         let mut state = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -1135,7 +1148,7 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn run(&self, state: *mut c_void, call: &abi::Call) -> Result<(), Failure> {
+    pub(crate) unsafe fn run(&self, state: *mut c_void, call: &abi::Call) -> Result<(), Failure> {
         let Some(slot) = self.table.run else { return Err(Failure::empty_slot("kernel", "run")) };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, state, call) };
@@ -1148,7 +1161,7 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn release(&self, state: *mut c_void) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn release(&self, state: *mut c_void) -> Option<Result<(), Failure>> {
         let slot = self.table.release?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, state) };
@@ -1217,7 +1230,7 @@ impl Slots for abi::GraphTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct GraphCalls {
+pub(crate) struct GraphCalls {
     context: *mut c_void,
     table: abi::GraphTable,
 }
@@ -1233,17 +1246,17 @@ impl GraphCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::GraphTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::GraphTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::GraphTable {
+    pub(crate) fn table(&self) -> &abi::GraphTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
@@ -1253,7 +1266,7 @@ impl GraphCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn graph_supports(
+    pub(crate) unsafe fn graph_supports(
         &self,
         device: u32,
         graph: &abi::Graph,
@@ -1276,7 +1289,7 @@ impl GraphCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn graph_compile(
+    pub(crate) unsafe fn graph_compile(
         &self,
         device: u32,
         graph: &abi::Graph,
@@ -1299,7 +1312,7 @@ impl GraphCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn graph_run(&self, program: abi::Executable, call: &abi::Call) -> Result<(), Failure> {
+    pub(crate) unsafe fn graph_run(&self, program: abi::Executable, call: &abi::Call) -> Result<(), Failure> {
         let Some(slot) = self.table.graph_run else { return Err(Failure::empty_slot("graph", "graph_run")) };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, program, call) };
@@ -1312,7 +1325,7 @@ impl GraphCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn graph_workspace(&self, program: abi::Executable) -> Option<Result<u64, Failure>> {
+    pub(crate) unsafe fn graph_workspace(&self, program: abi::Executable) -> Option<Result<u64, Failure>> {
         let slot = self.table.graph_workspace?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -1326,7 +1339,7 @@ impl GraphCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn graph_destroy(&self, program: abi::Executable) -> Result<(), Failure> {
+    pub(crate) unsafe fn graph_destroy(&self, program: abi::Executable) -> Result<(), Failure> {
         let Some(slot) = self.table.graph_destroy else {
             return Err(Failure::empty_slot("graph", "graph_destroy"));
         };
@@ -1341,7 +1354,7 @@ impl GraphCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn graph_save(
+    pub(crate) unsafe fn graph_save(
         &self,
         program: abi::Executable,
         sink: abi::ByteSink,
@@ -1355,7 +1368,7 @@ impl GraphCalls {
 
     /// Whether saved bytes can be loaded on this device: 1 or 0.
     #[inline]
-    pub fn graph_compatible(&self, device: u32, saved: &[u8]) -> Option<Result<u32, Failure>> {
+    pub(crate) fn graph_compatible(&self, device: u32, saved: &[u8]) -> Option<Result<u32, Failure>> {
         let slot = self.table.graph_compatible?;
         let mut usable = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -1366,7 +1379,7 @@ impl GraphCalls {
 
     /// Loads what `graph_save` wrote.
     #[inline]
-    pub fn graph_load(&self, device: u32, saved: &[u8]) -> Option<Result<abi::Executable, Failure>> {
+    pub(crate) fn graph_load(&self, device: u32, saved: &[u8]) -> Option<Result<abi::Executable, Failure>> {
         let slot = self.table.graph_load?;
         let mut program = abi::Executable(0);
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -1440,7 +1453,7 @@ impl Slots for abi::CollectiveTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct CollectiveCalls {
+pub(crate) struct CollectiveCalls {
     context: *mut c_void,
     table: abi::CollectiveTable,
 }
@@ -1456,23 +1469,23 @@ impl CollectiveCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::CollectiveTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::CollectiveTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::CollectiveTable {
+    pub(crate) fn table(&self) -> &abi::CollectiveTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
     /// How many bytes a unique id has.
     #[inline]
-    pub fn unique_id_size(&self) -> Result<u64, Failure> {
+    pub(crate) fn unique_id_size(&self) -> Result<u64, Failure> {
         let Some(slot) = self.table.unique_id_size else {
             return Err(Failure::empty_slot("collective", "unique_id_size"));
         };
@@ -1484,7 +1497,7 @@ impl CollectiveCalls {
 
     /// Makes the unique id of a new group.
     #[inline]
-    pub fn unique_id(&self, id: &mut [u8]) -> Result<(), Failure> {
+    pub(crate) fn unique_id(&self, id: &mut [u8]) -> Result<(), Failure> {
         let Some(slot) = self.table.unique_id else {
             return Err(Failure::empty_slot("collective", "unique_id"));
         };
@@ -1495,7 +1508,7 @@ impl CollectiveCalls {
 
     /// Joins a group. Returns when all ranks have.
     #[inline]
-    pub fn communicator_create(
+    pub(crate) fn communicator_create(
         &self,
         device: u32,
         id: &[u8],
@@ -1519,7 +1532,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn communicator_destroy(&self, member: abi::Communicator) -> Result<(), Failure> {
+    pub(crate) unsafe fn communicator_destroy(&self, member: abi::Communicator) -> Result<(), Failure> {
         let Some(slot) = self.table.communicator_destroy else {
             return Err(Failure::empty_slot("collective", "communicator_destroy"));
         };
@@ -1534,7 +1547,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn all_reduce(
+    pub(crate) unsafe fn all_reduce(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1562,7 +1575,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn broadcast(
+    pub(crate) unsafe fn broadcast(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1586,7 +1599,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn reduce(
+    pub(crate) unsafe fn reduce(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1625,7 +1638,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn all_gather(
+    pub(crate) unsafe fn all_gather(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1652,7 +1665,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn reduce_scatter(
+    pub(crate) unsafe fn reduce_scatter(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1676,7 +1689,7 @@ impl CollectiveCalls {
 
     /// Starts a group of calls that are issued together.
     #[inline]
-    pub fn group_start(&self) -> Result<(), Failure> {
+    pub(crate) fn group_start(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.group_start else {
             return Err(Failure::empty_slot("collective", "group_start"));
         };
@@ -1687,7 +1700,7 @@ impl CollectiveCalls {
 
     /// Ends the group and issues it.
     #[inline]
-    pub fn group_end(&self) -> Result<(), Failure> {
+    pub(crate) fn group_end(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.group_end else {
             return Err(Failure::empty_slot("collective", "group_end"));
         };
@@ -1702,7 +1715,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn send(
+    pub(crate) unsafe fn send(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1724,7 +1737,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn receive(
+    pub(crate) unsafe fn receive(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1746,7 +1759,7 @@ impl CollectiveCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn all_to_all(
+    pub(crate) unsafe fn all_to_all(
         &self,
         member: abi::Communicator,
         queue: abi::Stream,
@@ -1814,7 +1827,7 @@ impl Slots for abi::ProfileTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct ProfileCalls {
+pub(crate) struct ProfileCalls {
     context: *mut c_void,
     table: abi::ProfileTable,
 }
@@ -1830,23 +1843,23 @@ impl ProfileCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::ProfileTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::ProfileTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::ProfileTable {
+    pub(crate) fn table(&self) -> &abi::ProfileTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
     /// Readies the profiler.
     #[inline]
-    pub fn profiler_initialize(&self) -> Result<(), Failure> {
+    pub(crate) fn profiler_initialize(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.profiler_initialize else {
             return Err(Failure::empty_slot("profile", "profiler_initialize"));
         };
@@ -1857,7 +1870,7 @@ impl ProfileCalls {
 
     /// Ends the profiler.
     #[inline]
-    pub fn profiler_finalize(&self) -> Result<(), Failure> {
+    pub(crate) fn profiler_finalize(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.profiler_finalize else {
             return Err(Failure::empty_slot("profile", "profiler_finalize"));
         };
@@ -1868,7 +1881,7 @@ impl ProfileCalls {
 
     /// Readies one recording, so that starting it is quick.
     #[inline]
-    pub fn profiler_prepare(&self) -> Result<(), Failure> {
+    pub(crate) fn profiler_prepare(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.profiler_prepare else {
             return Err(Failure::empty_slot("profile", "profiler_prepare"));
         };
@@ -1879,7 +1892,7 @@ impl ProfileCalls {
 
     /// Starts recording.
     #[inline]
-    pub fn profiler_start(&self) -> Result<(), Failure> {
+    pub(crate) fn profiler_start(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.profiler_start else {
             return Err(Failure::empty_slot("profile", "profiler_start"));
         };
@@ -1890,7 +1903,7 @@ impl ProfileCalls {
 
     /// Stops recording.
     #[inline]
-    pub fn profiler_stop(&self) -> Result<(), Failure> {
+    pub(crate) fn profiler_stop(&self) -> Result<(), Failure> {
         let Some(slot) = self.table.profiler_stop else {
             return Err(Failure::empty_slot("profile", "profiler_stop"));
         };
@@ -1905,7 +1918,11 @@ impl ProfileCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn profiler_collect(&self, sink: abi::ActivitySink, user: *mut c_void) -> Result<(), Failure> {
+    pub(crate) unsafe fn profiler_collect(
+        &self,
+        sink: abi::ActivitySink,
+        user: *mut c_void,
+    ) -> Result<(), Failure> {
         let Some(slot) = self.table.profiler_collect else {
             return Err(Failure::empty_slot("profile", "profiler_collect"));
         };
@@ -1916,7 +1933,7 @@ impl ProfileCalls {
 
     /// One moment on the device's clock and on the host's monotonic clock, in nanoseconds.
     #[inline]
-    pub fn profiler_clock(&self, device: u32) -> Option<Result<(u64, u64), Failure>> {
+    pub(crate) fn profiler_clock(&self, device: u32) -> Option<Result<(u64, u64), Failure>> {
         let slot = self.table.profiler_clock?;
         let mut device_time = 0;
         let mut host_time = 0;
@@ -1962,7 +1979,7 @@ impl Slots for abi::InteropTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct InteropCalls {
+pub(crate) struct InteropCalls {
     context: *mut c_void,
     table: abi::InteropTable,
 }
@@ -1978,23 +1995,23 @@ impl InteropCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::InteropTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::InteropTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::InteropTable {
+    pub(crate) fn table(&self) -> &abi::InteropTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
     /// The DLPack device type and id under which others know the device.
     #[inline]
-    pub fn dlpack_device(&self, device: u32) -> Result<(i32, i32), Failure> {
+    pub(crate) fn dlpack_device(&self, device: u32) -> Result<(i32, i32), Failure> {
         let Some(slot) = self.table.dlpack_device else {
             return Err(Failure::empty_slot("interop", "dlpack_device"));
         };
@@ -2011,7 +2028,7 @@ impl InteropCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_export(
+    pub(crate) unsafe fn memory_export(
         &self,
         device: u32,
         block: abi::Memory,
@@ -2028,7 +2045,7 @@ impl InteropCalls {
 
     /// Makes a block of memory that another library owns and keeps valid until `memory_forget`.
     #[inline]
-    pub fn memory_import(
+    pub(crate) fn memory_import(
         &self,
         device: u32,
         kind: abi::NativeKind,
@@ -2050,7 +2067,7 @@ impl InteropCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn memory_forget(&self, device: u32, block: abi::Memory) -> Result<(), Failure> {
+    pub(crate) unsafe fn memory_forget(&self, device: u32, block: abi::Memory) -> Result<(), Failure> {
         let Some(slot) = self.table.memory_forget else {
             return Err(Failure::empty_slot("interop", "memory_forget"));
         };
@@ -2065,7 +2082,11 @@ impl InteropCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn stream_export(&self, device: u32, queue: abi::Stream) -> Option<Result<u64, Failure>> {
+    pub(crate) unsafe fn stream_export(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+    ) -> Option<Result<u64, Failure>> {
         let slot = self.table.stream_export?;
         let mut native = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -2075,7 +2096,7 @@ impl InteropCalls {
 
     /// Makes a stream of a native handle. Destroying it leaves the native one alive.
     #[inline]
-    pub fn stream_import(&self, device: u32, native: u64) -> Option<Result<abi::Stream, Failure>> {
+    pub(crate) fn stream_import(&self, device: u32, native: u64) -> Option<Result<abi::Stream, Failure>> {
         let slot = self.table.stream_import?;
         let mut queue = abi::Stream(0);
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -2085,7 +2106,7 @@ impl InteropCalls {
 
     /// How many bytes a token for another process has.
     #[inline]
-    pub fn ipc_token_size(&self) -> Option<Result<u64, Failure>> {
+    pub(crate) fn ipc_token_size(&self) -> Option<Result<u64, Failure>> {
         let slot = self.table.ipc_token_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
@@ -2099,7 +2120,7 @@ impl InteropCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn ipc_export(
+    pub(crate) unsafe fn ipc_export(
         &self,
         device: u32,
         block: abi::Memory,
@@ -2114,7 +2135,11 @@ impl InteropCalls {
 
     /// Reaches a block of another process.
     #[inline]
-    pub fn ipc_import(&self, device: u32, token: &[u8]) -> Option<Result<(abi::Memory, u64), Failure>> {
+    pub(crate) fn ipc_import(
+        &self,
+        device: u32,
+        token: &[u8],
+    ) -> Option<Result<(abi::Memory, u64), Failure>> {
         let slot = self.table.ipc_import?;
         let mut block = abi::Memory(0);
         let mut size = 0;
@@ -2138,7 +2163,7 @@ impl InteropCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn ipc_close(&self, device: u32, block: abi::Memory) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn ipc_close(&self, device: u32, block: abi::Memory) -> Option<Result<(), Failure>> {
         let slot = self.table.ipc_close?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, block) };
@@ -2173,7 +2198,7 @@ impl Slots for abi::LayerTable {
 ///
 /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.
 #[derive(Clone, Copy, Debug)]
-pub struct LayerCalls {
+pub(crate) struct LayerCalls {
     context: *mut c_void,
     table: abi::LayerTable,
 }
@@ -2189,17 +2214,17 @@ impl LayerCalls {
     /// # Safety
     ///
     /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.
-    pub unsafe fn new(context: *mut c_void, table: abi::LayerTable) -> Self {
+    pub(crate) unsafe fn new(context: *mut c_void, table: abi::LayerTable) -> Self {
         Self { context, table }
     }
 
     /// The table as it is called.
-    pub fn table(&self) -> &abi::LayerTable {
+    pub(crate) fn table(&self) -> &abi::LayerTable {
         &self.table
     }
 
     /// What every function gets first.
-    pub fn context(&self) -> *mut c_void {
+    pub(crate) fn context(&self) -> *mut c_void {
         self.context
     }
 
@@ -2210,7 +2235,7 @@ impl LayerCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn wrap(
+    pub(crate) unsafe fn wrap(
         &self,
         kind: abi::TableKind,
         plugin: &str,
@@ -2241,7 +2266,7 @@ impl LayerCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub unsafe fn unwrap(
+    pub(crate) unsafe fn unwrap(
         &self,
         kind: abi::TableKind,
         wrapped_context: *mut c_void,

@@ -30,9 +30,6 @@ pub use device::pinned::Pinned;
 pub use device::stream::{Event, Stream};
 pub use device::{Device, DeviceDescription, DeviceFlags, MemorySizes, MemoryStats};
 pub use environment::Environment;
-pub use generated::{
-    AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, LayerCalls, ProfileCalls,
-};
 pub use host::{BuiltIn, Host, HostOptions};
 pub use judge::digest::{AllowList, Digest, NotADigest};
 pub use judge::elf::{Binding, Elf, Export, Links};
@@ -47,7 +44,7 @@ pub use judge::version::{ContractRange, Version, VersionRange};
 pub use judge::{JudgeContext, Judged, choose_variants, judge};
 pub use load::described::{KernelInfo, OperandInfo, PluginInfo, SupportLevel};
 pub use load::negotiate::{HOST_CONTRACT, OLDEST_MINOR};
-pub use plugin::{Calls, Kernel, Plugin};
+pub use plugin::{Kernel, Plugin};
 pub use probe::child::probe_child_main;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, Probed, probe};
 pub use refusal::{Reason, Refusal};

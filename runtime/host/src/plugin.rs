@@ -10,6 +10,9 @@ use libloading::os::unix::Library;
 use oarlock_abi as abi;
 
 use crate::device::live::{Live, LiveHandles};
+use crate::generated::{
+    AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, LayerCalls, ProfileCalls,
+};
 use crate::load::device_list::device_ids;
 use crate::load::kernel_checks::{KernelRecord, kernels};
 use crate::load::layers::{Chain, Wrapper};
@@ -17,38 +20,38 @@ use crate::load::validate::table;
 use crate::load::{InUse, Loaded, broken, failed};
 use crate::services::errors::outcome;
 use crate::services::{LogLevel, Services};
-use crate::{
-    AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, KernelInfo, LayerCalls,
-    PluginInfo, ProfileCalls, Refusal,
-};
+use crate::{KernelInfo, PluginInfo, Refusal};
 
 /// Callers for the tables a plugin brings, with the layers around them.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Calls {
+pub(crate) struct Calls {
     /// Devices and their memory.
-    pub core: Option<CoreCalls>,
+    pub(crate) core: Option<CoreCalls>,
     /// Streams and events.
-    pub r#async: Option<AsyncCalls>,
+    pub(crate) r#async: Option<AsyncCalls>,
     /// Whole subgraphs.
-    pub graph: Option<GraphCalls>,
+    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
+    pub(crate) graph: Option<GraphCalls>,
     /// Groups of devices that exchange data.
-    pub collective: Option<CollectiveCalls>,
+    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
+    pub(crate) collective: Option<CollectiveCalls>,
     /// Records of what devices did.
-    pub profile: Option<ProfileCalls>,
+    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
+    pub(crate) profile: Option<ProfileCalls>,
     /// Memory and streams of other libraries.
-    pub interop: Option<InteropCalls>,
+    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
+    pub(crate) interop: Option<InteropCalls>,
     /// What the plugin does as a layer; never wrapped itself.
-    pub layer: Option<LayerCalls>,
+    pub(crate) layer: Option<LayerCalls>,
 }
 
-/// One kernel: what it demands, and the caller for it.
-#[derive(Clone, Debug)]
+/// One kernel: what it demands, and the caller for it. It is the plugin's, and lives no longer.
+#[derive(Debug)]
 pub struct Kernel {
     /// What it does and demands.
     pub info: KernelInfo,
     /// How it is called.
-    pub calls: KernelCalls,
+    pub(crate) calls: KernelCalls,
 }
 
 /// A loaded plugin. It ends when the last handle on anything of it is dropped.
@@ -162,9 +165,14 @@ impl Plugin {
         &self.file
     }
 
-    /// Callers for its tables.
-    pub fn calls(&self) -> &Calls {
+    /// Callers for its tables. They hold no plugin, so only what does may have them.
+    pub(crate) fn calls(&self) -> &Calls {
         &self.calls
+    }
+
+    /// The functions of its devices as they are called: its own, or those of the outermost layer.
+    pub fn core_table(&self) -> Option<&abi::CoreTable> {
+        self.calls.core.as_ref().map(CoreCalls::table)
     }
 
     /// Its kernels.

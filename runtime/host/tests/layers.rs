@@ -182,18 +182,18 @@ fn start(layers: &[&str]) -> Host {
 #[test]
 fn without_a_layer_callers_hold_the_plugins_own_functions() {
     let host = start(&[]);
-    let core = host.plugin("toy").unwrap().calls().core.unwrap();
+    let core = host.plugin("toy").unwrap().core_table().unwrap();
     let same = |one: usize, other: usize| assert_eq!(one, other);
-    same(core.table().device_synchronize.unwrap() as usize, CORE.device_synchronize.unwrap() as usize);
-    same(core.table().memory_copy_d2d.unwrap() as usize, CORE.memory_copy_d2d.unwrap() as usize);
-    same(core.table().memory_stats.unwrap() as usize, CORE.memory_stats.unwrap() as usize);
+    same(core.device_synchronize.unwrap() as usize, CORE.device_synchronize.unwrap() as usize);
+    same(core.memory_copy_d2d.unwrap() as usize, CORE.memory_copy_d2d.unwrap() as usize);
+    same(core.memory_stats.unwrap() as usize, CORE.memory_stats.unwrap() as usize);
 }
 
 #[test]
 fn a_layer_sees_every_call_and_its_wrappers_are_freed_with_the_plugin() {
     let host = start(&["count", "nobody"]);
-    let core = host.plugin("toy").unwrap().calls().core.unwrap();
-    assert_eq!(core.table().device_synchronize.unwrap() as usize, counted as *const () as usize);
+    let core = host.plugin("toy").unwrap().core_table().unwrap();
+    assert_eq!(core.device_synchronize.unwrap() as usize, counted as *const () as usize);
     host.device("toy").unwrap().synchronize().unwrap();
     assert_eq!((CALLS.load(Ordering::Relaxed), WRAPPERS.load(Ordering::Relaxed)), (1, 1));
     let (_, toy) = host.report().loaded().find(|(_, loaded)| loaded.info.name == "toy").unwrap();

@@ -11,8 +11,9 @@ use oarlock_abi as abi;
 
 use crate::device::call_record::{CallRecord, DeviceTensor};
 use crate::device::live::HandleKind;
+use crate::generated::KernelCalls;
 use crate::services::errors::Failure;
-use crate::{Device, Kernel, KernelCalls, KernelInfo, OperandInfo};
+use crate::{Device, Kernel, KernelInfo, OperandInfo};
 
 impl Kernel {
     /// Runs the kernel in the device's own queue. An output that is `None` is one whose memory the kernel asks for;

@@ -19,9 +19,10 @@ use std::sync::Arc;
 use oarlock_abi as abi;
 pub use oarlock_abi::DeviceFlags;
 
+use crate::generated::CoreCalls;
 use crate::load::validate::text;
 use crate::services::errors::{Code, Failure};
-use crate::{Block, CoreCalls, Event, Pinned, Plugin, Stream};
+use crate::{Block, Event, Pinned, Plugin, Stream};
 
 /// The longest text a plugin says about a device.
 const LONGEST_TEXT: u64 = 1024;

@@ -6,9 +6,10 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
+use crate::Device;
 use crate::device::live::HandleKind;
+use crate::generated::AsyncCalls;
 use crate::services::errors::{Failure, outcome};
-use crate::{AsyncCalls, Device};
 
 /// A queue of work on one device, freed when dropped.
 #[derive(Debug)]

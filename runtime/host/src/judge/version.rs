@@ -151,7 +151,8 @@ impl FromStr for ContractRange {
 impl fmt::Display for ContractRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { major, min_minor, max_minor } = self;
-        write!(f, "{major}.{min_minor}..{major}.{max_minor}")
+        write!(f, "{major}.{min_minor}")?;
+        if min_minor == max_minor { Ok(()) } else { write!(f, "..{major}.{max_minor}") }
     }
 }
 

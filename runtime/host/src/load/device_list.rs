@@ -1,6 +1,6 @@
 //! Which devices a plugin has, and which of them the user wants to see.
 
-use crate::CoreCalls;
+use crate::generated::CoreCalls;
 use crate::load::foreign::Breach;
 use crate::services::errors::Failure;
 

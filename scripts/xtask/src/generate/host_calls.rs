@@ -13,7 +13,8 @@ pub(super) fn calls(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every method here calls through a pointer into a plugin\")]\n\
-         #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
+         #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\
+         #![expect(dead_code, reason = \"the floors above will use profiles that this floor only loads\")]\n\n\
          use std::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
          use crate::load::foreign::{Foreign, Slots};\nuse crate::services::errors::{Failure, outcome};\n\n",
     );
@@ -88,7 +89,7 @@ fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]
         out,
         "/// Calls the functions of a `{}` of a plugin.\n///\n\
          /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.\n\
-         #[derive(Clone, Copy, Debug)]\npub struct {name}Calls {{\ncontext: *mut c_void,\ntable: abi::{ty},\n}}\n\n\
+         #[derive(Clone, Copy, Debug)]\npub(crate) struct {name}Calls {{\ncontext: *mut c_void,\ntable: abi::{ty},\n}}\n\n\
          // SAFETY: every function of a plugin may be called on any thread (rule T-1).\n\
          unsafe impl Send for {name}Calls {{}}\n\
          // SAFETY: as above.\n\
@@ -96,11 +97,11 @@ fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]
          impl {name}Calls {{\n\
          /// Makes a caller.\n///\n/// # Safety\n///\n\
          /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.\n\
-         pub unsafe fn new(context: *mut c_void, table: abi::{ty}) -> Self {{ Self {{ context, table }} }}\n\n\
+         pub(crate) unsafe fn new(context: *mut c_void, table: abi::{ty}) -> Self {{ Self {{ context, table }} }}\n\n\
          /// The table as it is called.\n\
-         pub fn table(&self) -> &abi::{ty} {{ &self.table }}\n\n\
+         pub(crate) fn table(&self) -> &abi::{ty} {{ &self.table }}\n\n\
          /// What every function gets first.\n\
-         pub fn context(&self) -> *mut c_void {{ self.context }}\n",
+         pub(crate) fn context(&self) -> *mut c_void {{ self.context }}\n",
         item.name
     )
     .expect("infallible");
@@ -129,7 +130,7 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     };
     let docs = rust_docs(&slot.docs, "");
     let params: String = slot.params.iter().filter_map(|param| method_param(contract, param)).collect();
-    write!(out, "\n{docs}{safety}#[inline]\npub {keyword}fn {name}(&self{params}) -> {result} {{\n")
+    write!(out, "\n{docs}{safety}#[inline]\npub(crate) {keyword}fn {name}(&self{params}) -> {result} {{\n")
         .expect("infallible");
     if slot.required {
         writeln!(

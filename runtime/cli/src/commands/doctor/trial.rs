@@ -172,10 +172,13 @@ fn stream(device: &Device, taken: &mut Taken) -> Outcome {
         let found = "expected an event and a stream that were waited for to be done, found that they are not";
         return Err(Fault::WrongResult(found.to_owned()));
     }
-    Ok(match device.plugin().calls().r#async {
-        Some(_) => "an event was recorded, and waited for".to_owned(),
-        None => "the device has none and does everything at once".to_owned(),
-    })
+    let has_streams = device.plugin().info().profiles.iter().any(|profile| profile == "async");
+    Ok(if has_streams {
+        "an event was recorded, and waited for"
+    } else {
+        "the device has none and does everything at once"
+    }
+    .to_owned())
 }
 
 fn add(device: &Device, plugins: &[Arc<Plugin>]) -> Outcome {
