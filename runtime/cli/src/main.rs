@@ -11,6 +11,7 @@ mod progress;
 mod render;
 mod session;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -25,13 +26,19 @@ type Verdict = Result<bool, Problem>;
 
 fn main() -> ExitCode {
     // The program starts itself again to try a plugin. No user types that, so help and completions know nothing of it.
-    match session::task_of_child(std::env::args_os()) {
-        Some((Task::Probe, file)) => return oarlock_host::probe_child_main(&file),
-        Some((Task::Conform, file)) => return commands::conformance::child_main(&file),
-        None => {}
+    let task = session::task_of_child(std::env::args_os());
+    let file = || PathBuf::from(std::env::args_os().nth(2).unwrap_or_default());
+    match task {
+        Some(Task::Probe) => return oarlock_host::probe_child_main(&file()),
+        Some(Task::Conform) => return commands::conformance::child_main(&file()),
+        Some(Task::Watched) | None => {}
     }
+    let is_watched = task == Some(Task::Watched);
+    // The first of these is the program's name, which nobody reads.
+    let given = std::env::args_os().skip(usize::from(is_watched));
     let command = Arguments::command().color(color_of_help());
-    let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed =
+        command.try_get_matches_from(given).and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -42,7 +49,7 @@ fn main() -> ExitCode {
     };
     let color = arguments.global.color;
     let mut output = Output::new(color);
-    let verdict = run(arguments, &mut output);
+    let verdict = run(arguments, is_watched, &mut output);
     let written = output.finish().map_err(|error| {
         Problem::new(format!("expected to write to the standard output, found: {error}"))
             .hint("free some space, or write somewhere else")
@@ -57,12 +64,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments, output: &mut Output) -> Verdict {
+fn run(arguments: Arguments, is_watched: bool, output: &mut Output) -> Verdict {
     let Arguments { global, command } = arguments;
     match command {
         Command::Devices => commands::devices::run(&global, output),
         Command::Plugins => commands::plugins::run(&global, output),
-        Command::Doctor => commands::doctor::run(&global, output),
+        Command::Doctor if is_watched => commands::doctor::run(&global, output),
+        Command::Doctor => commands::doctor::watch(std::env::args_os().skip(1)),
         Command::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::run(

@@ -1,7 +1,7 @@
 //! The host as the command starts it: with what the arguments say on top of the environment and the configuration.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_host::{
@@ -27,6 +27,8 @@ pub(crate) enum Task {
     Probe,
     /// To run the conformance suite on it.
     Conform,
+    /// To do what the user asked for while the parent watches.
+    Watched,
 }
 
 impl Task {
@@ -35,6 +37,7 @@ impl Task {
         match self {
             Self::Probe => "__probe",
             Self::Conform => "__conform",
+            Self::Watched => "__watched",
         }
     }
 }
@@ -103,11 +106,10 @@ pub(crate) fn probe_command() -> ProbeCommand {
     ProbeCommand { program: THIS_PROGRAM.into(), arguments: vec![Task::Probe.argument().into()] }
 }
 
-/// The plugin to try and how, if that is what the program was started for.
-pub(crate) fn task_of_child(mut arguments: impl Iterator<Item = OsString>) -> Option<(Task, PathBuf)> {
+/// What the program was started for, if it started itself.
+pub(crate) fn task_of_child(mut arguments: impl Iterator<Item = OsString>) -> Option<Task> {
     let first = arguments.nth(1)?;
-    let task = [Task::Probe, Task::Conform].into_iter().find(|task| first == task.argument())?;
-    Some((task, arguments.next()?.into()))
+    [Task::Probe, Task::Conform, Task::Watched].into_iter().find(|task| first == task.argument())
 }
 
 /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, and variants for other

@@ -69,3 +69,23 @@ fn variables_are_shown_and_unknown_ones_pointed_out() {
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(out.contains("OARLOCK_PLUGIN_PTAH, which means nothing to Oarlock"), "{out}");
 }
+
+#[test]
+fn a_plugin_that_ends_the_process_is_named() {
+    let user = User::new();
+    let source = "#include \"minimal.h\"\n\
+        static oarlock_error end(void *context, uint32_t device, void *target, uint64_t size, oarlock_memory source,\n\
+            uint64_t from) { (void)context; (void)device; (void)target; (void)size; (void)source; (void)from; abort(); }\n\
+        static oarlock_error describe(oarlock_plugin *plugin) {\n\
+            minimal_core.memory_copy_d2h = end; return minimal_describe(plugin, \"Fatal\"); }\n\
+        OARLOCK_PLUGIN(describe);\n";
+    user.plugin("libfatal.so", source);
+    let outcome = user.run(&["--plugin", "libfatal.so", "doctor"]);
+    assert_eq!(outcome.status, 1, "{}", outcome.all());
+    assert!(outcome.out.contains("works  cpu:0"), "{}", outcome.out);
+    assert!(
+        outcome.err.contains("ended by a plugin while `Fatal:0` was tried: signal: 6"),
+        "{}",
+        outcome.err
+    );
+}

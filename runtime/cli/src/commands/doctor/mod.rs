@@ -3,6 +3,7 @@
 mod patience;
 mod surroundings;
 mod trial;
+mod watched;
 
 use oarlock_host::{Code, Device, Failure, Refusal};
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use self::patience::{Cause, Checked};
 use self::surroundings::Surroundings;
 use self::trial::Fault;
+pub(crate) use self::watched::watch;
 use crate::Verdict;
 use crate::arguments::Global;
 use crate::output::{BAD, GOOD, NAME, NOTABLE, Output, QUIET, clean};
@@ -35,6 +37,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     let mut examined = Vec::new();
     for device in session.host.devices() {
         output.flush();
+        watched::tell(&format!("`{device}` was tried"));
         let device = Examined::of(&device, &session);
         if is_text {
             device.print(global.verbose > 0, output);
