@@ -49,6 +49,6 @@ pub use probe::child::probe_child_main;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, Probed, probe};
 pub use refusal::{Reason, Refusal};
 pub use report::{DeviceReport, LoadReport, LoadedPlugin, Outcome, PluginReport};
-pub use search::{Candidate, Found, Origin, search};
+pub use search::{Candidate, Found, Origin, places, search};
 pub use services::errors::{Code, ErrorFlags, Failure, FailureDetails, live_errors};
 pub use services::{LogLevel, LogSink, Silent};

@@ -63,8 +63,28 @@ pub struct Found {
     pub refusals: Vec<Refusal>,
 }
 
-/// Lists the files that may be plugins: those of `explicit` paths, which may be relative, of the directory of the
-/// installed Python packages if there is one, and of the places the configuration and the environment name.
+/// Where plugins are looked for, in the order of precedence: `explicit` paths, which may be relative, the places that the
+/// configuration and the environment name, the directory of the installed Python packages if there is one, and the usual
+/// directories.
+pub fn places(
+    explicit: &[PathBuf],
+    wheel: Option<&Path>,
+    config: &Config,
+    environment: &Environment,
+) -> Vec<(PathBuf, Origin)> {
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let of_variable = environment.plugin_path.iter().flat_map(std::env::split_paths);
+    let of_user = environment.data_home.iter().map(|home| home.join("oarlock/plugins"));
+    (explicit.iter().map(|path| (absolute(path), Origin::Explicit)))
+        .chain(config.plugins.paths.iter().map(|path| (path.clone(), Origin::Config)))
+        .chain(of_variable.map(|path| (path, Origin::Environment)))
+        .chain(wheel.map(|path| (path.to_path_buf(), Origin::Wheel)))
+        .chain(of_user.map(|path| (path, Origin::User)))
+        .chain(system_directories().into_iter().map(|path| (path, Origin::System)))
+        .collect()
+}
+
+/// Lists the files that may be plugins in all [`places`].
 pub fn search(
     explicit: &[PathBuf],
     wheel: Option<&Path>,
@@ -73,29 +93,11 @@ pub fn search(
 ) -> Found {
     let mut search =
         Search { identity: environment.identity, found: Found::default(), seen: BTreeSet::new() };
-    for path in explicit {
-        match std::path::absolute(path) {
-            Ok(path) => search.asked_for(&path, Origin::Explicit),
-            Err(error) => search.found.refusals.push(unreadable(path, &error)),
+    for (path, origin) in places(explicit, wheel, config, environment) {
+        match origin {
+            Origin::Explicit | Origin::Config | Origin::Environment => search.asked_for(&path, origin),
+            Origin::Wheel | Origin::User | Origin::System => search.usual(&path, origin),
         }
-    }
-    for path in &config.plugins.paths {
-        search.asked_for(path, Origin::Config);
-    }
-    for path in std::env::split_paths(environment.plugin_path.as_deref().unwrap_or_default()) {
-        // Splitting an unset variable gives one empty path.
-        if environment.plugin_path.is_some() {
-            search.asked_for(&path, Origin::Environment);
-        }
-    }
-    if let Some(path) = wheel {
-        search.usual(path, Origin::Wheel);
-    }
-    if let Some(home) = &environment.data_home {
-        search.usual(&home.join("oarlock/plugins"), Origin::User);
-    }
-    for path in system_directories() {
-        search.usual(&path, Origin::System);
     }
     search.found
 }

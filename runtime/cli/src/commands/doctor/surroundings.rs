@@ -133,24 +133,11 @@ fn variables() -> Vec<Variable> {
     found
 }
 
-/// Where plugins are looked for, in the order of precedence.
+/// Where plugins are looked for, and whether the host may use what is there.
 fn places(options: &HostOptions) -> Vec<Place> {
-    let HostOptions { environment, config, .. } = options;
-    let from_variable = environment.plugin_path.iter().flat_map(std::env::split_paths);
-    let of_user = environment.data_home.iter().map(|home| home.join("oarlock/plugins"));
-    let explicit = options.paths.iter().filter_map(|path| std::path::absolute(path).ok());
-    let paths = (explicit.map(|path| (path, Origin::Explicit)))
-        .chain(config.plugins.paths.iter().cloned().map(|path| (path, Origin::Config)))
-        .chain(from_variable.map(|path| (path, Origin::Environment)))
-        .chain(of_user.map(|path| (path, Origin::User)))
-        .chain(system_directories().map(|path| (path, Origin::System)));
-    paths.map(|(path, origin)| Place { state: state_of(&path, environment), path, origin }).collect()
-}
-
-/// The directories of [`Origin::System`].
-fn system_directories() -> impl Iterator<Item = PathBuf> {
-    let multiarch = format!("/usr/lib/{}-linux-gnu/oarlock/plugins", std::env::consts::ARCH);
-    [multiarch.into(), "/usr/lib/oarlock/plugins".into(), "/usr/local/lib/oarlock/plugins".into()].into_iter()
+    let HostOptions { paths, wheel, config, environment, .. } = options;
+    let places = oarlock_host::places(paths, wheel.as_deref(), config, environment).into_iter();
+    places.map(|(path, origin)| Place { state: state_of(&path, environment), path, origin }).collect()
 }
 
 fn state_of(path: &Path, environment: &Environment) -> String {
