@@ -7,6 +7,10 @@ use oarlock_contract::Contract;
 use oarlock_contract::model::{Direction, Item, ItemKind, Member, Param, Slot, Type, slots};
 
 use super::names::{RUST_BANNER, camel, identifier, rust_docs};
+use super::params::{is_result, is_struct, value_type};
+
+/// What the host makes of an address.
+const RAW_POINTER: &str = "*mut c_void";
 
 /// `runtime/host/src/generated.rs`.
 pub(super) fn calls(contract: &Contract) -> String {
@@ -191,29 +195,11 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     writeln!(out, "{mapped}\n}}").expect("infallible");
 }
 
-/// Whether the argument is something the method returns; a list that is filled returns how many there are.
-fn is_result(param: &Param) -> bool {
-    param.direction == Direction::Out && param.ty != Type::Bytes
-}
-
 fn result_type(param: &Param) -> String {
     match &param.ty {
         Type::List(_) => "u64".to_owned(),
-        ty => value_type(ty),
+        ty => value_type(RAW_POINTER, ty),
     }
-}
-
-fn value_type(ty: &Type) -> String {
-    match ty {
-        Type::Number(name) => (*name).to_owned(),
-        Type::Named(name) => format!("abi::{}", camel(name)),
-        Type::Pointer => "*mut c_void".to_owned(),
-        other => unreachable!("{other:?} is not passed by value"),
-    }
-}
-
-fn is_struct(contract: &Contract, name: &str) -> bool {
-    contract.find(name).is_some_and(|item| matches!(item.kind, ItemKind::Struct(_)))
 }
 
 /// Whether a wrong argument could do harm that no check in the callee can prevent.
@@ -237,17 +223,17 @@ fn method_param(contract: &Contract, param: &Param) -> Option<String> {
     let ty = match (&param.ty, param.direction) {
         (Type::Bytes, Direction::Out) => "&mut [u8]".to_owned(),
         (Type::Bytes, _) => "&[u8]".to_owned(),
-        (Type::List(element), Direction::Out) => format!("&mut [{}]", value_type(element)),
+        (Type::List(element), Direction::Out) => format!("&mut [{}]", value_type(RAW_POINTER, element)),
         (_, Direction::Out) => return None,
         (Type::List(element), _) => match &**element {
             Type::Named(name) if is_struct(contract, name) => format!("&[*const abi::{}]", camel(name)),
-            element => format!("&[{}]", value_type(element)),
+            element => format!("&[{}]", value_type(RAW_POINTER, element)),
         },
         (Type::Callback(name), _) => format!("abi::{}", camel(name)),
         (Type::Named(name), _) if name == "str" => "&str".to_owned(),
         (Type::Pointer, Direction::In) => "*const c_void".to_owned(),
-        (ty, Direction::In) => format!("&{}", value_type(ty)),
-        (ty, Direction::Value) => value_type(ty),
+        (ty, Direction::In) => format!("&{}", value_type(RAW_POINTER, ty)),
+        (ty, Direction::Value) => value_type(RAW_POINTER, ty),
     };
     Some(format!(", {}: {ty}", identifier(&param.name)))
 }

@@ -3,6 +3,7 @@
 mod c_header;
 mod host_calls;
 mod names;
+mod params;
 mod reference;
 mod rust_bindings;
 mod sdk_glue;

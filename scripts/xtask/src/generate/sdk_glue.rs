@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
 use oarlock_contract::lower::slot_params;
-use oarlock_contract::model::{Direction, Item, ItemKind, Param, Slot, Table, Type};
+use oarlock_contract::model::{Direction, Item, Param, Slot, Table, Type};
 
 use super::names::{RUST_BANNER, camel, identifier, rust_docs, rust_params};
+use super::params::{is_result, is_struct, is_user, value_type};
+
+/// What the SDK makes of an address.
+const HOST_POINTER: &str = "HostPointer";
 
 /// `device-sdk/sdk/src/generated.rs`.
 pub(super) fn glue(contract: &Contract) -> String {
@@ -133,20 +137,6 @@ fn argument(param: &Param) -> String {
     }
 }
 
-/// Whether the argument is something the trait's function returns.
-fn is_result(param: &Param) -> bool {
-    param.direction == Direction::Out && param.ty != Type::Bytes
-}
-
-/// Whether the argument only accompanies a callback.
-fn is_user(param: &Param) -> bool {
-    param.name == "user"
-}
-
-fn is_struct(contract: &Contract, name: &str) -> bool {
-    contract.find(name).is_some_and(|item| matches!(item.kind, ItemKind::Struct(_)))
-}
-
 fn trait_params(contract: &Contract, slot: &Slot) -> String {
     let mut out = String::new();
     for param in slot.params.iter().filter(|param| !is_result(param) && !is_user(param)) {
@@ -157,9 +147,9 @@ fn trait_params(contract: &Contract, slot: &Slot) -> String {
             (Type::Callback(name), _) => camel(name),
             (Type::Pointer, Direction::In) => "HostPointer".to_owned(),
             (Type::Named(name), Direction::In) if name == "call" => "&Call<'_>".to_owned(),
-            (ty, Direction::In) => format!("&{}", value_type(ty)),
+            (ty, Direction::In) => format!("&{}", value_type(HOST_POINTER, ty)),
             (Type::Named(name), _) if name == "str" => "&str".to_owned(),
-            (ty, _) => value_type(ty),
+            (ty, _) => value_type(HOST_POINTER, ty),
         };
         write!(out, ", {}: {ty}", identifier(&param.name)).expect("infallible");
     }
@@ -173,7 +163,7 @@ fn trait_result(contract: &Contract, slot: &Slot) -> String {
         .filter(|param| is_result(param))
         .map(|param| match &param.ty {
             Type::List(element) => format!("Vec<{}>", element_type(contract, element)),
-            ty => value_type(ty),
+            ty => value_type(HOST_POINTER, ty),
         })
         .collect();
     match types.as_slice() {
@@ -185,16 +175,7 @@ fn trait_result(contract: &Contract, slot: &Slot) -> String {
 fn element_type(contract: &Contract, ty: &Type) -> String {
     match ty {
         Type::Named(name) if is_struct(contract, name) => format!("&abi::{}", camel(name)),
-        ty => value_type(ty),
-    }
-}
-
-fn value_type(ty: &Type) -> String {
-    match ty {
-        Type::Number(name) => (*name).to_owned(),
-        Type::Named(name) => format!("abi::{}", camel(name)),
-        Type::Pointer => "HostPointer".to_owned(),
-        other => unreachable!("{other:?} is not passed by value"),
+        ty => value_type(HOST_POINTER, ty),
     }
 }
 
