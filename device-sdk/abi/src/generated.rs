@@ -1473,6 +1473,29 @@ unsafe impl Send for AsyncTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for AsyncTable {}
 
+/// The order in which the dimensions of an operand mean something. Strides say where elements lie, this says what they are.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Layout(pub u32);
+impl Layout {
+    /// As the op says: for ops on images, batch, channels, then space.
+    pub const PLAIN: Self = Self(0);
+    /// Batch, space, then channels.
+    pub const CHANNELS_LAST: Self = Self(1);
+    /// The plugin's own, which only it can read.
+    pub const OPAQUE: Self = Self(2);
+
+    /// The name in the contract, or `None` for a number this version does not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::PLAIN => Some("plain"),
+            Self::CHANNELS_LAST => Some("channels_last"),
+            Self::OPAQUE => Some("opaque"),
+            _ => None,
+        }
+    }
+}
+
 /// What is special about one operand of one call.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -1531,8 +1554,8 @@ pub struct Tensor {
     pub bits: TensorFlags,
     /// The place of this.
     pub place: MemoryKind,
-    /// The reserved of this.
-    pub reserved: u32,
+    /// The layout of this.
+    pub layout: Layout,
     /// The sizes of the dimensions; in `infer` -1 is one that is not known yet.
     pub dims: *const i64,
     /// How many `dims` there are.
@@ -1557,7 +1580,7 @@ impl Tensor {
         dtype: Dtype(0),
         bits: TensorFlags(0),
         place: MemoryKind(0),
-        reserved: 0,
+        layout: Layout(0),
         dims: core::ptr::null(),
         dims_count: 0,
         strides: core::ptr::null(),
@@ -1834,8 +1857,8 @@ pub struct Operand {
     pub bits: OperandFlags,
     /// The place of this.
     pub place: MemoryKind,
-    /// The reserved of this.
-    pub reserved: u32,
+    /// The one layout the kernel takes.
+    pub layout: Layout,
 }
 
 impl Operand {
@@ -1853,7 +1876,7 @@ impl Operand {
         rank_max: 0,
         bits: OperandFlags(0),
         place: MemoryKind(0),
-        reserved: 0,
+        layout: Layout(0),
     };
 }
 
@@ -2985,7 +3008,7 @@ pub struct LayerTable {
             wrapped_table: *mut *mut c_void,
         ) -> Error,
     >,
-    /// Frees a wrapper. The host has stopped using it.
+    /// Frees a wrapper. The host has stopped using it. What `wrap` handed back unchanged is no wrapper.
     pub unwrap: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -3324,7 +3347,7 @@ const _: () = {
     assert!(offset_of!(Tensor, dtype) == 40);
     assert!(offset_of!(Tensor, bits) == 44);
     assert!(offset_of!(Tensor, place) == 48);
-    assert!(offset_of!(Tensor, reserved) == 52);
+    assert!(offset_of!(Tensor, layout) == 52);
     assert!(offset_of!(Tensor, dims) == 56);
     assert!(offset_of!(Tensor, dims_count) == 64);
     assert!(offset_of!(Tensor, strides) == 72);
@@ -3379,7 +3402,7 @@ const _: () = {
     assert!(offset_of!(Operand, rank_max) == 48);
     assert!(offset_of!(Operand, bits) == 52);
     assert!(offset_of!(Operand, place) == 56);
-    assert!(offset_of!(Operand, reserved) == 60);
+    assert!(offset_of!(Operand, layout) == 60);
     assert!(size_of::<InPlace>() == 8);
     assert!(align_of::<InPlace>() == 4);
     assert!(offset_of!(InPlace, output) == 0);

@@ -211,6 +211,18 @@ typedef uint64_t oarlock_device_flags;
 /** Memory, streams and events are made up by software; timings mean nothing. */
 #define OARLOCK_DEVICE_FLAGS_SIMULATED (1ull << 2)
 
+/** The order in which the dimensions of an operand mean something. Strides say where elements lie, this says what they are. */
+typedef uint32_t oarlock_layout;
+
+/** As the op says: for ops on images, batch, channels, then space. */
+#define OARLOCK_LAYOUT_PLAIN 0u
+
+/** Batch, space, then channels. */
+#define OARLOCK_LAYOUT_CHANNELS_LAST 1u
+
+/** The plugin's own, which only it can read. */
+#define OARLOCK_LAYOUT_OPAQUE 2u
+
 /** What is special about one operand of one call. */
 typedef uint32_t oarlock_tensor_flags;
 
@@ -745,7 +757,7 @@ struct oarlock_tensor {
     oarlock_dtype dtype;
     oarlock_tensor_flags bits;
     oarlock_memory_kind place;
-    uint32_t reserved;
+    oarlock_layout layout;
     /** The sizes of the dimensions; in `infer` -1 is one that is not known yet. */
     const int64_t *dims;
     /** How many `dims` there are. */
@@ -834,7 +846,8 @@ struct oarlock_operand {
     uint32_t rank_max;
     oarlock_operand_flags bits;
     oarlock_memory_kind place;
-    uint32_t reserved;
+    /** The one layout the kernel takes. */
+    oarlock_layout layout;
 };
 
 /** An output that may use the memory of an input. */
@@ -1218,7 +1231,7 @@ struct oarlock_layer_table {
      *  Required. */
     oarlock_error (*wrap)(void *context, oarlock_table_kind kind, oarlock_str plugin, void *next_context,
         void *next_table, void **wrapped_context, void **wrapped_table);
-    /** Frees a wrapper. The host has stopped using it.
+    /** Frees a wrapper. The host has stopped using it. What `wrap` handed back unchanged is no wrapper.
      *  Required. */
     oarlock_error (*unwrap)(void *context, oarlock_table_kind kind, void *wrapped_context,
         void *wrapped_table);

@@ -203,6 +203,11 @@ impl<'a> Tensor<'a> {
         self.strides
     }
 
+    /// What order the dimensions are in.
+    pub fn layout(&self) -> abi::Layout {
+        self.raw.layout
+    }
+
     /// How many elements there are.
     pub fn element_count(&self) -> Result<usize> {
         let product =

@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use std::sync::Arc;
 
 use oarlock_abi as abi;
-pub use oarlock_abi::{KernelFlags, MemoryKind, OperandFlags};
+pub use oarlock_abi::{KernelFlags, Layout, MemoryKind, OperandFlags};
 
 use crate::boundary::{self, Out};
 use crate::call::Call;
@@ -46,6 +46,12 @@ impl Operand {
     /// Whether it may be left out, stands for all further ones, or may have strides.
     pub const fn flags(mut self, flags: OperandFlags) -> Self {
         self.0.bits = self.0.bits.union(flags);
+        self
+    }
+
+    /// What order its dimensions must be in.
+    pub const fn layout(mut self, layout: Layout) -> Self {
+        self.0.layout = layout;
         self
     }
 

@@ -69,7 +69,7 @@ pub use dtype::{Dtype, DtypeSet, Element, dtype_set, family, unexpected_dtype};
 pub use error::{Code, Error, Result};
 pub use generated::{Async, Collective, Core, Graph, Interop, Profile};
 pub use host::{Host, LogLevel};
-pub use kernel::{Kernel, KernelFlags, MemoryKind, Operand, OperandFlags};
+pub use kernel::{Kernel, KernelFlags, Layout, MemoryKind, Operand, OperandFlags};
 pub use panics::keep_panics_quiet;
 pub use plugin::{Plugin, SupportLevel, answer, instance_of};
 pub use pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};

@@ -2260,7 +2260,7 @@ impl LayerCalls {
         outcome(failure).map(|()| (wrapped_context, wrapped_table))
     }
 
-    /// Frees a wrapper. The host has stopped using it.
+    /// Frees a wrapper. The host has stopped using it. What `wrap` handed back unchanged is no wrapper.
     ///
     /// # Safety
     ///

@@ -75,6 +75,10 @@ impl Chain<'_> {
             let address = (&raw const *next).cast_mut().cast();
             // SAFETY: the context and the table below it are alive, and the wrapper keeps the table.
             let wrapped = unsafe { calls.wrap(kind, self.plugin, context, address) };
+            if wrapped.as_ref().is_ok_and(|wrapped| *wrapped == (context, address)) {
+                // The layer does not care for this kind, and made nothing that would have to be freed.
+                continue;
+            }
             let checked = wrapped.map_err(|failure: Failure| failure.to_string()).and_then(|wrapped| {
                 let wrapper =
                     Wrapper { layer: layer.clone(), kind, context: wrapped.0, table: wrapped.1, _next: next };
