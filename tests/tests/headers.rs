@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
+/// What many projects in C++ ask for beyond that.
+const STRICT_CPP: [&str; 2] = ["-Wold-style-cast", "-Wzero-as-null-pointer-constant"];
 const HEADERS: [&str; 3] = ["oarlock/contract.h", "oarlock/contract_layout.h", "oarlock/plugin.h"];
 const TEMPLATE: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
 const CPP_TEMPLATE: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
@@ -60,6 +62,9 @@ fn compiles(headers: &[&str]) {
     for [compiler, language, standard] in READERS {
         let mut command = Command::new(compiler);
         command.args(["-x", language, &format!("-std={standard}")]).args(STRICT);
+        if language == "c++" {
+            command.args(STRICT_CPP);
+        }
         run(command.args(["-O2", "-Idevice-sdk/include", "-c", "-o", "/dev/null", "-"]), &source);
     }
 }
@@ -98,6 +103,44 @@ fn the_headers_compile_in_any_order() {
 }
 
 #[test]
+fn a_failure_before_a_host_has_asked_is_an_error_and_no_crash() {
+    let source = "#include \"oarlock/plugin.h\"\n\
+        static oarlock_error describe(oarlock_plugin *plugin) { (void)plugin; return 0; }\n\
+        OARLOCK_PLUGIN(describe);\n\
+        int main(void) {\n\
+            oarlock_log(OARLOCK_LOG_LEVEL_ERROR, \"nobody hears this\");\n\
+            return OARLOCK_FAIL(OARLOCK_CODE_FATAL, \"too early\") == 0; }\n";
+    let program = output("too_early");
+    let mut compiler = Command::new("cc");
+    run(compiler.args(["-std=c11", "-Idevice-sdk/include", "-x", "c", "-", "-o"]).arg(&program), source);
+    run(&mut Command::new(&program), "");
+}
+
+#[test]
+fn a_comparison_of_pointers_does_not_compile() {
+    for [compiler, language, standard] in READERS {
+        let compiles = |pointer: &str| {
+            let source = format!(
+                "#include \"oarlock/plugin.h\"\n\
+                 oarlock_error check({pointer} left, {pointer} right);\n\
+                 oarlock_error check({pointer} left, {pointer} right) {{\n\
+                     OARLOCK_ENFORCE_NE(left, right, OARLOCK_CODE_FATAL, \"the same\"); return 0; }}\n"
+            );
+            let mut command = Command::new(compiler);
+            command.args(["-x", language, &format!("-std={standard}"), "-Idevice-sdk/include"]);
+            command.args(["-c", "-o", "/dev/null", "-"]).current_dir(root());
+            let started = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
+            let mut child = started.expect("the compiler is installed");
+            let mut input = child.stdin.take().expect("stdin is a pipe");
+            input.write_all(source.as_bytes()).expect("the compiler reads its input");
+            drop(input);
+            child.wait().expect("the compiler ends").success()
+        };
+        assert!(compiles("int") && !compiles("char *"), "{compiler} {language}");
+    }
+}
+
+#[test]
 fn the_c_template_builds_with_the_one_line_and_exports_the_entry_alone() {
     let sources = "device-sdk/templates/c/*.c";
     assert_eq!(build("cc", TEMPLATE, "", "libcustom_cpu.so", sources), ["oarlock_plugin_query"]);
@@ -117,7 +160,8 @@ fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own
     for compiler in ["g++", "clang++"] {
         let name = format!("libcustom_device_{compiler}.so");
         let sources = "device-sdk/templates/cpp/custom_device.cpp";
-        let symbols = build(compiler, CPP_TEMPLATE, &STRICT.join(" "), &name, sources);
+        let warnings = [&STRICT[..], &STRICT_CPP].concat().join(" ");
+        let symbols = build(compiler, CPP_TEMPLATE, &warnings, &name, sources);
         // The headers of the standard library export their templates whatever the flags say.
         let own: Vec<_> = symbols.iter().filter(|symbol| !symbol.starts_with("_ZNS")).collect();
         assert_eq!(own, ["oarlock_plugin_query"]);

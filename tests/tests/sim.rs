@@ -175,13 +175,23 @@ fn a_table_too_short_is_refused_and_a_longer_one_that_is_empty_behind_is_taken()
 
 #[test]
 fn a_device_that_cannot_be_readied_and_a_script_that_is_wrong_are_told_in_their_own_words() {
-    let (reason, message) = refusal("fail device_init 2 internal");
+    let (reason, message) = refusal("fail device_init 1 internal; fail device_init 2 internal");
     assert_eq!(reason, Reason::PluginError);
     assert!(message.contains("device_init"), "{message}");
     let (reason, message) = refusal("fail memory_alocate 1 internal");
     assert_eq!(reason, Reason::PluginError);
     assert!(message.contains("`memory_alocate`"), "{message}");
     assert!(refusal("sead 7").1.contains("seed"));
+}
+
+#[test]
+fn a_device_that_cannot_be_readied_is_left_out_with_a_note_and_the_other_works() {
+    let (host, _place) = start("fail device_init 2 internal");
+    assert!(host.device("sim:1").is_none());
+    assert_eq!(bytes_of(&device(&host, "sim:0"), 16).expect("the other device works"), [7; 16]);
+    let (report, loaded) = host.report().loaded().next().expect("it loads");
+    assert_eq!(loaded.devices, ["sim:0"]);
+    assert!(report.notes[0].contains("`sim:1`") && report.notes[0].contains("device_init"), "{report:?}");
 }
 
 #[test]

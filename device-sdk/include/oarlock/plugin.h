@@ -24,8 +24,10 @@
 
 #ifdef __cplusplus
 #define OARLOCK_CAST(type, value) static_cast<type>(value)
+#define OARLOCK_NULL nullptr
 #else
 #define OARLOCK_CAST(type, value) ((type)(value))
+#define OARLOCK_NULL NULL
 #endif
 
 #define OARLOCK_HIDDEN __attribute__((visibility("hidden")))
@@ -33,12 +35,12 @@
 /* ------------------------------------------------------------------------------------------------------------------
  * Text, structs and tables */
 
-/** Text in an initialiser: `.name = OARLOCK_STR("A")`. */
+/** Text in an initialiser: `.name = OARLOCK_STR("A")`. In an assignment, `oarlock_string("A")` stands in for it. */
 #define OARLOCK_STR(literal) {"" literal, sizeof(literal) - 1}
 
 /** The first members of a struct in an initialiser: `{OARLOCK_HEADER(oarlock_operand), .name = ...}`.
  *  C++17 has no such initialisers; `oarlock::make<oarlock_operand>()` stands in for them. */
-#define OARLOCK_HEADER(type) OARLOCK_CAST(uint32_t, sizeof(type)), 0, NULL
+#define OARLOCK_HEADER(type) OARLOCK_CAST(uint32_t, sizeof(type)), 0, OARLOCK_NULL
 
 /** The first members of a table in an initialiser; in C++, `oarlock::make_table<oarlock_core_table>()`. */
 #define OARLOCK_TABLE(type) OARLOCK_HEADER(type), OARLOCK_FEATURES
@@ -47,7 +49,11 @@
 #define OARLOCK_FEATURES ((2ull << OARLOCK_CONTRACT_MINOR) - 1)
 
 /** The bytes of a struct up to the end of one of its members. */
-#define OARLOCK_SIZE_THROUGH(type, member) (offsetof(type, member) + sizeof(((type *)NULL)->member))
+#ifdef __cplusplus
+#define OARLOCK_SIZE_THROUGH(type, member) (offsetof(type, member) + sizeof(type::member))
+#else
+#define OARLOCK_SIZE_THROUGH(type, member) (offsetof(type, member) + sizeof((type){0}.member))
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,7 +63,7 @@ extern "C" {
 static inline oarlock_str oarlock_string(const char *text) {
     oarlock_str string;
     string.data = text;
-    string.size = text == NULL ? 0 : strlen(text);
+    string.size = text == OARLOCK_NULL ? 0 : strlen(text);
     return string;
 }
 
@@ -77,7 +83,7 @@ struct oarlock_link {
 };
 extern OARLOCK_HIDDEN struct oarlock_link oarlock_linked_host;
 
-/** The services of the host; each takes `oarlock_services_context()` first. */
+/** The services of the host; each takes `oarlock_services_context()` first. Null until a host has asked. */
 static inline const oarlock_host_table *oarlock_services(void) {
     return __atomic_load_n(&oarlock_linked_host.services, __ATOMIC_ACQUIRE);
 }
@@ -86,13 +92,22 @@ static inline void *oarlock_services_context(void) {
     return __atomic_load_n(&oarlock_linked_host.context, __ATOMIC_ACQUIRE);
 }
 
+/** What functions of the plugin return while there is no host to make an error: a number that no host gives out. */
+#define OARLOCK_ERROR_WITHOUT_HOST UINT64_MAX
+
 /** Reads what the user configured for this plugin; empty when nothing. */
 static inline oarlock_error oarlock_option(const char *key, oarlock_str *value) {
+    if (oarlock_services() == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
     return oarlock_services()->option(oarlock_services_context(), oarlock_string(key), value);
 }
 
 /** Runs `task` over 0..count on the host's threads, in pieces of at least `grain`. */
 static inline oarlock_error oarlock_parallel_for(uint64_t count, uint64_t grain, oarlock_task task, void *user) {
+    if (oarlock_services() == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
     return oarlock_services()->parallel_for(oarlock_services_context(), count, grain, task, user);
 }
 
@@ -159,6 +174,9 @@ __attribute__((format(printf, 6, 7))) static inline oarlock_error oarlock_fail(c
     char text[OARLOCK_MESSAGE_SIZE];
     oarlock_error_info info;
     va_list arguments;
+    if (oarlock_services() == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
     memset(&info, 0, sizeof info);
     info.size = OARLOCK_CAST(uint32_t, sizeof info);
     info.code = code;
@@ -178,6 +196,9 @@ __attribute__((format(printf, 2, 3))) static inline void oarlock_log(oarlock_log
     va_list arguments;
     oarlock_str message;
     oarlock_error failure;
+    if (oarlock_services() == OARLOCK_NULL) {
+        return;
+    }
     va_start(arguments, format);
     message = oarlock_format(text, format, arguments);
     va_end(arguments);
@@ -237,7 +258,8 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
     } while (0)
 
 /** As `OARLOCK_ENFORCE`, for two numbers, which the message shows: `OARLOCK_ENFORCE_EQ(left, right, code, "format", ...)`.
- *  When it fails, both are evaluated once more. */
+ *  When it fails, both are evaluated once more. Anything but numbers does not compile; pointers have
+ *  `OARLOCK_ENFORCE_NOT_NULL`. */
 #define OARLOCK_ENFORCE_EQ(left, right, ...) OARLOCK_COMPARE_(left, ==, right, #left " == " #right, __VA_ARGS__)
 #define OARLOCK_ENFORCE_NE(left, right, ...) OARLOCK_COMPARE_(left, !=, right, #left " != " #right, __VA_ARGS__)
 #define OARLOCK_ENFORCE_GT(left, right, ...) OARLOCK_COMPARE_(left, >, right, #left " > " #right, __VA_ARGS__)
@@ -246,7 +268,7 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
 #define OARLOCK_ENFORCE_LE(left, right, ...) OARLOCK_COMPARE_(left, <=, right, #left " <= " #right, __VA_ARGS__)
 
 /** As `OARLOCK_ENFORCE`, for a pointer: `OARLOCK_ENFORCE_NOT_NULL(pointer, code, "format", ...)`. */
-#define OARLOCK_ENFORCE_NOT_NULL(pointer, ...) OARLOCK_ENFORCE((pointer) != NULL, __VA_ARGS__)
+#define OARLOCK_ENFORCE_NOT_NULL(pointer, ...) OARLOCK_ENFORCE((pointer) != OARLOCK_NULL, __VA_ARGS__)
 
 #define OARLOCK_COMPARE_(left, relation, right, expected, ...)                                          \
     do {                                                                                                \
@@ -269,7 +291,12 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
         unsigned int: oarlock_show_unsigned,       \
         unsigned long: oarlock_show_unsigned,      \
         unsigned long long: oarlock_show_unsigned, \
-        default: oarlock_show_signed)(value)
+        char: oarlock_show_signed,                 \
+        signed char: oarlock_show_signed,          \
+        short: oarlock_show_signed,                \
+        int: oarlock_show_signed,                  \
+        long: oarlock_show_signed,                 \
+        long long: oarlock_show_signed)(value)
 #endif
 
 /** Returns the error of a call from the function, if there is one. */
@@ -331,7 +358,7 @@ static inline const oarlock_attribute *oarlock_find_attribute(const oarlock_call
             return call->attributes[i];
         }
     }
-    return NULL;
+    return OARLOCK_NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------------------
@@ -374,14 +401,14 @@ static inline int oarlock_minors_overlap(const oarlock_host *host, const oarlock
 
 /** Whether everything that version 1.0 of the contract promises is there. */
 static inline int oarlock_host_is_whole(const oarlock_host *host) {
-    return host->size >= OARLOCK_SIZE_THROUGH(oarlock_host, services) && host->services != NULL &&
+    return host->size >= OARLOCK_SIZE_THROUGH(oarlock_host, services) && host->services != OARLOCK_NULL &&
         host->services->size >= OARLOCK_SIZE_THROUGH(oarlock_host_table, experimental);
 }
 
 static inline oarlock_error oarlock_answer_query(const oarlock_host *host, oarlock_plugin *plugin,
     oarlock_error (*describe)(oarlock_plugin *plugin)) {
     oarlock_plugin answer;
-    if (host == NULL || plugin == NULL || host->size < OARLOCK_SIZE_THROUGH(oarlock_host, contract_minor_oldest) ||
+    if (host == OARLOCK_NULL || plugin == OARLOCK_NULL || host->size < OARLOCK_SIZE_THROUGH(oarlock_host, contract_minor_oldest) ||
         plugin->size < OARLOCK_SIZE_THROUGH(oarlock_plugin, contract_minor_oldest)) {
         return 0;
     }

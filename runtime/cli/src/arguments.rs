@@ -27,15 +27,25 @@ Examples:
 
 A device is named by its type and its number, such as `cpu:0`. The support level says what was verified:
 `hardware-verified` on the chip, `driver-verified` with the real driver and no chip, `emulator-verified` against an \
-emulation, `unspecified` nothing. `simulated` marks a device that software makes up.";
+emulation, `unspecified` nothing. It is what the plugin claims. `simulated` marks a device that software makes up.
+
+Exit codes:
+  0  All is well, even where plugins are not used
+  1  A plugin or layer that `--plugin` or `--layer` names is not used, or the host does not start
+  2  The command was called in a way it does not understand";
 
 const PLUGINS_EXAMPLES: &str = "\
 Examples:
   oarlock plugins
   oarlock plugins --json | jq -r '.plugins[].file'
 
-One bad plugin never keeps the others from working, so plugins that are not used leave the exit code 0. `oarlock doctor` \
-takes them for something that is wrong.";
+A plugin that is refused does not keep the others from working, so plugins that are not used leave the exit code 0. `oarlock doctor` \
+takes them for something that is wrong.
+
+Exit codes:
+  0  All is well, even where plugins are not used
+  1  A plugin or layer that `--plugin` or `--layer` names is not used, or the host does not start
+  2  The command was called in a way it does not understand";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:

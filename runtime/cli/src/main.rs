@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod messages;
 mod output;
 mod problem;
 mod progress;
@@ -48,13 +49,12 @@ fn main() -> ExitCode {
         }
     };
     let color = arguments.global.color;
-    let mut output = Output::new(color);
-    let verdict = run(arguments, is_watched, &mut output);
-    let written = output.finish().map_err(|error| {
-        Problem::new(format!("expected to write to the standard output, found: {error}"))
-            .hint("free some space, or write somewhere else")
-    });
-    match verdict.and_then(|is_well| written.map(|()| is_well)) {
+    // The doctor's output is that of its child, which takes the standard output in its turn.
+    let verdict = match arguments.command {
+        Command::Doctor if !is_watched => commands::doctor::watch(std::env::args_os().skip(1)),
+        _ => written(arguments),
+    };
+    match verdict {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
@@ -64,13 +64,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments, is_watched: bool, output: &mut Output) -> Verdict {
+/// Does what was asked for, and sees to it that all of the output is written.
+fn written(arguments: Arguments) -> Verdict {
+    let unwritable = |error: std::io::Error| {
+        Problem::new(format!("expected to write to the standard output, found: {error}"))
+            .hint("free some space, or write somewhere else")
+    };
+    let mut output = Output::take(arguments.global.color).map_err(unwritable)?;
+    let verdict = run(arguments, &mut output);
+    let written = output.finish().map_err(unwritable);
+    verdict.and_then(|is_well| written.map(|()| is_well))
+}
+
+fn run(arguments: Arguments, output: &mut Output) -> Verdict {
     let Arguments { global, command } = arguments;
     match command {
         Command::Devices => commands::devices::run(&global, output),
         Command::Plugins => commands::plugins::run(&global, output),
-        Command::Doctor if is_watched => commands::doctor::run(&global, output),
-        Command::Doctor => commands::doctor::watch(std::env::args_os().skip(1)),
+        Command::Doctor => commands::doctor::run(&global, output),
         Command::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::run(

@@ -1,11 +1,13 @@
 //! Where the command writes: data to the standard output, everything else to the standard error.
 //!
 //! A reader that stops reading, as `head` does, is no error. The command then goes on in silence, so that plugins end the
-//! way they should.
+//! way they should. What plugins print does not get in between: the command keeps the standard output to itself.
 
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use oarlock_host::clean_text;
 
 /// What is good.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
@@ -45,9 +47,16 @@ impl ColorChoice {
     }
 }
 
+/// What was the standard output, for this program alone. What plugins print there goes where errors go from now on.
+pub(crate) fn take_standard_output() -> io::Result<File> {
+    let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(File::from(output))
+}
+
 /// The standard output.
 pub(crate) struct Output {
-    stream: BufWriter<Stdout>,
+    stream: BufWriter<File>,
     has_color: bool,
     /// How many characters a line of the terminal has; `None` when it is not a terminal.
     width: Option<usize>,
@@ -55,15 +64,16 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(color: ColorChoice) -> Self {
-        let stream = io::stdout();
+    /// Takes the standard output, to be done before any plugin is loaded.
+    pub(crate) fn take(color: ColorChoice) -> io::Result<Self> {
+        let stream = take_standard_output()?;
         let width = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(&stream).ok()).flatten();
-        Self {
+        Ok(Self {
             has_color: color.applies_to(&stream),
             width: width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0),
             stream: BufWriter::new(stream),
             failure: None,
-        }
+        })
     }
 
     /// How many characters a line of the terminal has.
@@ -113,9 +123,10 @@ pub(crate) fn say(color: ColorChoice, what: &str, message: &str, hint: Option<&s
     let mut stream = io::stderr().lock();
     let has_color = color.applies_to(&stream);
     let style = if what == "error" { BAD } else { NOTABLE };
-    let mut text = format!("{}: {}\n", paint(has_color, style, what), clean(message));
+    let mut text = format!("{}: {}\n", paint(has_color, style, what), clean_text(message));
     if let Some(hint) = hint {
-        text += &format!("\n{}: {}\n", paint(has_color, AnsiColor::Cyan.on_default(), "hint"), clean(hint));
+        text +=
+            &format!("\n{}: {}\n", paint(has_color, AnsiColor::Cyan.on_default(), "hint"), clean_text(hint));
     }
     // There is nowhere left to say that this failed.
     _ = stream.write_all(text.as_bytes());
@@ -125,28 +136,9 @@ fn paint(has_color: bool, style: Style, text: &str) -> String {
     if has_color && style != PLAIN { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
-/// The text with its control characters made visible: names of files are whatever their author liked, and must not draw
-/// on the terminal.
-pub(crate) fn clean(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            clean.extend(letter.escape_default());
-        } else {
-            clean.push(letter);
-        }
-    }
-    clean
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_become_visible() {
-        assert_eq!(clean("a\u{1b}[31mb\nç"), "a\\u{1b}[31mb\\nç");
-    }
 
     #[test]
     fn text_is_painted_only_where_colours_are_used() {

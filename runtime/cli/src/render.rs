@@ -3,10 +3,10 @@
 //! On a terminal they keep to its width. In a pipe every row and every sentence is one line, so that `grep` finds it.
 
 use anstyle::Style;
-use oarlock_host::Origin;
+use oarlock_host::{Origin, clean_text};
 use serde::Serialize;
 
-use crate::output::{Output, PLAIN, clean};
+use crate::output::{Output, PLAIN};
 
 /// What stands between two columns.
 const GAP: usize = 2;
@@ -25,7 +25,7 @@ impl Cell {
     }
 
     pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Self {
-        Self { text: clean(text.as_ref()), style }
+        Self { text: clean_text(text.as_ref()), style }
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn sentence(output: &mut Output, indent: usize, text: &str) {
 pub(crate) fn labelled(output: &mut Output, label: &str, indent: usize, text: &str) {
     let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(indent).max(LEAST));
     let spaces = " ".repeat(indent);
-    for (index, line) in wrapped(&clean(text), room).into_iter().enumerate() {
+    for (index, line) in wrapped(&clean_text(text), room).into_iter().enumerate() {
         output.line(&format!("{}{line}", if index == 0 { label } else { &spaces }));
     }
 }

@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use oarlock_host::{
-    BuiltIn, Config, ConfigError, Environment, Host, HostOptions, LogLevel, LogSink, ProbeCommand, Reason,
-    Refusal,
+    BuiltIn, Config, ConfigError, Environment, Host, HostOptions, LoadReport, Manifest, Outcome,
+    ProbeCommand, Reason, Refusal,
 };
 
 use crate::arguments::Global;
+use crate::messages::{Messages, Remainder};
 use crate::output::{self, ColorChoice};
 use crate::problem::Problem;
 use crate::render::count;
@@ -47,6 +48,8 @@ pub(crate) struct Session {
     pub(crate) host: Host,
     pub(crate) messages: Arc<Messages>,
     color: ColorChoice,
+    // Dropped after the host, so that it counts what plugins say when they end.
+    _remainder: Remainder,
 }
 
 impl Session {
@@ -64,21 +67,48 @@ impl Session {
         global: &Global,
     ) -> Result<Self, Problem> {
         let host = Host::start(options)?;
-        Ok(Self { host, messages, color: global.color })
+        Ok(Self { host, _remainder: Remainder(messages.clone()), messages, color: global.color })
     }
 
-    /// Says beside the output that there is more to know about the plugins.
-    pub(crate) fn mention_refusals(&self) {
+    /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
+    /// `with_hint` is for a command that does not list the plugins itself.
+    pub(crate) fn mention_what_is_missing(&self, global: &Global, with_hint: bool) -> bool {
         let report = self.host.report();
-        for note in &report.notes {
+        let is_named = |note: &String| {
+            global.layers.iter().any(|name| note.starts_with(&format!("expected a layer called `{name}`")))
+        };
+        let (missing, other): (Vec<&String>, Vec<&String>) =
+            report.notes.iter().partition(|note| is_named(note));
+        for note in other {
             output::say(self.color, "warning", note, None);
         }
-        let unused = report.refused().filter(|refusal| is_wrong(refusal)).count();
-        if unused > 0 {
-            let plugins = count(unused, "plugin is", "plugins are");
+        let named: Vec<&Refusal> = refusals_of_named(report, global).collect();
+        let unused = report.refused().filter(|refusal| is_wrong(refusal, report)).count();
+        let others = unused.saturating_sub(named.len());
+        if with_hint && others > 0 {
+            let plugins = count(others, "plugin is", "plugins are");
             output::say(self.color, "note", &format!("{plugins} not used; `oarlock plugins` says why"), None);
         }
+        for note in &missing {
+            output::say(self.color, "error", note, None);
+        }
+        for refusal in &named {
+            output::say(self.color, "error", &refusal.to_string(), None);
+        }
+        missing.is_empty() && named.is_empty()
     }
+}
+
+/// Why plugins that the arguments name one by one are not used. A directory is a place to look in, so what lies in it is
+/// not named.
+fn refusals_of_named<'a>(report: &'a LoadReport, global: &Global) -> impl Iterator<Item = &'a Refusal> {
+    let named: Vec<_> = global.plugins.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
+    report.plugins.iter().filter_map(move |plugin| match &plugin.outcome {
+        Outcome::Refused(refusal) if named.contains(&plugin.file) && is_wrong(refusal, report) => {
+            Some(refusal)
+        }
+        Outcome::Refused(_) | Outcome::Loaded(_) => None,
+    })
 }
 
 /// What the arguments, the environment and the configuration say of the host.
@@ -113,9 +143,16 @@ pub(crate) fn task_of_child(mut arguments: impl Iterator<Item = OsString>) -> Op
 }
 
 /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, and variants for other
-/// processors, are left out on purpose.
-pub(crate) fn is_wrong(refusal: &Refusal) -> bool {
-    !matches!(refusal.reason, Reason::Disabled | Reason::BetterVariant | Reason::IsaUnsupported)
+/// processors, are left out on purpose, as long as there is a variant for this one.
+pub(crate) fn is_wrong(refusal: &Refusal, report: &LoadReport) -> bool {
+    match refusal.reason {
+        Reason::Disabled | Reason::BetterVariant => false,
+        Reason::IsaUnsupported => {
+            let manifest = Manifest::read(&Manifest::path_beside(&refusal.file)).ok().flatten();
+            !manifest.is_some_and(|manifest| report.loaded().any(|(_, used)| used.info.name == manifest.name))
+        }
+        _ => true,
+    }
 }
 
 /// The problem of a file that a command was to work on.
@@ -134,50 +171,5 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let Refusal { file, expected, found, remedy, .. } = refusal;
         Self::new(format!("`{}`: expected {expected}, found {found}", file.display())).hint(remedy)
-    }
-}
-
-/// Shows what plugins have to say, and keeps what they complain about.
-pub(crate) struct Messages {
-    color: ColorChoice,
-    /// The least important level that is shown.
-    shown: LogLevel,
-    /// Errors and warnings, each with the name of its plugin.
-    complaints: Mutex<Vec<(String, String)>>,
-}
-
-impl Messages {
-    pub(crate) fn new(global: &Global) -> Arc<Self> {
-        let shown = match global.verbose {
-            0 => LogLevel::WARNING,
-            1 => LogLevel::INFO,
-            _ => LogLevel::DEBUG,
-        };
-        Arc::new(Self { color: global.color, shown, complaints: Mutex::default() })
-    }
-
-    /// Shows nothing.
-    pub(crate) fn silent() -> Arc<Self> {
-        Arc::new(Self { color: ColorChoice::Never, shown: LogLevel(0), complaints: Mutex::default() })
-    }
-
-    /// What a plugin complained about since this was last asked.
-    pub(crate) fn take_complaints(&self, plugin: &str) -> Vec<String> {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = complaints.extract_if(.., |(name, _)| name == plugin);
-        taken.map(|(_, message)| message).collect()
-    }
-}
-
-impl LogSink for Messages {
-    fn log(&self, plugin: &str, level: LogLevel, message: &str) {
-        if level.0 <= LogLevel::WARNING.0 {
-            let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-            complaints.push((plugin.to_owned(), message.to_owned()));
-        }
-        if level.0 <= self.shown.0 {
-            let name = level.name().unwrap_or("message");
-            output::say(self.color, name, &format!("`{plugin}`: {message}"), None);
-        }
     }
 }

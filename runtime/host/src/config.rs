@@ -13,8 +13,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::judge::manifest::check_name;
+use crate::judge::read::read_start;
 use crate::text::toml;
 use crate::{Digest, Environment, Identity};
+
+/// The longest file that is read.
+const LARGEST: u64 = 1 << 20;
 
 const SYSTEM_FILE: &str = "/etc/oarlock/config.toml";
 
@@ -116,7 +120,11 @@ impl Config {
         identity.check_file(path).map_err(|refusal| {
             ConfigError::new(path, format!("expected {}, found {}", refusal.expected, refusal.found))
         })?;
-        let bytes = std::fs::read(path).map_err(|error| ConfigError::new(path, error))?;
+        let bytes = read_start(path, LARGEST).map_err(|error| ConfigError::new(path, error))?;
+        if bytes.len() as u64 > LARGEST {
+            let problem = format!("expected a file of at most {LARGEST} bytes, found a longer one");
+            return Err(ConfigError::new(path, problem));
+        }
         Self::parse(path, &bytes)
     }
 

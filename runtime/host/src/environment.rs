@@ -1,7 +1,10 @@
-//! What the host takes from the process it runs in, read once and passed on as data.
+//! What the host takes from the process it runs in, read once and passed on as data, but for the variables that plugins
+//! name.
 //!
 //! In a program that runs with more rights than its caller has, the caller's variables are not to be trusted: then all
 //! of them count as unset, `HOME` included, and only the system's directories and configuration are left.
+
+#![expect(unsafe_code, reason = "only the C library knows what the kernel told this process at its start")]
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,23 +56,20 @@ impl Environment {
             identity,
         }
     }
+
+    /// The value of a variable that lists the devices to show. A plugin names it only once it is loaded, so this one is
+    /// not read with the others; an empty value hides all devices and is not the same as none.
+    pub(crate) fn visible_devices(&self, variable: &str) -> Option<OsString> {
+        if self.elevated { None } else { std::env::var_os(variable) }
+    }
 }
 
-/// Whether the kernel marked the start of this program as one that raised its rights.
-///
-/// The mark lies in the auxiliary vector. In such a program the kernel hides that vector from the program's own user,
-/// so not being allowed to read it is the same answer.
+/// Whether this program has more rights than whoever started it, by the kernel's mark or by the ids it runs under now.
 fn is_elevated() -> bool {
-    const AT_SECURE: u64 = 23;
     let by_ids = rustix::process::getuid() != rustix::process::geteuid()
         || rustix::process::getgid() != rustix::process::getegid();
-    let by_kernel = match std::fs::read("/proc/self/auxv") {
-        Ok(bytes) => bytes.chunks_exact(16).any(|pair| {
-            let (key, value) = pair.split_at(8);
-            key == AT_SECURE.to_ne_bytes() && value != [0; 8]
-        }),
-        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
-    };
+    // SAFETY: the function takes a number, reads what the kernel gave the process at its start and touches nothing else.
+    let by_kernel = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     by_ids || by_kernel
 }
 
@@ -103,6 +103,7 @@ mod tests {
         let empty = Environment::new(|_| None, true, Identity::of_process());
         assert_eq!(environment, empty);
         assert_eq!(environment.data_home, None);
+        assert_eq!(environment.visible_devices("PATH"), None);
     }
 
     #[test]

@@ -13,14 +13,14 @@ use crate::device::live::{Live, LiveHandles};
 use crate::generated::{
     AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, LayerCalls, ProfileCalls,
 };
-use crate::load::device_list::device_ids;
+use crate::load::device_list::{device_ids, visible};
 use crate::load::kernel_checks::{KernelRecord, kernels};
 use crate::load::layers::{Chain, Wrapper};
 use crate::load::validate::table;
 use crate::load::{InUse, Loaded, broken, failed};
 use crate::services::errors::outcome;
 use crate::services::{LogLevel, Services};
-use crate::{KernelInfo, PluginInfo, Refusal};
+use crate::{Environment, KernelInfo, PluginInfo, Refusal, clean_text};
 
 /// Callers for the tables a plugin brings, with the layers around them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +86,12 @@ unsafe impl Sync for End {}
 
 impl Plugin {
     /// Puts `layers` before the tables of a plugin that answered well, and starts it.
-    pub(crate) fn start(path: &Path, loaded: Loaded, layers: &[Arc<Self>]) -> Result<Self, Refusal> {
+    pub(crate) fn start(
+        path: &Path,
+        loaded: Loaded,
+        layers: &[Arc<Self>],
+        environment: &Environment,
+    ) -> Result<Self, Refusal> {
         let Loaded { library, checked, services, in_use } = loaded;
         let mut chain = Chain { layers, plugin: &checked.info.name, wrappers: Vec::new(), notes: Vec::new() };
         let context = checked.context;
@@ -134,25 +139,38 @@ impl Plugin {
             _in_use: in_use,
             info: checked.info,
         };
-        plugin.start_devices()?;
+        plugin.start_devices(environment)?;
         Ok(plugin)
     }
 
-    fn start_devices(&mut self) -> Result<(), Refusal> {
+    /// Readies the devices to show. One that fails is left out, and all failing is the plugin's failure.
+    fn start_devices(&mut self, environment: &Environment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
         let path = self.file.clone();
         let failed = |failure| failed(&path, &failure);
         core.initialize().transpose().map_err(failed)?;
         self.is_initialized = true;
         let all = device_ids(&core).map_err(failed)?.map_err(|breach| broken(&path, &breach))?;
-        let (visible, notes) =
-            crate::load::device_list::visible(&all, self.info.visible_devices_variable.as_deref());
+        let (shown, notes) = visible(&all, self.info.visible_devices_variable.as_deref(), environment);
         self.notes.extend(notes);
-        for device in visible {
-            core.device_init(device).transpose().map_err(failed)?;
-            self.devices.push(device);
+        let mut first_failure = None;
+        for device in shown {
+            match core.device_init(device).transpose() {
+                Ok(_) => self.devices.push(device),
+                Err(failure) => {
+                    let device_type = self.info.device_type.as_deref().unwrap_or_default();
+                    self.notes.push(format!(
+                        "`{device_type}:{device}` cannot be used: {}",
+                        clean_text(&failure.to_string())
+                    ));
+                    first_failure.get_or_insert(failure);
+                }
+            }
         }
-        Ok(())
+        match first_failure {
+            Some(failure) if self.devices.is_empty() => Err(failed(failure)),
+            _ => Ok(()),
+        }
     }
 
     /// What it says of itself.

@@ -83,6 +83,7 @@ pub struct Refusal {
     /// What kind of refusal this is.
     pub reason: Reason,
     /// The file or directory it is about.
+    #[serde(serialize_with = "crate::text::paths::lossy")]
     pub file: PathBuf,
     /// What the host expected.
     pub expected: String,

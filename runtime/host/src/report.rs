@@ -37,6 +37,7 @@ impl LoadReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct PluginReport {
     /// The file, as it was asked for; for a plugin that is linked in, the program.
+    #[serde(serialize_with = "crate::text::paths::lossy")]
     pub file: PathBuf,
     /// Who asked for it; `None` for a plugin that is linked in, and for a place that could not be searched.
     pub origin: Option<Origin>,
@@ -74,6 +75,7 @@ pub struct LoadedPlugin {
     /// The hash of its file.
     pub sha256: Option<Digest>,
     /// The file of the key that signed it.
+    #[serde(serialize_with = "crate::text::paths::lossy_if_any")]
     pub signed_by: Option<PathBuf>,
 }
 
@@ -126,6 +128,7 @@ impl DeviceReport {
         let description = kept(device.describe(), &mut problems);
         let flags = description.as_ref().map_or(crate::DeviceFlags(0), |description| description.flags);
         let core = device.core();
+        let memory = kept(device.memory_stats(), &mut problems).map(|stats| stats.plausible(&mut problems));
         Self {
             device: device.to_string(),
             plugin: info.name.clone(),
@@ -133,7 +136,7 @@ impl DeviceReport {
             name: description.as_ref().map_or_else(|| device.device_type().to_owned(), |d| d.name.clone()),
             vendor: description.as_ref().map_or_else(|| info.vendor.clone(), |d| d.vendor.clone()),
             bus_id: description.as_ref().map_or_else(String::new, |d| d.bus_id.clone()),
-            memory: kept(device.memory_stats(), &mut problems),
+            memory,
             compute_units: description.as_ref().and_then(|description| description.compute_units),
             compute_capability: kept(device.compute_capability(), &mut problems).and_then(version),
             runtime_version: kept(core.runtime_version(), &mut problems).and_then(version),
@@ -149,8 +152,21 @@ impl DeviceReport {
     }
 }
 
+impl MemoryStats {
+    /// These numbers, with no more free than there is.
+    fn plausible(self, problems: &mut Vec<String>) -> Self {
+        let Self { total, free } = self;
+        if free > total {
+            problems.push(format!(
+                "expected at most the total of {total} bytes of memory to be free, found {free}; it is shown as {total}"
+            ));
+        }
+        Self { total, free: free.min(total) }
+    }
+}
+
 fn kept<T>(result: Result<T, crate::Failure>, problems: &mut Vec<String>) -> Option<T> {
-    result.map_err(|failure| problems.push(failure.to_string())).ok()
+    result.map_err(|failure| problems.push(crate::clean_text(&failure.to_string()))).ok()
 }
 
 /// A version with as many numbers as say something, but two at least; `None` when all are 0.
@@ -170,6 +186,15 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_never_has_more_free_than_there_is() {
+        let mut problems = Vec::new();
+        let sound = MemoryStats { total: 8, free: 8 };
+        assert_eq!((sound.plausible(&mut problems), problems.len()), (sound, 0));
+        assert_eq!(MemoryStats { total: 8, free: 9 }.plausible(&mut problems), sound);
+        assert!(problems[0].contains('9'), "{problems:?}");
+    }
 
     #[test]
     fn a_version_shows_what_it_says_and_an_unknown_one_nothing() {

@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "a plugin that is linked in is asked through its entry")]
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use crate::probe::cache::ProbeCache;
 use crate::probe::{Probed, probe_all};
 use crate::services::{Services, Shared};
 use crate::{
-    BuiltIn, ConfigError, HOST_CONTRACT, JudgeContext, Judged, Kind, LoadReport, LoadedPlugin, Manifest,
-    Origin, Outcome, Plugin, PluginInfo, PluginReport, Reason, Refusal, choose_variants, judge, search,
+    BuiltIn, ConfigError, Environment, HOST_CONTRACT, JudgeContext, Judged, Kind, LoadReport, LoadedPlugin,
+    Manifest, Origin, Outcome, Plugin, PluginInfo, PluginReport, Reason, Refusal, group_variants, judge,
+    passed_over, search,
 };
 
 /// A plugin that answered well and waits to be started, or one that never will.
@@ -22,7 +24,16 @@ struct Row {
     origin: Option<Origin>,
     judged: Option<Judged>,
     notes: Vec<String>,
+    /// The other variants of the plugin, the best first, for when this one turns out not to work.
+    others: VecDeque<Judged>,
     state: State,
+}
+
+/// What plugins are loaded with.
+struct Loader<'a> {
+    options: &'a HostOptions,
+    context: &'a JudgeContext,
+    shared: &'a Arc<Shared>,
 }
 
 enum State {
@@ -44,13 +55,20 @@ pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadRepo
     );
     let mut rows: Vec<Row> =
         options.built_in.iter().map(|built_in| ask_built_in(*built_in, &context, &shared)).collect();
-    for (judged, probed) in find(options, &context, &mut rows) {
-        let row = load(judged, probed, &context, &shared, &rows);
-        rows.push(row);
+    let loader = Loader { options, context: &context, shared: &shared };
+    for (mut variants, probed) in find(options, &context, &mut rows) {
+        let Some(best) = variants.pop_front() else { continue };
+        let row = loader.load(best, probed, &rows);
+        let mut at = rows.len();
+        rows.push(Row { others: variants, ..row });
+        while loader.load_next(&mut rows, at) {
+            at += 1;
+        }
     }
-    let layers = start_layers(options, &mut rows);
-    for row in &mut rows {
-        row.start(&layers.plugins);
+    let layers = loader.start_layers(&mut rows);
+    let mut at = 0;
+    while at < rows.len() {
+        at = loader.start(&mut rows, at, &layers.plugins) + 1;
     }
     Ok(finish(rows, layers))
 }
@@ -65,11 +83,16 @@ fn ask_built_in(built_in: BuiltIn, context: &JudgeContext, shared: &Arc<Shared>)
             Ok(loaded) => State::Answered(Box::new(loaded)),
             Err(refusal) => State::Refused(refusal),
         };
-    Row { file, origin: None, judged: None, notes: Vec::new(), state }
+    Row { file, origin: None, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
 }
 
-/// The files to load, with the probes of those without a manifest. Those that are out already become rows.
-fn find(options: &HostOptions, context: &JudgeContext, rows: &mut Vec<Row>) -> Vec<(Judged, Option<Probed>)> {
+/// The files to load, as groups of variants of which the first is the best, with the probes of those without a manifest.
+/// Those that are out already become rows.
+fn find(
+    options: &HostOptions,
+    context: &JudgeContext,
+    rows: &mut Vec<Row>,
+) -> Vec<(VecDeque<Judged>, Option<Probed>)> {
     let found = search(&options.paths, options.wheel.as_deref(), &options.config, &options.environment);
     rows.extend(found.refusals.into_iter().map(|refusal| Row::refused(refusal, None)));
     let mut judged = Vec::new();
@@ -80,23 +103,29 @@ fn find(options: &HostOptions, context: &JudgeContext, rows: &mut Vec<Row>) -> V
             Err(refusal) => rows.push(Row::refused(refusal, Some(origin))),
         }
     }
-    let (chosen, lost) = choose_variants(judged);
-    rows.extend(lost.into_iter().map(|refusal| Row::refused(refusal, None)));
-    let unknown: Vec<&Judged> = chosen.iter().filter(|judged| judged.manifest.is_none()).collect();
+    let groups = group_variants(judged);
+    let unknown: Vec<&Judged> = groups.iter().flatten().filter(|file| file.manifest.is_none()).collect();
     let cache = ProbeCache::new(options.cache_home.as_deref(), options.environment.identity);
     let mut probed = probe_all(&unknown, |judged| {
         let path = &judged.candidate.path;
         match &options.probe {
-            Some(command) => cache.probe(command, path, judged.digest, options.probe_timeout()),
+            // What was judged is asked, even if a link on the way has been turned since.
+            Some(command) => cache.probe(
+                command,
+                &judged.real_path,
+                judged.digest,
+                &options.config.options,
+                options.probe_timeout(),
+            ),
             None => Probed { verdict: Err(cannot_probe(path)), notes: Vec::new() },
         }
     })
     .into_iter();
-    let with_probe = |judged: Judged| {
-        let probed = if judged.manifest.is_none() { probed.next() } else { None };
-        (judged, probed)
+    let with_probe = |group: VecDeque<Judged>| {
+        let probed = if group.iter().any(|file| file.manifest.is_none()) { probed.next() } else { None };
+        (group, probed)
     };
-    chosen.into_iter().map(with_probe).collect()
+    groups.into_iter().map(with_probe).collect()
 }
 
 fn cannot_probe(path: &Path) -> Refusal {
@@ -110,48 +139,98 @@ fn cannot_probe(path: &Path) -> Refusal {
     )
 }
 
-/// Opens a file that is judged and, without a manifest, probed.
-fn load(
-    judged: Judged,
-    probed: Option<Probed>,
-    context: &JudgeContext,
-    shared: &Arc<Shared>,
-    earlier: &[Row],
-) -> Row {
-    let path = judged.candidate.path.clone();
-    let mut notes = judged.notes.clone();
-    let known = match probed {
-        None => {
-            judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
+impl Loader<'_> {
+    /// Opens a file that is judged and, without a manifest, probed.
+    fn load(&self, judged: Judged, probed: Option<Probed>, rows: &[Row]) -> Row {
+        let path = judged.candidate.path.clone();
+        let mut notes = judged.notes.clone();
+        let known = match probed {
+            None => {
+                judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
+            }
+            Some(Probed { verdict: Ok(info), notes: said }) => {
+                notes.extend(said);
+                Some((info.name, info.device_type))
+            }
+            Some(Probed { verdict: Err(refusal), notes: said }) => {
+                notes.extend(said);
+                let refusal = Refusal { file: path, ..refusal };
+                let origin = Some(judged.candidate.origin);
+                return Row { notes, judged: Some(judged), ..Row::refused(refusal, origin) };
+            }
+        };
+        let services = Services::new(self.shared, &path.file_name().unwrap_or_default().to_string_lossy());
+        let known = known.map_or(Ok(()), |(name, device_type)| {
+            services.set_name(&name);
+            self.context.check_enabled(&path, &name)?;
+            check_unique(&path, &name, device_type.as_deref(), rows)
+        });
+        // What was judged is opened, even if a link on the way has been turned since.
+        let loaded = known.and_then(|()| open(&judged.real_path, services)).and_then(|loaded| {
+            allowed(loaded, |info| match &judged.manifest {
+                Some(manifest) => keeps_promises(&path, manifest, info),
+                None => check_unique(&path, &info.name, info.device_type.as_deref(), rows),
+            })
+        });
+        let state = match loaded {
+            Ok(loaded) => State::Answered(Box::new(loaded)),
+            Err(refusal) => State::Refused(Refusal { file: path.clone(), ..refusal }),
+        };
+        let origin = Some(judged.candidate.origin);
+        Row { file: path, origin, judged: Some(judged), notes, others: VecDeque::new(), state }
+    }
+
+    /// Loads the next variant of the plugin in a row that is refused, into a row of its own behind it; false if there is
+    /// nothing to do.
+    fn load_next(&self, rows: &mut Vec<Row>, at: usize) -> bool {
+        if !matches!(rows[at].state, State::Refused(_)) {
+            return false;
         }
-        Some(Probed { verdict: Ok(info), notes: said }) => {
-            notes.extend(said);
-            Some((info.name, info.device_type))
+        let mut others = std::mem::take(&mut rows[at].others);
+        let Some(next) = others.pop_front() else { return false };
+        let mut row = self.load(next, None, rows);
+        row.notes.push(format!("it is tried in place of `{}`, which is refused", rows[at].file.display()));
+        rows.insert(at + 1, Row { others, ..row });
+        true
+    }
+
+    /// Starts the plugin in a row and, as long as it is refused, its next variant; gives the row of the last one.
+    fn start(&self, rows: &mut Vec<Row>, mut at: usize, layers: &[Arc<Plugin>]) -> usize {
+        loop {
+            rows[at].start(layers, &self.options.environment);
+            if !self.load_next(rows, at) {
+                return at;
+            }
+            at += 1;
         }
-        Some(Probed { verdict: Err(refusal), notes: said }) => {
-            notes.extend(said);
-            let origin = Some(judged.candidate.origin);
-            return Row { notes, judged: Some(judged), ..Row::refused(refusal, origin) };
+    }
+
+    fn start_layers(&self, rows: &mut Vec<Row>) -> Layers {
+        let mut layers = Layers { plugins: Vec::new(), notes: Vec::new() };
+        for name in self.options.layers.iter().chain(&self.options.config.plugins.layers) {
+            if layers.plugins.iter().any(|layer| layer.info().name == *name) {
+                continue;
+            }
+            let named = |row: &Row| {
+                matches!(&row.state, State::Answered(loaded)
+                if loaded.checked.info.name == *name && loaded.checked.tables.layer.is_some())
+            };
+            let started = rows.iter().position(named).and_then(|at| {
+                let at = self.start(rows, at, &[]);
+                match &rows[at].state {
+                    State::Started(plugin) => Some(plugin.clone()),
+                    _ => None,
+                }
+            });
+            match started {
+                Some(plugin) => layers.plugins.push(plugin),
+                None => layers.notes.push(format!(
+                    "expected a layer called `{name}`, found none that works; nothing is watched by it"
+                )),
+            }
         }
-    };
-    let services = Services::new(shared, &path.file_name().unwrap_or_default().to_string_lossy());
-    let known = known.map_or(Ok(()), |(name, device_type)| {
-        services.set_name(&name);
-        context.check_enabled(&path, &name)?;
-        check_unique(&path, &name, device_type.as_deref(), earlier)
-    });
-    // What was judged is opened, even if a link on the way has been turned since.
-    let loaded = known.and_then(|()| open(&judged.real_path, services)).and_then(|loaded| {
-        allowed(loaded, |info| match &judged.manifest {
-            Some(manifest) => keeps_promises(&path, manifest, info),
-            None => check_unique(&path, &info.name, info.device_type.as_deref(), earlier),
-        })
-    });
-    let state = match loaded {
-        Ok(loaded) => State::Answered(Box::new(loaded)),
-        Err(refusal) => State::Refused(Refusal { file: path.clone(), ..refusal }),
-    };
-    Row { file: path, origin: Some(judged.candidate.origin), judged: Some(judged), notes, state }
+        layers
+    }
 }
 
 /// A plugin that answered, if a last check of what it says lets it pass; its code stays in the process either way.
@@ -172,8 +251,7 @@ fn allowed(
 /// Refuses a second plugin with one name or device type.
 fn check_unique(path: &Path, name: &str, device_type: Option<&str>, earlier: &[Row]) -> Result<(), Refusal> {
     for row in earlier {
-        let State::Answered(loaded) = &row.state else { continue };
-        let info = &loaded.checked.info;
+        let Some(info) = row.info() else { continue };
         let what = if info.name == name {
             format!("plugin called `{name}`")
         } else if let Some(device) = device_type.filter(|_| info.device_type.as_deref() == device_type) {
@@ -230,49 +308,31 @@ struct Layers {
     notes: Vec<String>,
 }
 
-fn start_layers(options: &HostOptions, rows: &mut [Row]) -> Layers {
-    let mut layers = Layers { plugins: Vec::new(), notes: Vec::new() };
-    for name in options.layers.iter().chain(&options.config.plugins.layers) {
-        if layers.plugins.iter().any(|layer| layer.info().name == *name) {
-            continue;
-        }
-        let named = |row: &&mut Row| {
-            matches!(&row.state, State::Answered(loaded)
-            if loaded.checked.info.name == *name && loaded.checked.tables.layer.is_some())
-        };
-        let row = rows.iter_mut().find(named);
-        let started = row.and_then(|row| {
-            row.start(&[]);
-            match &row.state {
-                State::Started(plugin) => Some(plugin.clone()),
-                _ => None,
-            }
-        });
-        match started {
-            Some(plugin) => layers.plugins.push(plugin),
-            None => layers.notes.push(format!(
-                "expected a layer called `{name}`, found none that works; nothing is watched by it"
-            )),
-        }
-    }
-    layers
-}
-
 impl Row {
     fn refused(refusal: Refusal, origin: Option<Origin>) -> Self {
         let file = refusal.file.clone();
-        Self { file, origin, judged: None, notes: Vec::new(), state: State::Refused(refusal) }
+        let state = State::Refused(refusal);
+        Self { file, origin, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
+    }
+
+    /// What a plugin that is not refused says of itself.
+    fn info(&self) -> Option<&PluginInfo> {
+        match &self.state {
+            State::Answered(loaded) => Some(&loaded.checked.info),
+            State::Started(plugin) => Some(plugin.info()),
+            State::Refused(_) => None,
+        }
     }
 
     /// Starts a plugin that answered.
-    fn start(&mut self, layers: &[Arc<Plugin>]) {
+    fn start(&mut self, layers: &[Arc<Plugin>], environment: &Environment) {
         let placeholder =
             || Refusal::new(Reason::PluginError, &self.file, "a plugin that starts", "none", "");
         match std::mem::replace(&mut self.state, State::Refused(placeholder())) {
             State::Answered(loaded) => {
                 // A layer is not wrapped: it would watch itself.
                 let layers = if loaded.checked.info.kind == Kind::Layer { &[] } else { layers };
-                self.state = match Plugin::start(&self.file, *loaded, layers) {
+                self.state = match Plugin::start(&self.file, *loaded, layers, environment) {
                     Ok(plugin) => State::Started(Arc::new(plugin)),
                     Err(refusal) => State::Refused(refusal),
                 };
@@ -284,7 +344,16 @@ impl Row {
 
 fn finish(rows: Vec<Row>, layers: Layers) -> (Vec<Arc<Plugin>>, LoadReport) {
     let (mut plugins, mut report) = (Vec::new(), LoadReport { plugins: Vec::new(), notes: layers.notes });
-    for Row { file, origin, judged, mut notes, state } in rows {
+    for Row { file, origin, judged, mut notes, others, state } in rows {
+        if let Some(winner) = &judged {
+            let lost = others.iter().map(|loser| PluginReport {
+                file: loser.candidate.path.clone(),
+                origin: Some(loser.candidate.origin),
+                outcome: Outcome::Refused(passed_over(loser, winner)),
+                notes: loser.notes.clone(),
+            });
+            report.plugins.extend(lost);
+        }
         let outcome = match state {
             State::Refused(refusal) => Outcome::Refused(refusal),
             State::Answered(_) => continue,

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use oarlock_host::{
     Candidate, Config, Digest, Environment, Identity, JudgeContext, Judged, Origin, Reason, Refusal,
-    choose_variants, judge,
+    group_variants, judge, passed_over,
 };
 
 /// A directory for plugins.
@@ -164,7 +164,7 @@ fn symbols_sanitizers_and_libraries_are_judged() {
 }
 
 #[test]
-fn one_variant_is_chosen_and_each_loser_knows_why() {
+fn variants_are_put_in_order_and_each_that_is_passed_over_knows_why() {
     let directory = Directory::new();
     let base = if cfg!(target_arch = "x86_64") { "sse3" } else { "neon" };
     let mut all = Vec::new();
@@ -182,11 +182,27 @@ fn one_variant_is_chosen_and_each_loser_knows_why() {
         );
         all.push(judge(candidate(path, origin), &context("")).unwrap());
     }
-    let (chosen, refusals) = choose_variants(all);
-    assert_eq!(chosen.len(), 1);
-    assert!(chosen[0].candidate.path.ends_with("libb.so"));
-    let reasons: Vec<Reason> = refusals.iter().map(|refusal| refusal.reason).collect();
-    assert_eq!(reasons, [Reason::BetterVariant, Reason::Duplicate, Reason::Duplicate]);
+    let groups = group_variants(all);
+    assert_eq!(groups.len(), 1);
+    let order: Vec<_> = groups[0].iter().map(|file| file.candidate.path.file_name().unwrap()).collect();
+    assert_eq!(order, ["libb.so", "libc.so", "liba.so", "libd.so"]);
+    let reasons: Vec<Reason> =
+        groups[0].iter().skip(1).map(|file| passed_over(file, &groups[0][0]).reason).collect();
+    assert_eq!(reasons, [Reason::Duplicate, Reason::BetterVariant, Reason::Duplicate]);
+}
+
+#[test]
+fn a_file_too_large_to_be_a_plugin_is_refused_by_its_size_and_a_pipe_is_not_waited_for() {
+    let directory = Directory::new();
+    let large = directory.write("liblarge.so", "");
+    fs::OpenOptions::new().write(true).open(&large).unwrap().set_len(4 << 30).unwrap();
+    let refusal = judged(large, "").unwrap_err();
+    assert_eq!((refusal.reason, refusal.found.as_str()), (Reason::NotASharedObject, "4294967296 bytes"));
+    let path = directory.plugin("libnpu.so", "", &[]);
+    let pipe = directory.path("libnpu.oarlock.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    assert_eq!(judged(path, "").unwrap_err().file, pipe);
+    assert_eq!(reason(pipe, ""), Reason::NotASharedObject);
 }
 
 #[test]

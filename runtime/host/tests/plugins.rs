@@ -66,6 +66,31 @@ fn each_fault_is_refused_for_its_own_reason_and_the_good_plugin_works_beside_the
 }
 
 #[test]
+fn the_next_variant_stands_in_for_one_that_is_refused_while_it_is_loaded_or_started() {
+    let place = Place::new();
+    let isa = if cfg!(target_arch = "x86_64") { "sse3" } else { "neon" };
+    for (file, fault, isa) in [
+        ("a.so", "FAULT_SLOT", Some(isa)),
+        ("b.so", "FAULT_INITIALIZE", Some(isa)),
+        ("c.so", "LONG_ZERO", Some(isa)),
+        ("d.so", "LONG_ZERO", None),
+    ] {
+        let built = place.compile("npu", &[fault]);
+        write_manifest(&built, |text| isa.map_or(text.clone(), |isa| format!("{text}isa = \"{isa}\"\n")));
+        let file = place.path().join(file);
+        std::fs::rename(Manifest::path_beside(&built), Manifest::path_beside(&file)).unwrap();
+        std::fs::rename(built, file).unwrap();
+    }
+    let host = place.start();
+    assert!(host.plugin("npu").unwrap().file().ends_with("c.so"));
+    assert_eq!(refusal(&host, "a").0, Reason::SlotMissing);
+    assert_eq!(refusal(&host, "b").0, Reason::PluginError);
+    assert_eq!(refusal(&host, "d").0, Reason::BetterVariant);
+    let (report, _) = host.report().loaded().next().unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("b.so`, which is refused")), "{:?}", report.notes);
+}
+
+#[test]
 fn the_same_faults_are_found_by_a_probe() {
     let place = Place::new();
     for (fault, ..) in FAULTS {
@@ -153,7 +178,7 @@ fn reports_have_no_control_characters_and_turn_into_json() {
     assert_eq!(json["plugins"][0]["outcome"], "refused");
     assert_eq!(json["plugins"][0]["reason"], "slot-missing");
     assert_eq!(json["plugins"][1]["outcome"], "loaded");
-    assert_eq!(json["plugins"][1]["vendor"], "Acme [31m");
+    assert_eq!(json["plugins"][1]["vendor"], r"Acme\u{1b}[31m");
     let devices = serde_json::to_value(host.device_reports()).unwrap();
     assert_eq!(devices[1]["device"], "good:7");
     assert_eq!(devices[1]["memory"]["total"], 1 << 30);

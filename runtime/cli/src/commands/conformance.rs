@@ -1,6 +1,5 @@
 //! Runs the conformance suite on a plugin in a process of its own, so that a plugin that crashes or prints harms nobody.
 
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -11,9 +10,11 @@ use oarlock_host::Host;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Global;
+use crate::messages::Messages;
+use crate::output::take_standard_output;
 use crate::problem::Problem;
 use crate::progress::Progress;
-use crate::session::{Messages, THIS_PROGRAM, Task, options};
+use crate::session::{THIS_PROGRAM, Task, options};
 
 /// The most that is kept of what a plugin prints.
 const LONGEST_PRINT: u64 = 4096;
@@ -93,7 +94,7 @@ fn beginning_of(mut stream: impl Read) -> String {
 
 /// The child: loads the plugin alone, runs the suite, and tells what it finds.
 pub(crate) fn child_main(file: &Path) -> ExitCode {
-    let told = answers().and_then(|mut answers| {
+    let told = take_standard_output().and_then(|mut answers| {
         let mut tell = |news: &News| {
             let line = serde_json::to_string(news).map_err(io::Error::other)?;
             writeln!(answers, "{line}")
@@ -105,13 +106,6 @@ pub(crate) fn child_main(file: &Path) -> ExitCode {
         }
     });
     if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Where to answer: what was the standard output. What plugins print there goes where errors go.
-fn answers() -> io::Result<File> {
-    let answers = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    rustix::stdio::dup2_stdout(io::stderr())?;
-    Ok(File::from(answers))
 }
 
 fn report(file: &Path, tell: &mut dyn FnMut(&News) -> io::Result<()>) -> Result<Option<Report>, Problem> {

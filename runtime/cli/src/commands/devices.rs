@@ -27,8 +27,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     if devices.is_empty() {
         output::say(global.color, "warning", "there are no devices", None);
     }
-    session.mention_refusals();
-    Ok(true)
+    Ok(session.mention_what_is_missing(global, true))
 }
 
 fn row(device: &DeviceReport) -> [Cell; 5] {

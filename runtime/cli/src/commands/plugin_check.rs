@@ -9,15 +9,16 @@ use oarlock_host::{
     Candidate, Device, HOST_CONTRACT, JudgeContext, Judged, LoadedPlugin, Manifest, Origin, Outcome,
     PROBE_TIMEOUT, PluginInfo, Reason, Refusal, judge, probe,
 };
-use serde_json::json;
+use serde_json::{json, to_value};
 
 use super::conformance::{self, Finding};
 use crate::Verdict;
 use crate::arguments::Global;
+use crate::messages::Messages;
 use crate::output::{BAD, GOOD, Output, QUIET};
 use crate::problem::Problem;
 use crate::render::{labelled, name_of};
-use crate::session::{Messages, Session, options, probe_command, unusable};
+use crate::session::{Session, options, probe_command, unusable};
 
 /// The steps, in the order of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,9 +106,10 @@ pub(crate) fn run(global: &Global, wish: &Wish<'_>, output: &mut Output) -> Verd
             json!({ "step": name, "state": state, "found": found })
         };
         let steps: Vec<_> = STEPS.iter().map(step).collect();
-        let refusal = walk.refused.as_ref().map(|(_, refusal)| refusal);
-        let value = json!({ "file": file, "usable": walk.refused.is_none(), "steps": steps, "refusal": refusal,
-            "conformance": walk.report(), "notes": walk.notes });
+        let refusal = to_value(walk.refused.as_ref().map(|(_, refusal)| refusal)).map_err(Problem::new)?;
+        let report = to_value(walk.report()).map_err(Problem::new)?;
+        let value = json!({ "file": file.display().to_string(), "usable": walk.refused.is_none(), "steps": steps, "refusal": refusal,
+            "conformance": report, "notes": walk.notes });
         super::print_json(output, &value)?;
         return Ok(is_well);
     }
@@ -155,7 +157,7 @@ impl Walk {
         // The host trusts a manifest and does not probe; whoever makes a plugin wants to know how it fares all the same.
         let timeout =
             options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
-        let probed = probe(&probe_command(), &real_path, timeout);
+        let probed = probe(&probe_command(), &real_path, &options.config.options, timeout);
         walk.notes.extend(probed.notes);
         match probed.verdict {
             Ok(info) => walk.info = Some(info),
@@ -273,7 +275,7 @@ impl Walk {
                 [] => "none needed".to_owned(),
                 needed => needed.join(", "),
             }),
-            Step::Probe => Some("it answers in a process of its own".to_owned()),
+            Step::Probe => Some("it answers, and its devices are readied, in a process of its own".to_owned()),
             Step::Load => Some("the dynamic linker takes it".to_owned()),
             Step::Contract => of_info(&|info| format!("{}, this host speaks {HOST_CONTRACT}", info.contract)),
             Step::Tables => of_info(&|info| {

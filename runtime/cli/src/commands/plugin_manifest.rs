@@ -9,9 +9,10 @@ use oarlock_host::{Digest, Elf, HostOptions, Manifest, PROBE_TIMEOUT, PluginInfo
 
 use crate::Verdict;
 use crate::arguments::Global;
+use crate::messages::Messages;
 use crate::output::{self, Output};
 use crate::problem::Problem;
-use crate::session::{Messages, options, probe_command, unusable};
+use crate::session::{options, probe_command, unusable};
 
 pub(crate) fn run(global: &Global, file: &Path, write: bool, output: &mut Output) -> Verdict {
     let options = options(global, &Messages::new(global))?;
@@ -45,7 +46,7 @@ fn manifest_of(
     check_symbols(file, &Elf::read(file, &bytes)?)?;
     let timeout =
         options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
-    let probed = probe(&probe_command(), &real, timeout);
+    let probed = probe(&probe_command(), &real, &options.config.options, timeout);
     for note in &probed.notes {
         output::say(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
     }

@@ -1,10 +1,10 @@
 //! `oarlock plugins`: what became of every plugin that was found.
 
-use oarlock_host::{LoadedPlugin, PluginReport, Refusal};
+use oarlock_host::{LoadReport, LoadedPlugin, PluginReport, Refusal};
 
 use crate::Verdict;
 use crate::arguments::Global;
-use crate::output::{self, NAME, NOTABLE, Output, QUIET};
+use crate::output::{NAME, NOTABLE, Output, QUIET};
 use crate::render::{labelled, name_of, origin, sentence};
 use crate::session::Session;
 
@@ -13,8 +13,14 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     let report = session.host.report();
     if global.json {
         super::print_json(output, report)?;
-        return Ok(true);
+    } else {
+        print_all(report, output);
     }
+    output.flush();
+    Ok(session.mention_what_is_missing(global, false))
+}
+
+fn print_all(report: &LoadReport, output: &mut Output) {
     for (index, (plugin, loaded)) in report.loaded().enumerate() {
         if index > 0 {
             output.line("");
@@ -28,11 +34,6 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
         output.line(&format!("\n{heading}"));
         refused.into_iter().for_each(|plugin| print_refused(plugin, output));
     }
-    output.flush();
-    for note in &report.notes {
-        output::say(global.color, "warning", note, None);
-    }
-    Ok(true)
 }
 
 fn refusal_of(plugin: &PluginReport) -> Option<&Refusal> {

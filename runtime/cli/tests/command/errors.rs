@@ -32,7 +32,9 @@ fn a_configuration_that_cannot_be_read_stops_everything() {
 
 #[test]
 fn a_layer_that_is_not_there_is_told() {
-    insta::assert_snapshot!("missing_layer", User::new().run(&["--layer", "trcae", "plugins"]).err);
+    let outcome = User::new().run(&["--layer", "trcae", "plugins"]);
+    assert_eq!(outcome.status, 1);
+    insta::assert_snapshot!("missing_layer", outcome.err);
 }
 
 #[test]

@@ -49,16 +49,116 @@ fn plugins_lists_what_is_built_in() {
 }
 
 #[test]
-fn a_plugin_that_is_not_used_is_explained_and_does_no_harm() {
+fn a_plugin_that_was_named_and_is_not_used_is_an_error_and_does_no_harm() {
     let user = User::new();
     user.file("libbad.so", b"no plugin");
     let plugins = user.run(&["--plugin", "libbad.so", "plugins"]);
     let (_, refused) = plugins.out.split_once("\nNot used\n").unwrap();
     insta::assert_snapshot!("refused_plugin", refused);
     let devices = user.run(&["--plugin", "libbad.so", "devices"]);
-    assert_eq!((plugins.status, devices.status), (0, 0));
+    assert_eq!((plugins.status, devices.status), (1, 1));
     assert!(devices.out.starts_with("cpu:0 "), "{}", devices.out);
+    assert!(
+        devices.err.starts_with("error: `[HOME]/libbad.so`: expected a shared object"),
+        "{}",
+        devices.err
+    );
+    assert_eq!(plugins.err, devices.err);
+}
+
+#[test]
+fn a_plugin_that_was_found_and_is_not_used_is_a_note() {
+    let user = User::new();
+    std::fs::create_dir(user.home.path().join("plugins")).unwrap();
+    user.file("plugins/libbad.so", b"no plugin");
+    let devices = user.run(&["--plugin", "plugins", "devices"]);
+    assert_eq!(devices.status, 0);
     assert_eq!(devices.err, "note: 1 plugin is not used; `oarlock plugins` says why\n");
+}
+
+#[test]
+fn a_plugin_that_was_named_and_is_not_there_is_an_error() {
+    let outcome = User::new().run(&["--plugin", "libnowhere.so", "plugins", "--json"]);
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.starts_with("error: `[HOME]/libnowhere.so`: expected"), "{}", outcome.err);
+    assert_eq!(outcome.json()["plugins"][2]["outcome"], "refused");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_plugin_for_another_processor_is_wrong_unless_there_is_a_variant_for_this_one() {
+    let user = User::new();
+    user.template("libcustom_cpu.so");
+    let made = user.run(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+    user.file("libcustom_cpu.oarlock.toml", format!("isa = \"avx2\"\n{made}").as_bytes());
+    let run = |more: &[&str]| {
+        let arguments = [&["--plugin", "libcustom_cpu.so"][..], more, &["devices"]].concat();
+        user.command(&arguments).env("OARLOCK_ISA_MASK", "sse3").output().unwrap().status.code()
+    };
+    assert_eq!(run(&[]), Some(1));
+    user.template("libplain.so");
+    user.file("libplain.oarlock.toml", made.as_bytes());
+    assert_eq!(run(&["--plugin", "libplain.so"]), Some(0));
+}
+
+#[test]
+fn what_a_plugin_prints_does_not_get_into_the_output() {
+    let user = User::new();
+    let source = "#include \"minimal.h\"\n\
+        static oarlock_error start(void *context, uint32_t device) {\n\
+            (void)context; (void)device; printf(\"started\"); fflush(stdout); return 0; }\n\
+        static oarlock_error describe(oarlock_plugin *plugin) {\n\
+            printf(\"asked\"); minimal_core.device_init = start; return minimal_describe(plugin, \"Loud\"); }\n\
+        OARLOCK_PLUGIN(describe);\n";
+    user.plugin("libloud.so", source);
+    for command in ["devices", "plugins", "doctor"] {
+        let outcome = user.run(&["--plugin", "libloud.so", command, "--json"]);
+        let shown = outcome.json().to_string();
+        assert!(shown.contains("Loud:0") && outcome.err.contains("started"), "{shown} {}", outcome.err);
+    }
+}
+
+#[test]
+fn a_file_whose_name_is_not_utf8_is_shown_all_the_same() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let user = User::new();
+    let name = std::ffi::OsStr::from_bytes(b"bad\xff.so");
+    std::fs::rename(user.file("bad.so", b"no plugin"), user.home.path().join(name)).unwrap();
+    for more in [&[][..], &["--json"]] {
+        for command in [&["devices"][..], &["plugins"], &["doctor"], &["plugin", "check"]] {
+            let mut process = user.command(&[command, more].concat());
+            let is_check = command.len() > 1;
+            let output = if is_check { process.arg(name) } else { process.arg("--plugin").arg(name) }
+                .output()
+                .unwrap();
+            let (out, err) =
+                (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+            assert_eq!(output.status.code(), Some(1), "{out} {err}");
+            assert!(
+                is_check || out.contains("bad\u{fffd}.so") || err.contains("bad\u{fffd}.so"),
+                "{out} {err}"
+            );
+            if more == ["--json"] {
+                serde_json::from_str::<Value>(&out).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plugin_that_says_too_much_is_cut_short() {
+    let user = User::new();
+    let source = "#include \"minimal.h\"\n\
+        static oarlock_error start(void *context, uint32_t device) {\n\
+            (void)context; (void)device;\n\
+            for (int i = 0; i < 1000; i++) { oarlock_log(OARLOCK_LOG_LEVEL_WARNING, \"again\"); } return 0; }\n\
+        static oarlock_error describe(oarlock_plugin *plugin) {\n\
+            minimal_core.device_init = start; return minimal_describe(plugin, \"Loud\"); }\n\
+        OARLOCK_PLUGIN(describe);\n";
+    user.plugin("libloud.so", source);
+    let outcome = user.run(&["--plugin", "libloud.so", "devices"]);
+    assert_eq!(outcome.err.matches("again").count(), 100, "{}", outcome.err);
+    assert!(outcome.err.ends_with(": … and 900 more\n"), "{}", outcome.err);
 }
 
 #[test]

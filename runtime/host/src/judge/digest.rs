@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -11,6 +12,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Reason, Refusal};
 
+/// How much of a file is held in memory at once while it is hashed.
+const PIECE: usize = 1 << 16;
+
 /// The SHA-256 of the bytes of a file. Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
@@ -19,6 +23,19 @@ impl Digest {
     /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of everything that is left to read.
+    pub(crate) fn of_rest(mut source: impl Read) -> io::Result<Self> {
+        let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+        loop {
+            match source.read(&mut piece) {
+                Ok(0) => return Ok(Self(hash.finalize().into())),
+                Ok(size) => hash.update(&piece[..size]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -110,6 +127,7 @@ mod tests {
         let digest = Digest::of(b"abc");
         assert_eq!(digest.to_string(), OF_ABC);
         assert_eq!(OF_ABC.parse(), Ok(digest));
+        assert_eq!(Digest::of_rest(&b"abc"[..]).unwrap(), digest);
         assert_eq!(format!("sha256:{}", OF_ABC.to_uppercase()).parse(), Ok(digest));
     }
 

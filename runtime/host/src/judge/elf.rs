@@ -4,6 +4,7 @@
 //! section headers can be missing or wrong without any effect on it, so they are only checked for truncation.
 //! Every offset in the file is a claim by a stranger: each one is checked before it is followed.
 
+use std::fs::File;
 use std::path::Path;
 
 use object::elf::{self, Dyn64, FileHeader64, ProgramHeader64, Sym64};
@@ -12,6 +13,7 @@ use object::read::elf::{
 };
 use object::{NativeEndian, ReadRef};
 
+use crate::judge::read::open_regular;
 use crate::{Reason, Refusal};
 
 const ENDIAN: NativeEndian = NativeEndian;
@@ -69,6 +71,12 @@ impl Elf {
         read(bytes).map_err(|flaw| refuse(path, flaw))
     }
 
+    /// Judges an open file, of which only the parts that matter are read; `path` is only named in the refusal.
+    pub(crate) fn of_file(path: &Path, file: &File) -> Result<Self, Refusal> {
+        let cache = object::ReadCache::new(file);
+        read(&cache).map_err(|flaw| refuse(path, flaw))
+    }
+
     /// Whether the object exports `name`.
     pub fn exports(&self, name: &str) -> bool {
         self.exports.iter().any(|export| export.name == name)
@@ -82,7 +90,7 @@ impl Links {
             let remedy = "make it readable or reinstall the package it came with";
             Refusal::new(Reason::Unreadable, path, "a readable library", error.to_string(), remedy)
         };
-        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let (file, _) = open_regular(path).map_err(unreadable)?;
         let cache = object::ReadCache::new(file);
         Image::open(&cache).and_then(|image| image.links()).map_err(|flaw| refuse(path, flaw))
     }

@@ -4,14 +4,14 @@
 //! applies. Every text that can end up in a message is limited to plain characters, so that a manifest cannot draw on
 //! the user's terminal.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::judge::permissions::unreadable;
+use crate::judge::read::read_start;
 use crate::text::toml;
 use crate::{ContractRange, Digest, Predicate, Reason, Refusal, VersionRange};
 
@@ -124,9 +124,8 @@ impl Manifest {
 
     /// Reads the manifest at `path`; `None` if there is no such file.
     pub fn read(path: &Path) -> Result<Option<Self>, Refusal> {
-        let mut bytes = Vec::new();
-        match File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)) {
-            Ok(_) => Self::parse(path, &bytes).map(Some),
+        match read_start(path, LARGEST) {
+            Ok(bytes) => Self::parse(path, &bytes).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(unreadable(path, &error)),
         }

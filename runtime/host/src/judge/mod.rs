@@ -1,4 +1,4 @@
-//! Judges one file after another without running any of their code, and picks the best of several variants.
+//! Judges one file after another without running any of their code, and puts several variants of one plugin in order.
 //!
 //! The checks run from the cheapest to the dearest, so that a directory full of plugins for other machines costs little
 //! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets),
@@ -11,15 +11,19 @@ pub(crate) mod isa;
 pub(crate) mod ld_cache;
 pub(crate) mod manifest;
 pub(crate) mod permissions;
+pub(crate) mod read;
 pub(crate) mod sanitizers;
 pub(crate) mod signature;
 pub(crate) mod sonames;
 pub(crate) mod symbols;
+pub(crate) mod variants;
 pub(crate) mod version;
 
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::permissions::unreadable;
+use crate::judge::read::open_regular;
 use crate::judge::sanitizers::check_sanitizers;
 use crate::judge::symbols::list;
 use crate::text::wildcard::matches;
@@ -27,6 +31,9 @@ use crate::{
     AllowList, Candidate, Config, ConfigError, ContractRange, Digest, Elf, Environment, Identity,
     IsaFeatures, Libraries, Manifest, Reason, Refusal, TrustedKeys, check_symbols, pinning_symbols,
 };
+
+/// The largest shared object that is looked at, in bytes: code of more than 2 GiB cannot reach all of itself.
+const LARGEST: u64 = 2 << 30;
 
 /// What a file is judged by.
 #[derive(Debug)]
@@ -162,12 +169,20 @@ pub fn judge(candidate: Candidate, context: &JudgeContext) -> Result<Judged, Ref
     let manifest = read_manifest(path, context)?;
     let isa_rank = manifest.as_ref().map_or(Ok(0), |manifest| context.check_manifest(path, manifest))?;
 
-    let bytes = std::fs::read(&real_path).map_err(|error| unreadable(path, &error))?;
-    let elf = Elf::read(path, &bytes)?;
-    let digest = Digest::of(&bytes);
+    let unreadable = |error| unreadable(path, &error);
+    let (mut file, length) = open_regular(&real_path).map_err(unreadable)?;
+    check_length(path, length)?;
+    let elf = if length == 0 { Elf::read(path, &[])? } else { Elf::of_file(path, &file)? };
+    file.rewind().map_err(unreadable)?;
+    let digest = Digest::of_rest((&file).take(LARGEST)).map_err(unreadable)?;
     context.allow.check(path, digest)?;
+    let contents = || {
+        file.rewind()?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes).map(|_| bytes)
+    };
     let signed_by =
-        context.trusted_keys.check(path, &bytes, context.require_signature)?.map(Path::to_path_buf);
+        context.trusted_keys.check(path, contents, context.require_signature)?.map(Path::to_path_buf);
     if let Some(manifest) = &manifest {
         check_promises(path, manifest, digest, &elf)?;
     }
@@ -176,6 +191,15 @@ pub fn judge(candidate: Candidate, context: &JudgeContext) -> Result<Judged, Ref
     let requires = manifest.as_ref().map_or(&[][..], |manifest| &manifest.requires);
     let notes = context.libraries.check(path, &elf.links, requires)?;
     Ok(Judged { real_path, digest, manifest, elf, isa_rank, signed_by, notes, candidate })
+}
+
+fn check_length(path: &Path, length: u64) -> Result<(), Refusal> {
+    if length <= LARGEST {
+        return Ok(());
+    }
+    let expected = format!("a shared object of at most {LARGEST} bytes");
+    let remedy = "strip it, or move what is not code into files of its own";
+    Err(Refusal::new(Reason::NotASharedObject, path, expected, format!("{length} bytes"), remedy))
 }
 
 fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<Manifest>, Refusal> {
@@ -210,45 +234,4 @@ fn check_promises(path: &Path, manifest: &Manifest, digest: Digest, elf: &Elf) -
         ));
     }
     Ok(())
-}
-
-/// Keeps one file of each name: that of the earliest origin, and of several there the one this machine suits best.
-///
-/// The order of `judged` is the order of the search, and what is kept stays in it. Files without a manifest have no
-/// name yet and are all kept.
-pub fn choose_variants(judged: Vec<Judged>) -> (Vec<Judged>, Vec<Refusal>) {
-    let (mut chosen, mut refusals) = (Vec::<Judged>::new(), Vec::new());
-    for newcomer in judged {
-        let rival = newcomer.manifest.as_ref().and_then(|manifest| {
-            chosen.iter_mut().find(|other| other.manifest.as_ref().is_some_and(|m| m.name == manifest.name))
-        });
-        match rival {
-            None => chosen.push(newcomer),
-            Some(rival) => {
-                let same_origin = rival.candidate.origin == newcomer.candidate.origin;
-                let better = same_origin && newcomer.isa_rank > rival.isa_rank;
-                let loser = if better { std::mem::replace(rival, newcomer) } else { newcomer };
-                refusals.push(lost(&loser, rival));
-            }
-        }
-    }
-    (chosen, refusals)
-}
-
-fn lost(loser: &Judged, winner: &Judged) -> Refusal {
-    let path = &loser.candidate.path;
-    let other = winner.candidate.path.display();
-    if loser.candidate.origin == winner.candidate.origin && loser.isa_rank < winner.isa_rank {
-        let expected = "the variant this processor suits best";
-        let found = format!("one that uses less of it than `{other}`");
-        return Refusal::new(Reason::BetterVariant, path, expected, found, "nothing needs to be done");
-    }
-    let name = winner.manifest.as_ref().map_or("", |manifest| &manifest.name);
-    Refusal::new(
-        Reason::Duplicate,
-        path,
-        format!("one plugin called `{name}`"),
-        format!("a second one beside `{other}`, which {} asked for first", winner.candidate.origin),
-        "remove one of them, or disable one by its file name",
-    )
 }

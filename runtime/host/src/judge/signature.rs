@@ -8,8 +8,7 @@
 //! openssl pkeyutl -sign -rawin -inkey key.pem -in libfoo.so -out libfoo.so.sig
 //! ```
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::pkcs8::DecodePublicKey as _;
@@ -17,7 +16,11 @@ use ed25519_dalek::{SIGNATURE_LENGTH, Signature, VerifyingKey};
 
 use crate::config::ConfigError;
 use crate::judge::permissions::unreadable;
+use crate::judge::read::read_start;
 use crate::{Identity, Reason, Refusal};
+
+/// The longest key file that is read.
+const LARGEST_KEY: u64 = 64 * 1024;
 
 /// The public keys whose signatures count.
 #[derive(Clone, Debug, Default)]
@@ -38,19 +41,26 @@ impl TrustedKeys {
         identity.check_file(file).map_err(|refusal| {
             ConfigError::new(file, format!("expected {}, found {}", refusal.expected, refusal.found))
         })?;
-        let text = std::fs::read_to_string(file)
+        let bytes = read_start(file, LARGEST_KEY)
             .map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))?;
-        let key = VerifyingKey::from_public_key_pem(text.trim());
+        // A file that is cut off or not text holds no key.
+        let key = VerifyingKey::from_public_key_pem(String::from_utf8_lossy(&bytes).trim());
         key.map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))
     }
 
-    /// Verifies the signature of the plugin at `path` over its `bytes`; gives the file of the key that made it.
+    /// Verifies the signature of the plugin at `path` over its bytes, which `contents` reads only if there is a
+    /// signature; gives the file of the key that made it.
     ///
     /// Without keys to trust and with none `required`, signatures are not looked at. With keys, a signature that is
     /// there must be good even if none is required.
-    pub fn check(&self, path: &Path, bytes: &[u8], required: bool) -> Result<Option<&Path>, Refusal> {
-        if self.0.is_empty() && !required {
-            return Ok(None);
+    pub fn check(
+        &self,
+        path: &Path,
+        contents: impl FnOnce() -> io::Result<Vec<u8>>,
+        required: bool,
+    ) -> Result<Option<&Path>, Refusal> {
+        if self.0.is_empty() {
+            return if required { Err(no_trusted_key(path)) } else { Ok(None) };
         }
         let file = signature_path(path);
         let expected = format!("a signature in `{}` by one of: {}", file.display(), self.names());
@@ -59,21 +69,19 @@ impl TrustedKeys {
                 "install the file again from where it was signed, or add the signer's key to `trusted_keys`";
             Refusal::new(Reason::SignatureInvalid, path, &expected, found, remedy)
         };
-        let mut signature = Vec::new();
-        // One byte more than a signature has is enough to see that a file is none.
-        let most = SIGNATURE_LENGTH as u64 + 1;
-        match File::open(&file).and_then(|file| file.take(most).read_to_end(&mut signature)) {
-            Ok(_) => {}
+        let signature = match read_start(&file, SIGNATURE_LENGTH as u64) {
+            Ok(signature) => signature,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !required => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let remedy = "install the signature beside it, or set `require_signature = false`";
                 return Err(Refusal::new(Reason::SignatureMissing, path, expected, "no such file", remedy));
             }
             Err(error) => return Err(unreadable(&file, &error)),
-        }
+        };
         let signature =
             Signature::from_slice(&signature).map_err(|_| invalid("a file that is not 64 bytes long"))?;
-        let signer = self.0.iter().find(|(_, key)| key.verify_strict(bytes, &signature).is_ok());
+        let bytes = contents().map_err(|error| unreadable(path, &error))?;
+        let signer = self.0.iter().find(|(_, key)| key.verify_strict(&bytes, &signature).is_ok());
         signer
             .map(|(file, _)| Some(file.as_path()))
             .ok_or_else(|| invalid("one that none of them made for these bytes"))
@@ -81,8 +89,15 @@ impl TrustedKeys {
 
     fn names(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|(file, _)| format!("`{}`", file.display())).collect();
-        if names.is_empty() { "no trusted key at all".to_owned() } else { names.join(", ") }
+        names.join(", ")
     }
+}
+
+/// Nobody's signature could count, so what lies beside the plugin does not matter.
+fn no_trusted_key(path: &Path) -> Refusal {
+    let expected = "a key under `trusted_keys`, since the configuration says `require_signature = true`";
+    let remedy = "add the signer's key to `trusted_keys`, or set `require_signature = false`";
+    Refusal::new(Reason::SignatureMissing, path, expected, "no trusted key at all", remedy)
 }
 
 fn signature_path(path: &Path) -> PathBuf {
@@ -100,6 +115,10 @@ mod tests {
     use super::*;
 
     const BYTES: &[u8] = b"the bytes of a plugin";
+
+    fn bytes() -> io::Result<Vec<u8>> {
+        Ok(BYTES.to_vec())
+    }
 
     /// A directory with a plugin, its signature and two public keys, the second of which made the signature.
     fn signed() -> Option<(tempfile::TempDir, PathBuf)> {
@@ -133,11 +152,14 @@ mod tests {
     fn a_signature_made_by_openssl_verifies_with_the_key_that_made_it() {
         let Some((root, plugin)) = signed() else { return };
         let both = keys(root.path(), &["other.pem", "vendor.pem"]);
-        assert_eq!(both.check(&plugin, BYTES, true), Ok(Some(root.path().join("vendor.pem").as_path())));
-        let refusal = keys(root.path(), &["other.pem"]).check(&plugin, BYTES, false).unwrap_err();
+        assert_eq!(both.check(&plugin, bytes, true), Ok(Some(root.path().join("vendor.pem").as_path())));
+        let refusal = keys(root.path(), &["other.pem"]).check(&plugin, bytes, false).unwrap_err();
         assert_eq!(refusal.reason, Reason::SignatureInvalid);
         assert!(refusal.expected.contains("other.pem"), "{refusal}");
-        assert_eq!(both.check(&plugin, b"other bytes", false).unwrap_err().reason, Reason::SignatureInvalid);
+        assert_eq!(
+            both.check(&plugin, || Ok(b"other bytes".to_vec()), false).unwrap_err().reason,
+            Reason::SignatureInvalid
+        );
     }
 
     #[test]
@@ -145,15 +167,24 @@ mod tests {
         let Some((root, plugin)) = signed() else { return };
         let key = keys(root.path(), &["vendor.pem"]);
         fs::write(signature_path(&plugin), [0; 65]).unwrap();
-        assert_eq!(key.check(&plugin, BYTES, false).unwrap_err().reason, Reason::SignatureInvalid);
-        assert_eq!(TrustedKeys::default().check(&plugin, BYTES, false), Ok(None));
+        assert_eq!(key.check(&plugin, bytes, false).unwrap_err().reason, Reason::SignatureInvalid);
+        assert_eq!(TrustedKeys::default().check(&plugin, bytes, false), Ok(None));
         assert_eq!(
-            TrustedKeys::default().check(&plugin, BYTES, true).unwrap_err().reason,
-            Reason::SignatureInvalid
+            TrustedKeys::default().check(&plugin, bytes, true).unwrap_err().reason,
+            Reason::SignatureMissing
         );
         fs::remove_file(signature_path(&plugin)).unwrap();
-        assert_eq!(key.check(&plugin, BYTES, false), Ok(None));
-        assert_eq!(key.check(&plugin, BYTES, true).unwrap_err().reason, Reason::SignatureMissing);
+        assert_eq!(key.check(&plugin, bytes, false), Ok(None));
+        assert_eq!(key.check(&plugin, bytes, true).unwrap_err().reason, Reason::SignatureMissing);
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_signature_is_refused_and_not_waited_for() {
+        let Some((root, plugin)) = signed() else { return };
+        fs::remove_file(signature_path(&plugin)).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, signature_path(&plugin), rustix::fs::Mode::RUSR).unwrap();
+        let refusal = keys(root.path(), &["vendor.pem"]).check(&plugin, bytes, false).unwrap_err();
+        assert_eq!((refusal.reason, refusal.file), (Reason::Unreadable, signature_path(&plugin)));
     }
 
     #[test]

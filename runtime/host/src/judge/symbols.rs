@@ -15,7 +15,7 @@
 use std::path::Path;
 
 use crate::judge::elf::{Binding, Elf, Export};
-use crate::{Reason, Refusal};
+use crate::{Reason, Refusal, clean_text};
 
 /// The one symbol a plugin exports.
 pub const ENTRY: &str = "oarlock_plugin_query";
@@ -80,11 +80,9 @@ pub(crate) fn list(symbols: &[&str]) -> String {
 /// A mangled name can be thousands of characters long; its beginning tells enough.
 fn short(name: &str) -> String {
     const LONGEST: usize = 80;
-    if name.chars().count() <= LONGEST {
-        name.to_owned()
-    } else {
-        name.chars().take(LONGEST).chain(['…']).collect()
-    }
+    let start: String = name.chars().take(LONGEST).collect();
+    let rest = if start.len() < name.len() { "…" } else { "" };
+    clean_text(&start) + rest
 }
 
 fn is_leak(export: &Export) -> bool {

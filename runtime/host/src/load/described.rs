@@ -44,7 +44,7 @@ impl fmt::Display for SupportLevel {
     }
 }
 
-/// What a plugin says of itself. Every text is UTF-8, of limited length and without control characters.
+/// What a plugin says of itself. Every text is UTF-8, of limited length and fit to be shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginInfo {
     /// The name.

@@ -1,5 +1,6 @@
 //! Which devices a plugin has, and which of them the user wants to see.
 
+use crate::Environment;
 use crate::generated::CoreCalls;
 use crate::load::foreign::Breach;
 use crate::services::errors::Failure;
@@ -42,8 +43,12 @@ pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, Breach>, F
 }
 
 /// The devices to show, and notes about what the variable says that cannot be done.
-pub(crate) fn visible(all: &[u32], variable: Option<&str>) -> (Vec<u32>, Vec<String>) {
-    let value = variable.and_then(|variable| Some((variable, std::env::var_os(variable)?)));
+pub(crate) fn visible(
+    all: &[u32],
+    variable: Option<&str>,
+    environment: &Environment,
+) -> (Vec<u32>, Vec<String>) {
+    let value = variable.and_then(|variable| Some((variable, environment.visible_devices(variable)?)));
     match value {
         Some((variable, value)) => chosen(all, variable, &value.to_string_lossy()),
         None => (all.to_vec(), Vec::new()),

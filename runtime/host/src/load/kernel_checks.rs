@@ -46,9 +46,9 @@ pub(crate) unsafe fn kernels(
 ///
 /// As for [`kernels`].
 unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result<KernelRecord, Breach> {
-    // SAFETY: the caller vouches for the kernel and what it points to, here and below.
+    // SAFETY: the caller vouches for the kernel; null and a wrong alignment are noticed.
     let kernel = unsafe { take_over(source)? };
-    // SAFETY: as above.
+    // SAFETY: the texts are those of the kernel, for which the caller vouches.
     let (op, domain) = unsafe {
         (text(kernel.op, "name of an op", LONGEST_OP)?, text(kernel.domain, "domain of an op", LONGEST_OP)?)
     };
@@ -60,7 +60,7 @@ unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result
     }
     let device_type = match device_type {
         _ if !kernel.device_type.is_empty() => {
-            // SAFETY: as above.
+            // SAFETY: the text is that of the kernel, for which the caller vouches.
             unsafe { name(kernel.device_type, "the device type of a kernel")? }
         }
         Some(own) => own.to_owned(),
@@ -82,14 +82,14 @@ unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result
             "only one of them".to_owned(),
         );
     }
-    // SAFETY: as above.
+    // SAFETY: the lists of operands are those of the kernel, for which the caller vouches.
     let (inputs, outputs) = unsafe {
         (
             operands(&op, "input", kernel.inputs, kernel.inputs_count)?,
             operands(&op, "output", kernel.outputs, kernel.outputs_count)?,
         )
     };
-    // SAFETY: as above.
+    // SAFETY: the list of pairs is that of the kernel, for which the caller vouches.
     let pairs = unsafe { list(kernel.in_place, kernel.in_place_count, MOST_OPERANDS, "in-place pairs")? };
     for pair in pairs {
         if !has_operand(&inputs, pair.input) || !has_operand(&outputs, pair.output) {
@@ -150,7 +150,7 @@ unsafe fn operands(
             return wrong("nothing variadic but the last", "a variadic one before it".to_owned());
         }
         operands.push(OperandInfo {
-            // SAFETY: as above.
+            // SAFETY: the caller vouches for what the operands in its list point to.
             name: unsafe { text(operand.name, "name of an operand", LONGEST_OP)? },
             dtypes: operand.dtypes.0,
             dtype_group: operand.dtype_group,

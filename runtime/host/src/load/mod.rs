@@ -23,7 +23,7 @@ use crate::load::negotiate::{Behind, HOST_CONTRACT, negotiate};
 use crate::load::validate::Checked;
 use crate::services::Services;
 use crate::services::errors::{self, Failure};
-use crate::{Reason, Refusal};
+use crate::{Reason, Refusal, clean_text};
 
 /// What a plugin answers into, and room behind it in which a plugin that writes too far is noticed.
 #[repr(C)]
@@ -111,7 +111,7 @@ pub(crate) fn open(path: &Path, services: Arc<Services>) -> Result<Loaded, Refus
 /// What the dynamic linker said, without the name of the library around it.
 fn linker_says(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    format!("`{}`", cause.trim().replace(['\n', '`'], " "))
+    format!("`{}`", clean_text(&cause.trim().replace(['\n', '`'], " ")))
 }
 
 /// Asks a plugin.
@@ -228,5 +228,6 @@ pub(crate) fn broken(path: &Path, breach: &Breach) -> Refusal {
 /// The refusal of a plugin that said itself that it does not work.
 pub(crate) fn failed(path: &Path, failure: &Failure) -> Refusal {
     let remedy = "do what the plugin asks for, or ask its vendor";
-    Refusal::new(Reason::PluginError, path, "a plugin that starts", format!("its error: {failure}"), remedy)
+    let its_error = format!("its error: {}", clean_text(&failure.to_string()));
+    Refusal::new(Reason::PluginError, path, "a plugin that starts", its_error, remedy)
 }

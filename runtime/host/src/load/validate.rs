@@ -8,7 +8,7 @@ use oarlock_abi as abi;
 
 use crate::load::foreign::{Breach, Foreign, Slots, take_over};
 use crate::load::kernel_checks::{KernelRecord, kernels};
-use crate::{ContractRange, Kind, PluginInfo, SupportLevel};
+use crate::{ContractRange, Kind, PluginInfo, SupportLevel, clean_text};
 
 /// The longest name (rule E-4).
 const LONGEST_NAME: u64 = 64;
@@ -59,23 +59,23 @@ impl Tables {
 ///
 /// What `plugin` points to is what the contract says, as far as addresses and sizes go, and does not change.
 pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
-    // SAFETY: the caller vouches for everything the plugin points to, here and below.
+    // SAFETY: the caller vouches for the addresses and sizes of the tables, and each is checked for null before it is read.
     let (tables, kernel_table) = unsafe { (tables(plugin)?, optional(plugin.kernels)?) };
-    // SAFETY: as above.
+    // SAFETY: the caller vouches that a text has the size it says; its length, null and UTF-8 are checked.
     let name = unsafe { name(plugin.name, "the plugin")? };
     let optional_name = |text: abi::Str, what: &str| {
-        // SAFETY: as above.
+        // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
         let name = (!text.is_empty()).then(|| unsafe { self::name(text, what) });
         name.transpose()
     };
     let device_type = optional_name(plugin.device_type, "the device type")?;
     let kind = kind(&name, &tables, kernel_table.is_some(), device_type.as_deref())?;
     let rows = match &kernel_table {
-        // SAFETY: as above.
+        // SAFETY: the table is the host's copy, and the caller vouches for the kernels it leads to.
         Some(table) => unsafe { kernels(table, device_type.as_deref())? },
         None => Vec::new(),
     };
-    // SAFETY: as above.
+    // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
     let plain = |text: abi::Str, what: &str| unsafe { self::text(text, what, LONGEST_TEXT) };
     let package = plain(plugin.package, "package")?;
     let unloadable = plugin.offers.contains(abi::PluginFlags::UNLOADABLE);
@@ -212,7 +212,7 @@ pub(crate) unsafe fn name(text: abi::Str, what: &str) -> Result<String, Breach> 
     }
 }
 
-/// Any other text (rule S-5). Control characters become spaces, so that no text can draw on a terminal.
+/// Any other text (rule S-5), fit to be shown.
 ///
 /// # Safety
 ///
@@ -224,7 +224,7 @@ pub(crate) unsafe fn text(text: abi::Str, what: &str, longest: u64) -> Result<St
     }
     // SAFETY: the caller vouches for the text.
     match unsafe { text.text() } {
-        Some(text) => Ok(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()),
+        Some(text) => Ok(clean_text(text)),
         None if text.data.is_null() => Err(Breach::new("S-5", expected, "a null pointer")),
         None => Err(Breach::new("S-5", expected, "bytes that are not UTF-8")),
     }

@@ -1,4 +1,5 @@
 /* One plugin with one device, and with -DFAULT_… each of the ways in which a plugin can be wrong. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,15 @@ static oarlock_error fail(uint32_t code, const char *message) {
 
 static oarlock_error initialize(void *context) {
     (void)context;
+#ifdef FAULT_INITIALIZE_CRASH
+    raise(SIGSEGV);
+#elif defined FAULT_INITIALIZE_HANG
+    for (;;) pause();
+#elif defined FAULT_INITIALIZE_OPTION
+    oarlock_str key = TEXT("mode"), value = {0};
+    services.option(host_context, key, &value);
+    if (value.size == 5 && memcmp(value.data, "crash", 5) == 0) abort();
+#endif
 #ifdef FAULT_INITIALIZE
     return fail(OARLOCK_CODE_UNAVAILABLE, "expected the driver to answer, found it asleep");
 #else
@@ -97,7 +107,13 @@ static oarlock_error stats(void *context, uint32_t device, uint64_t *total, uint
     return 0;
 }
 static oarlock_error chunk(void *context, uint32_t device, uint64_t *size) { (void)context; (void)device; *size = 64; return 0; }
-static oarlock_error unload(void *context) { (void)context; return 0; }
+static oarlock_error unload(void *context) {
+    (void)context;
+#ifdef FAULT_UNLOAD_ABORT
+    abort();
+#endif
+    return 0;
+}
 
 static void add_part(void *user, uint64_t begin, uint64_t end, uint32_t worker) {
     const oarlock_call *call = user;
@@ -216,6 +232,11 @@ __attribute__((visibility("default"))) oarlock_error oarlock_plugin_query(const 
 #elif defined PRINTS
     puts("hello from the plugin");
     fflush(stdout);
+#elif defined FORGES
+    const char *forged = "{\"token\":\"\",\"pid\":1,\"step\":\"Readied\",\"verdict\":null}\n";
+    for (int file = 1; file < 64; file++) (void)!write(file, forged, strlen(forged));
+#elif defined SEES_FILES
+    if (fcntl(FILE_NUMBER, F_GETFD) != -1) abort();
 #elif defined UNLOADABLE
     plugin->offers = OARLOCK_PLUGIN_FLAGS_UNLOADABLE;
 #endif

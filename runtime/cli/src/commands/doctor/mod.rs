@@ -5,8 +5,8 @@ mod surroundings;
 mod trial;
 mod watched;
 
-use oarlock_host::{Code, Device, Failure, Refusal};
-use serde_json::{Value, json};
+use oarlock_host::{Code, Device, Failure, LoadReport, Refusal, clean_text};
+use serde_json::{Value, json, to_value};
 
 use self::patience::{Cause, Checked};
 use self::surroundings::Surroundings;
@@ -14,9 +14,11 @@ use self::trial::Fault;
 pub(crate) use self::watched::watch;
 use crate::Verdict;
 use crate::arguments::Global;
-use crate::output::{BAD, GOOD, NAME, NOTABLE, Output, QUIET, clean};
+use crate::messages::Messages;
+use crate::output::{BAD, GOOD, NAME, NOTABLE, Output, QUIET};
+use crate::problem::Problem;
 use crate::render::{count, labelled, name_of, sentence};
-use crate::session::{Messages, Session, is_wrong, options};
+use crate::session::{Session, is_wrong, options};
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     let messages = Messages::new(global);
@@ -49,11 +51,11 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     let verdict = Summary {
         devices: examined.len(),
         failing: examined.iter().filter(|device| !device.works()).count(),
-        unused: refused.iter().filter(|refusal| is_wrong(refusal)).count(),
+        unused: refused.iter().filter(|refusal| is_wrong(refusal, report)).count(),
         notes: report.notes.len(),
     };
     if is_text {
-        print_refused(&refused, output);
+        print_refused(&refused, report, output);
         print_notes(&report.notes, output);
         output.line("");
         let style = if verdict.is_well() { GOOD } else { BAD };
@@ -63,9 +65,9 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
         let value = json!({
             "well": verdict.is_well(),
             "verdict": verdict.to_string(),
-            "environment": surroundings,
+            "environment": to_value(&surroundings).map_err(Problem::new)?,
             "devices": examined.iter().map(Examined::in_json).collect::<Vec<_>>(),
-            "plugins": report.plugins,
+            "plugins": to_value(&report.plugins).map_err(Problem::new)?,
             "notes": report.notes,
         });
         super::print_json(output, &value)?;
@@ -86,14 +88,14 @@ fn fact(output: &mut Output, what: &str, values: &[String]) {
     }
 }
 
-fn print_refused(refused: &[&Refusal], output: &mut Output) {
+fn print_refused(refused: &[&Refusal], report: &LoadReport, output: &mut Output) {
     if refused.is_empty() {
         return;
     }
     output.line("");
     heading(output, "Plugins not used");
     for refusal in refused {
-        let style = if is_wrong(refusal) { BAD } else { QUIET };
+        let style = if is_wrong(refusal, report) { BAD } else { QUIET };
         let reason = output.paint(style, &name_of(&refusal.reason));
         output.line(&format!("  {reason}"));
         sentence(output, 4, &refusal.to_string());
@@ -137,11 +139,11 @@ impl Examined {
     fn print(&self, with_details: bool, output: &mut Output) {
         let works = self.works();
         let state = if works { output.paint(GOOD, "works") } else { output.paint(BAD, "fails") };
-        let name = output.paint(NAME, &clean(&self.device));
+        let name = output.paint(NAME, &clean_text(&self.device));
         let description =
             self.checked.first().and_then(|first| first.outcome.as_deref().ok()).unwrap_or_default();
         let plugin = output.paint(QUIET, &self.plugin);
-        let parts = [state, name, clean(description), plugin];
+        let parts = [state, name, clean_text(description), plugin];
         let line: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         output.line(&format!("  {}", line.join("  ")));
         if works && !with_details {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use oarlock_host::{Device, Plugin};
 
 use super::trial::{self, Fault, Follow, Step};
+use crate::messages::Messages;
 use crate::progress::Progress;
-use crate::session::Messages;
 
 /// How long a step may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! What a plugin meets here: the configuration, the variables, the directories, the processor.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use oarlock_host::{Environment, HostOptions, IsaFeatures, Origin};
 use serde::Serialize;
@@ -16,7 +16,7 @@ const VARIABLES: [&str; 3] = ["OARLOCK_CONFIG", "OARLOCK_ISA_MASK", "OARLOCK_PLU
 pub(crate) struct Surroundings {
     version: &'static str,
     contract: String,
-    configuration: Vec<PathBuf>,
+    configuration: Vec<String>,
     variables: Vec<Variable>,
     plugin_places: Vec<Place>,
     trust: Trust,
@@ -35,7 +35,7 @@ struct Variable {
 /// A file or directory that plugins are taken from.
 #[derive(Serialize)]
 struct Place {
-    path: PathBuf,
+    path: String,
     origin: Origin,
     state: String,
 }
@@ -59,7 +59,7 @@ impl Surroundings {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             contract: oarlock_abi::Versions::OURS.to_string(),
-            configuration: config.files.clone(),
+            configuration: config.files.iter().map(|file| file.display().to_string()).collect(),
             variables: variables(),
             plugin_places: places(options),
             trust: Trust {
@@ -79,14 +79,10 @@ impl Surroundings {
             let Variable { name, value, known } = variable;
             if *known { format!("{name}={value}") } else { format!("{name}, which means nothing to Oarlock") }
         };
-        let place =
-            |place: &Place| format!("{} ({}): {}", place.path.display(), origin(place.origin), place.state);
+        let place = |place: &Place| format!("{} ({}): {}", place.path, origin(place.origin), place.state);
         let facts = [
             ("oarlock", vec![format!("{}, contract {}", self.version, self.contract)]),
-            (
-                "configuration",
-                none(self.configuration.iter().map(|file| file.display().to_string()).collect()),
-            ),
+            ("configuration", none(self.configuration.clone())),
             ("variables", none(self.variables.iter().map(variable).collect())),
             ("plugins from", self.plugin_places.iter().map(place).collect()),
             ("trusted", vec![self.trust.to_string()]),
@@ -137,7 +133,13 @@ fn variables() -> Vec<Variable> {
 fn places(options: &HostOptions) -> Vec<Place> {
     let HostOptions { paths, wheel, config, environment, .. } = options;
     let places = oarlock_host::places(paths, wheel.as_deref(), config, environment).into_iter();
-    places.map(|(path, origin)| Place { state: state_of(&path, environment), path, origin }).collect()
+    places
+        .map(|(path, origin)| Place {
+            state: state_of(&path, environment),
+            path: path.display().to_string(),
+            origin,
+        })
+        .collect()
 }
 
 fn state_of(path: &Path, environment: &Environment) -> String {

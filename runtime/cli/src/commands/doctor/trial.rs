@@ -5,8 +5,10 @@ use std::sync::Arc;
 use oarlock_abi::Dtype;
 use oarlock_host::{Block, Device, DeviceFlags, DeviceTensor, Event, Failure, Kernel, Plugin, Stream};
 
-/// How many bytes are copied.
-const SIZE: u64 = 1 << 20;
+/// The most bytes that are copied.
+const MOST: u64 = 1 << 20;
+/// The fewest, on a device that has next to no memory left.
+const LEAST: u64 = 1 << 8;
 /// How many numbers are added.
 const COUNT: i64 = 1000;
 /// The dtypes to add, in the order of preference: the first, and one of the others.
@@ -129,16 +131,24 @@ fn describe(device: &Device) -> Outcome {
 }
 
 fn allocate(device: &Device, taken: &mut Taken) -> Outcome {
-    taken.blocks = Some((device.allocate(SIZE)?, device.allocate(SIZE)?));
-    Ok(format!("2 blocks of {}", crate::render::bytes(SIZE)))
+    let size = size_of_block(device.memory_stats()?.free);
+    taken.blocks = Some((device.allocate(size)?, device.allocate(size)?));
+    Ok(format!("2 blocks of {}", crate::render::bytes(size)))
+}
+
+/// How large a block is: a device with little memory is tried as well, and leaves room for others.
+fn size_of_block(free: u64) -> u64 {
+    let most = (free / 8).clamp(LEAST, MOST);
+    1 << most.ilog2()
 }
 
 fn copy(taken: &mut Taken) -> Outcome {
     let (first, second) = taken.blocks()?;
     // Every piece of the pattern differs from its neighbours, so that bytes that move are noticed.
-    let pattern: Vec<u8> = (0..SIZE).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect();
+    let size = first.size();
+    let pattern: Vec<u8> = (0..size).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect();
     first.write(0, &pattern)?;
-    second.copy_from(0, first, 0, SIZE)?;
+    second.copy_from(0, first, 0, size)?;
     expect_bytes(second, |at| pattern[at])?;
     Ok("to the device, within it and back".to_owned())
 }
@@ -146,13 +156,13 @@ fn copy(taken: &mut Taken) -> Outcome {
 fn fill(taken: &mut Taken) -> Outcome {
     const BYTE: u8 = 0xA5;
     let (first, _) = taken.blocks()?;
-    first.fill(0, BYTE, SIZE)?;
+    first.fill(0, BYTE, first.size())?;
     expect_bytes(first, |_| BYTE)?;
     Ok(format!("with the byte {BYTE:#04x}"))
 }
 
 fn expect_bytes(block: &Block, expected: impl Fn(usize) -> u8) -> Result<(), Fault> {
-    let mut bytes = vec![0; SIZE as usize];
+    let mut bytes = vec![0; block.size() as usize];
     block.read(0, &mut bytes)?;
     match bytes.iter().enumerate().find(|(at, found)| **found != expected(*at)) {
         None => Ok(()),
@@ -269,6 +279,12 @@ fn decode(dtype: Dtype, bytes: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_leave_room_on_a_device_with_little_memory() {
+        let sizes = [0, 16 << 10, 1 << 20, 3 << 20, 1 << 40].map(size_of_block);
+        assert_eq!(sizes, [256, 2 << 10, 128 << 10, 256 << 10, 1 << 20]);
+    }
 
     #[test]
     fn numbers_survive_the_memory_of_a_device() {

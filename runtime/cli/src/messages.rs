@@ -1,0 +1,123 @@
+//! What plugins have to say: shown beside the output, and kept where it is a complaint.
+//!
+//! A plugin that says the same on every call fills neither the terminal nor the memory: of each only so much is shown and
+//! kept, and the rest is counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oarlock_host::{LogLevel, LogSink};
+
+use crate::arguments::Global;
+use crate::output::{self, ColorChoice};
+
+/// The most messages of one plugin that are shown, or kept.
+const MOST: usize = 100;
+/// The most that are shown of one plugin when the user wants to see more than warnings.
+const MOST_VERBOSE: usize = 10_000;
+
+/// Shows what plugins have to say, and keeps what they complain about.
+pub(crate) struct Messages {
+    color: ColorChoice,
+    /// The least important level that is shown.
+    shown: LogLevel,
+    /// How many messages of each plugin are shown.
+    most_shown: usize,
+    plugins: Mutex<BTreeMap<String, Said>>,
+}
+
+/// What one plugin said.
+#[derive(Default)]
+struct Said {
+    /// How many messages there were to show.
+    to_show: usize,
+    /// The first errors and warnings since they were last asked for.
+    complaints: Vec<String>,
+    /// How many errors and warnings there were beyond those.
+    more_complaints: usize,
+}
+
+impl Messages {
+    pub(crate) fn new(global: &Global) -> Arc<Self> {
+        let (shown, most_shown) = match global.verbose {
+            0 => (LogLevel::WARNING, MOST),
+            1 => (LogLevel::INFO, MOST_VERBOSE),
+            _ => (LogLevel::DEBUG, MOST_VERBOSE),
+        };
+        Arc::new(Self { color: global.color, shown, most_shown, plugins: Mutex::default() })
+    }
+
+    /// Shows nothing.
+    pub(crate) fn silent() -> Arc<Self> {
+        let (color, shown) = (ColorChoice::Never, LogLevel(0));
+        Arc::new(Self { color, shown, most_shown: 0, plugins: Mutex::default() })
+    }
+
+    /// What a plugin complained about since this was last asked.
+    pub(crate) fn take_complaints(&self, plugin: &str) -> Vec<String> {
+        let mut plugins = self.lock();
+        let Some(said) = plugins.get_mut(plugin) else { return Vec::new() };
+        let mut taken = std::mem::take(&mut said.complaints);
+        let more = std::mem::take(&mut said.more_complaints);
+        if more > 0 {
+            taken.push(format!("… and {more} more"));
+        }
+        taken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Said>> {
+        self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LogSink for Messages {
+    fn log(&self, plugin: &str, level: LogLevel, message: &str) {
+        let is_shown = {
+            let mut plugins = self.lock();
+            let said = plugins.entry(plugin.to_owned()).or_default();
+            if level.0 <= LogLevel::WARNING.0 && said.complaints.len() < MOST {
+                said.complaints.push(message.to_owned());
+            } else if level.0 <= LogLevel::WARNING.0 {
+                said.more_complaints += 1;
+            }
+            let is_shown = level.0 <= self.shown.0;
+            said.to_show += usize::from(is_shown);
+            is_shown && said.to_show <= self.most_shown
+        };
+        if is_shown {
+            let name = level.name().unwrap_or("message");
+            output::say(self.color, name, &format!("`{plugin}`: {message}"), None);
+        }
+    }
+}
+
+/// Says at its end how much was not shown.
+pub(crate) struct Remainder(pub(crate) Arc<Messages>);
+
+impl Drop for Remainder {
+    fn drop(&mut self) {
+        for (plugin, said) in self.0.lock().iter() {
+            let more = said.to_show.saturating_sub(self.0.most_shown);
+            if more > 0 {
+                output::say(self.0.color, "note", &format!("`{plugin}`: … and {more} more"), None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_complaints_the_first_are_kept_and_the_rest_is_counted() {
+        let messages = Messages::silent();
+        (0..MOST + 5).for_each(|at| messages.log("loud", LogLevel::ERROR, &at.to_string()));
+        messages.log("calm", LogLevel::WARNING, "once");
+        messages.log("calm", LogLevel::INFO, "by the way");
+        let taken = messages.take_complaints("loud");
+        assert_eq!((taken.len(), taken[0].as_str(), taken[MOST].as_str()), (MOST + 1, "0", "… and 5 more"));
+        assert!(messages.take_complaints("loud").is_empty());
+        assert_eq!(messages.take_complaints("calm"), ["once"]);
+    }
+}

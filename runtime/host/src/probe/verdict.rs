@@ -1,0 +1,90 @@
+//! What the host makes of what a child did and said.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::probe::child::Step;
+use crate::probe::watch::{Ended, Seen};
+use crate::probe::{Examined, Probed};
+use crate::{Reason, Refusal};
+
+impl Seen {
+    /// Says who the plugin at `path` is, or why it is not used.
+    pub(crate) fn judge(self, path: &Path, timeout: Duration) -> Examined {
+        let excerpt = self.excerpt().map(|excerpt| {
+            format!("it printed `{excerpt}` while it was probed, although plugins have a log (rule R-4)")
+        });
+        let name = self.answers.iter().find_map(|answer| Some(answer.verdict.as_ref().ok()?.name.clone()));
+        let verdict = match self.answers.last() {
+            Some(answer) if answer.pid != self.pid => Err(Refusal::new(
+                Reason::ContractBroken,
+                path,
+                "a plugin that does not fork (rule R-3)",
+                "an answer from a process it started",
+                "update the plugin, or tell its vendor",
+            )),
+            Some(answer) if answer.step == Step::Readied => answer.verdict.clone(),
+            Some(answer) if answer.verdict.is_err() => answer.verdict.clone(),
+            known => Err(self.cut_short(path, timeout, known.is_some())),
+        };
+        // A path that is not UTF-8 does not survive the way from the child.
+        let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
+        Examined { probed: Probed { verdict, notes: excerpt.into_iter().collect() }, name }
+    }
+
+    /// The refusal of a plugin that did not come to the end of the probe.
+    fn cut_short(&self, path: &Path, timeout: Duration, is_known: bool) -> Refusal {
+        let (expected, stage) = if is_known {
+            ("a plugin that readies its devices and ends", " while its devices were readied")
+        } else {
+            ("a plugin that says who it is", "")
+        };
+        let remedy = "update the plugin, or tell its vendor";
+        let last_words =
+            self.excerpt().map_or(String::new(), |excerpt| format!(", after printing `{excerpt}`"));
+        match self.ended {
+            Some(Ended::Signal(signal)) => {
+                let found = format!("a crash with {}{stage}{last_words}", signal_name(signal));
+                Refusal::new(Reason::ProbeCrashed, path, expected, found, remedy)
+            }
+            Some(Ended::Status(status)) => {
+                let found =
+                    format!("that it ended the process with status {status}{stage} (rule R-3){last_words}");
+                Refusal::new(Reason::ProbeCrashed, path, expected, found, remedy)
+            }
+            None => {
+                let found = format!("no answer within {} ms{stage}", timeout.as_millis());
+                let remedy =
+                    "update the plugin, or allow it more time with `probe_timeout_ms` under `[plugins]`";
+                Refusal::new(Reason::ProbeTimedOut, path, expected, found, remedy)
+            }
+        }
+    }
+
+    /// The beginning of what the plugin printed.
+    fn excerpt(&self) -> Option<String> {
+        const LONGEST: usize = 80;
+        let text = String::from_utf8_lossy(&self.printed);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let plain: String =
+            line.chars().take(LONGEST).map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect();
+        Some(plain)
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    const NAMES: [(i32, &str); 10] = [
+        (4, "SIGILL"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (24, "SIGXCPU"),
+        (25, "SIGXFSZ"),
+        (31, "SIGSYS"),
+    ];
+    let name = NAMES.iter().find(|(known, _)| *known == number);
+    name.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
+}
