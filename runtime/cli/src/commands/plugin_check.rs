@@ -275,7 +275,9 @@ impl Walk {
                 [] => "none needed".to_owned(),
                 needed => needed.join(", "),
             }),
-            Step::Probe => Some("it answers, and its devices are readied, in a process of its own".to_owned()),
+            Step::Probe => {
+                Some("it answers, and its devices are readied, in a process of its own".to_owned())
+            }
             Step::Load => Some("the dynamic linker takes it".to_owned()),
             Step::Contract => of_info(&|info| format!("{}, this host speaks {HOST_CONTRACT}", info.contract)),
             Step::Tables => of_info(&|info| {

@@ -112,6 +112,8 @@ impl OperandInfo {
             Err(format!("{rank} dimensions"))
         } else if !tensor.block.device().is(device) {
             Err(format!("memory of `{}`", tensor.block.device()))
+        } else if self.layout != abi::Layout::PLAIN.0 {
+            Err("dimensions in the order of the op".to_owned())
         } else if self.place != abi::MemoryKind::DEVICE.0 {
             Err("memory of the device".to_owned())
         } else if crate::size_in_bytes(tensor.dtype, &tensor.dims)

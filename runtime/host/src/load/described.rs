@@ -123,6 +123,8 @@ pub struct OperandInfo {
     pub rank_max: u32,
     /// The number of the kind of memory it lies in, as the contract counts them.
     pub place: u32,
+    /// The number of the order its dimensions are in, as the contract counts them.
+    pub layout: u32,
     /// Whether it may be left out.
     pub optional: bool,
     /// Whether it stands for all further ones.

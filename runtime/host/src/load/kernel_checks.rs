@@ -145,6 +145,9 @@ unsafe fn operands(
         if operand.place.name().is_none() {
             return wrong("a kind of memory", format!("the number {}", operand.place.0));
         }
+        if operand.layout.name().is_none() {
+            return wrong("a layout", format!("the number {}", operand.layout.0));
+        }
         let variadic = operand.bits.contains(abi::OperandFlags::VARIADIC);
         if variadic && index + 1 != all.len() {
             return wrong("nothing variadic but the last", "a variadic one before it".to_owned());
@@ -157,6 +160,7 @@ unsafe fn operands(
             rank_min: operand.rank_min,
             rank_max: operand.rank_max,
             place: operand.place.0,
+            layout: operand.layout.0,
             optional: operand.bits.contains(abi::OperandFlags::OPTIONAL),
             variadic,
             strided: operand.bits.contains(abi::OperandFlags::STRIDED),
