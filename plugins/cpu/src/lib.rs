@@ -17,11 +17,7 @@ use crate::device::Cpu;
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]
-mod shared_object {
-    #![expect(unsafe_code, reason = "the entry of a shared object is a C function")]
-
-    oarlock_sdk::export!(super::plugin);
-}
+oarlock_sdk::export!(plugin);
 
 fn plugin(_host: &Host) -> Result<Plugin<Cpu>> {
     let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", Cpu::default())

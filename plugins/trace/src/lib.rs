@@ -14,11 +14,7 @@ use oarlock_sdk::{Host, Plugin, Result, abi};
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]
-mod shared_object {
-    #![expect(unsafe_code, reason = "the entry of a shared object is a C function")]
-
-    oarlock_sdk::export!(super::plugin);
-}
+oarlock_sdk::export!(plugin);
 
 fn plugin(_host: &Host) -> Result<Plugin<layer::Trace>> {
     let trace = layer::Trace::default();
