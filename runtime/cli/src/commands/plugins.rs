@@ -49,11 +49,11 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPlugin, output: &mut Outpu
     output.line(&format!("{name}  {}", name_of(&info.kind)));
     let support = match info.support_note.as_str() {
         "" => info.support_level.to_string(),
-        note => format!("{}, {note}", info.support_level),
+        note => format!("{}, says the plugin: {note}", info.support_level),
     };
     let conformance = match &loaded.conformance {
         Some(run) => format!("{} on {}, by suite {}", run.passed.join(", "), run.date, run.suite),
-        None => "none".to_owned(),
+        None => "not in a manifest; `oarlock plugin check` runs the suite".to_owned(),
     };
     let file = match plugin.origin {
         Some(from) => format!("{} ({})", plugin.file.display(), origin(from)),
@@ -67,7 +67,7 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPlugin, output: &mut Outpu
         ("kernels", (info.kernel_count > 0).then(|| info.kernel_count.to_string())),
         ("layers", (!loaded.layers.is_empty()).then(|| loaded.layers.join(", "))),
         ("support", is_device.then_some(support)),
-        ("conformance", (plugin.origin.is_some() || is_device).then_some(conformance)),
+        ("conformance", plugin.origin.is_some().then_some(conformance)),
         ("from", Some(file)),
         ("signed by", loaded.signed_by.as_ref().map(|key| key.display().to_string())),
     ];
