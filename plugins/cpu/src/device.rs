@@ -165,7 +165,9 @@ impl Async for Cpu {
 
     fn stream_destroy(&self, device: u32, queue: Stream) -> Result<()> {
         self.stream(device, queue)?;
-        self.handles().streams.remove(&queue.0);
+        if !self.handles().streams.remove(&queue.0) {
+            return Err(Error::invalid_argument("expected a stream that was made, found the device's own"));
+        }
         Ok(())
     }
 

@@ -174,6 +174,8 @@ impl Next {
             let kernel = unsafe { copy_sized(*next.kernels.add(index), abi::Kernel::EMPTY) };
             // SAFETY: the name of a kernel lives as long as its plugin.
             let op = unsafe { kernel.op.text() }.unwrap_or("?");
+            // The label goes into JSON as it is, and a vendor names ops freely.
+            let op: String = op.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
             let before = Box::new(Wrapped {
                 context: kernel.context,
                 next: kernel,
