@@ -34,12 +34,24 @@ fn main() -> ExitCode {
     }
     // In a host with the address sanitizer, the plugin that says it has it is right.
     rows.retain(|row| row.file != "asan_tagged.c" || abi::SANITIZER == abi::Sanitizer::NONE);
-    let trials = rows.into_iter().map(|row| Trial::test(row.file.clone(), move || row.run())).collect();
+    let mut trials: Vec<Trial> =
+        rows.into_iter().map(|row| Trial::test(row.file.clone(), move || row.run())).collect();
+    trials.push(Trial::test("the simulated device, probed", probe_the_simulated_device));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 fn plugins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")
+}
+
+/// A device whose memory is large anonymous files, as that of real drivers may be, passes the probe's limits.
+fn probe_the_simulated_device() -> Result<(), Failed> {
+    let place = tempfile::tempdir()?;
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700))?;
+    let built = std::env::current_exe()?.with_file_name("liboarlock_plugin_sim.so");
+    fs::copy(built, place.path().join("liboarlock_plugin_sim.so"))?;
+    let host = start(place.path())?;
+    host.device("sim:1").map(drop).ok_or_else(|| format!("{:?}", host.report()).into())
 }
 
 /// A row of the table: a source file and the reasons of which the host gives one; none when the plugin loads.

@@ -33,8 +33,6 @@ const LEAST_MEMORY: u64 = 1 << 30;
 const MOST_SECONDS: u64 = 60;
 /// The most files that are open at once.
 const MOST_FILES: u64 = 256;
-/// The largest file a plugin may write, such as a cache of its own.
-const LARGEST_FILE: u64 = 64 << 20;
 
 /// How far a probe has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +78,8 @@ fn prepare() -> io::Result<(Request, File)> {
     let mut limits = vec![
         (Resource::Core, 0),
         (Resource::Cpu, MOST_SECONDS),
+        // The size of files is not limited: drivers keep device memory in anonymous ones.
         (Resource::Nofile, MOST_FILES),
-        (Resource::Fsize, LARGEST_FILE),
     ];
     // Sanitizers map far more than they use.
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::NONE {
