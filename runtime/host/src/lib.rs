@@ -24,8 +24,9 @@ mod text;
 
 pub use config::{Config, ConfigError, Plugins};
 pub use device::call_record::{DeviceTensor, size_in_bytes};
+pub use device::kernel::{HostCall, KernelHandle, OutputMemory, PreparedKernel};
 pub use device::live::Live;
-pub use device::memory::Block;
+pub use device::memory::{Block, Span};
 pub use device::pinned::Pinned;
 pub use device::stream::{Event, Stream};
 pub use device::{Device, DeviceDescription, DeviceFlags, MemorySizes, MemoryStats};

@@ -1,13 +1,14 @@
-//! The host's own record of a running call: what `output_allocate` finds behind `host_call`.
+//! The host's own record of a call that a tool makes, with memory for the outputs that its kernel asks for.
 
-#![expect(unsafe_code, reason = "a plugin hands back a pointer to the record")]
+#![expect(unsafe_code, reason = "a kernel reads outputs while it asks for their memory")]
 
 use std::cell::UnsafeCell;
 use std::sync::{Mutex, PoisonError};
 
 use oarlock_abi as abi;
 
-use crate::services::errors::{Code, Failure};
+use crate::device::kernel::OutputMemory;
+use crate::services::errors::Failure;
 use crate::{Block, Device};
 
 /// A tensor in the memory of a device, contiguous from the start of its block.
@@ -91,42 +92,26 @@ impl CallRecord {
     pub(crate) fn into_allocated(self) -> Vec<Option<DeviceTensor>> {
         self.allocated.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Gives an output of a running call its memory.
-    ///
-    /// # Safety
-    ///
-    /// `call` is a call the host made, which is still running.
-    pub(crate) unsafe fn allocate(
-        call: *const abi::Call,
-        index: u32,
-        dtype: abi::Dtype,
-        dims: &[i64],
-    ) -> Result<(), Failure> {
-        // SAFETY: the caller vouches for the call.
-        let record = unsafe { (&raw const (*call).host_call).read() }.cast::<Self>();
-        if record.is_null() {
-            let message = "expected a call that the host made, found one without `host_call`; pass on the call as it was given";
-            return Err(Failure::new("host", Code::PRECONDITION_NOT_MET, message));
-        }
-        // SAFETY: what is behind `host_call` of a running call is its record.
-        let record = unsafe { &*record };
-        let mut allocated = record.allocated.lock().unwrap_or_else(PoisonError::into_inner);
+impl OutputMemory for CallRecord {
+    fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
+        let mut allocated = self.allocated.lock().unwrap_or_else(PoisonError::into_inner);
         let at = index as usize;
-        if at >= record.tensors.len() {
-            let expected = format!("the index of one of {} outputs", record.tensors.len());
-            return Err(record.device.refuse(expected, index, ""));
+        if at >= self.tensors.len() {
+            let expected = format!("the index of one of {} outputs", self.tensors.len());
+            return Err(self.device.refuse(expected, index, ""));
         }
         if allocated[at].is_some() {
-            return Err(record.device.refuse(
+            return Err(self.device.refuse(
                 "an output that has no memory yet",
                 format!("output {index}"),
                 "",
             ));
         }
-        let tensor = DeviceTensor::allocate(&record.device, dtype, dims)?;
+        let tensor = DeviceTensor::allocate(&self.device, dtype, dims)?;
         // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this.
-        unsafe { record.tensors[at].get().write(tensor.describe()) };
+        unsafe { self.tensors[at].get().write(tensor.describe()) };
         allocated[at] = Some(tensor);
         Ok(())
     }

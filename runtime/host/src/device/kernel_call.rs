@@ -1,17 +1,14 @@
 //! Calls one kernel once, from checks to outputs.
 //!
-//! This is how tools try a kernel; a program that runs the same call often resolves it once and goes through
-//! [`Kernel::calls`](crate::Kernel) itself.
+//! This is how tools try a kernel; a program that makes the same call often prepares it once, as a
+//! [`PreparedKernel`].
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers")]
-
-use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
 use crate::device::call_record::{CallRecord, DeviceTensor};
-use crate::device::live::HandleKind;
-use crate::generated::KernelCalls;
+use crate::device::kernel::{HostCall, PreparedKernel};
 use crate::services::errors::Failure;
 use crate::{Device, Kernel, KernelInfo, OperandInfo};
 
@@ -29,13 +26,14 @@ impl Kernel {
         let described: Vec<abi::Tensor> = inputs.iter().map(|input| input.describe()).collect();
         let given: Vec<*const abi::Tensor> = described.iter().map(std::ptr::from_ref).collect();
         let wanted = record.tensors();
+        let host_call = HostCall::new(&record);
         let mut call = abi::Call {
             device: device.id(),
             inputs: given.as_ptr(),
             inputs_count: given.len() as u64,
             outputs: wanted.as_ptr(),
             outputs_count: wanted.len() as u64,
-            host_call: (&raw const record).cast_mut().cast(),
+            host_call: host_call.address(),
             ..abi::Call::EMPTY
         };
         // SAFETY: everything the call points to lives until this function returns, here and below.
@@ -46,11 +44,11 @@ impl Kernel {
         call.workspace = workspace.memory();
         call.workspace_size = size;
         // SAFETY: as above.
-        let state = unsafe { State::prepare(device, self.calls, &call)? };
-        // SAFETY: as above; the state was made for this call.
-        unsafe { self.calls.run(state.state, &call) }?;
+        let prepared = unsafe { PreparedKernel::new(device.plugin().clone(), self.calls, &call)? };
+        // SAFETY: as above; the kernel was readied for this call.
+        unsafe { prepared.run(&call) }?;
         device.synchronize()?;
-        drop(state);
+        drop(prepared);
         for (output, allocated) in outputs.iter_mut().zip(record.into_allocated()) {
             if allocated.is_some() {
                 *output = allocated;
@@ -127,39 +125,5 @@ impl OperandInfo {
         } else {
             Ok(())
         }
-    }
-}
-
-/// The state of a kernel for one call site, freed when dropped.
-struct State<'a> {
-    device: &'a Device,
-    calls: KernelCalls,
-    state: *mut c_void,
-    is_prepared: bool,
-}
-
-impl<'a> State<'a> {
-    /// # Safety
-    ///
-    /// What the call points to is alive.
-    unsafe fn prepare(device: &'a Device, calls: KernelCalls, call: &abi::Call) -> Result<Self, Failure> {
-        // SAFETY: the caller vouches for the call.
-        let prepared = unsafe { calls.prepare(call) }.transpose()?;
-        device.plugin().handles().taken(HandleKind::KernelState);
-        let is_prepared = prepared.is_some();
-        Ok(Self { device, calls, state: prepared.unwrap_or(std::ptr::null_mut()), is_prepared })
-    }
-}
-
-impl Drop for State<'_> {
-    fn drop(&mut self) {
-        if self.is_prepared {
-            // SAFETY: the kernel made this state, and it is not used again.
-            let released = unsafe { self.calls.release(self.state) };
-            if let Some(Err(failure)) = released {
-                self.device.plugin().warn(&format!("a state of a kernel was not freed: {failure}"));
-            }
-        }
-        self.device.plugin().handles().given_back(HandleKind::KernelState);
     }
 }

@@ -1,4 +1,7 @@
 //! Memory of a device, and copies from, to and within it.
+//!
+//! A [`Block`] is memory with one owner, so most of what it does is safe. A [`Span`] is a range of a block that several
+//! may know, as a pool needs it that cuts blocks into pieces: whoever uses it says that nobody is in the way.
 
 #![expect(unsafe_code, reason = "blocks are passed to slots that trust them")]
 
@@ -45,40 +48,28 @@ impl Block {
         self.size
     }
 
+    /// All of it, for those who share it.
+    pub fn span(&self) -> Span<'_> {
+        // SAFETY: the block is alive as long as it is borrowed.
+        unsafe { Span::new(&self.device, self.memory, 0, self.size) }
+    }
+
     /// Copies from the host.
     pub fn write(&mut self, offset: u64, source: &[u8]) -> Result<(), Failure> {
-        self.check_range(offset, source.len() as u64)?;
-        if source.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the block is alive and the range lies inside it.
-        unsafe { self.device.core().memory_copy_h2d(self.device.id(), self.memory, offset, source) }
+        // SAFETY: the block is borrowed by nobody else.
+        unsafe { self.span().write(offset, source) }
     }
 
     /// Copies to the host.
     pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
-        self.check_range(offset, target.len() as u64)?;
-        if target.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the block is alive and the range lies inside it.
-        unsafe { self.device.core().memory_copy_d2h(self.device.id(), target, self.memory, offset) }
+        // SAFETY: whoever changes the block borrows it alone.
+        unsafe { self.span().read(offset, target) }
     }
 
     /// Fills a range with one byte. Without the slot it is filled by copies from the host.
     pub fn fill(&mut self, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
-        self.check_range(offset, size)?;
-        if size == 0 {
-            return Ok(());
-        }
-        let device = &self.device;
-        // SAFETY: the block is alive and the range lies inside it.
-        let filled = unsafe { device.core().memory_set(device.id(), self.memory, offset, byte, size) };
-        if let Some(result) = filled {
-            return result;
-        }
-        let pattern = vec![byte; size.min(STAGED) as usize];
-        pieces(size).try_for_each(|(at, length)| self.write(offset + at, &pattern[..length]))
+        // SAFETY: the block is borrowed by nobody else.
+        unsafe { self.span().fill(offset, byte, size) }
     }
 
     /// Copies from another block: within the device, between two devices of one plugin, or by way of the host.
@@ -89,36 +80,11 @@ impl Block {
         source_offset: u64,
         size: u64,
     ) -> Result<(), Failure> {
-        self.check_range(offset, size)?;
-        source.check_range(source_offset, size)?;
-        if size == 0 {
-            return Ok(());
-        }
-        let (core, id) = (self.device.core(), self.device.id());
-        if self.device.is(&source.device) {
-            // SAFETY: both blocks are alive and other ones, and the ranges lie inside them.
-            return unsafe {
-                core.memory_copy_d2d(id, self.memory, offset, source.memory, source_offset, size)
-            };
-        }
-        if Arc::ptr_eq(self.device.plugin(), source.device.plugin()) {
-            let other = source.device.id();
-            // SAFETY: both blocks are alive and of one plugin, and the ranges lie inside them.
-            let copied = unsafe {
-                core.memory_copy_p2p(id, self.memory, offset, other, source.memory, source_offset, size)
-            };
-            if let Some(result) = copied {
-                return result;
-            }
-        }
-        let mut staged = vec![0; size.min(STAGED) as usize];
-        pieces(size).try_for_each(|(at, length)| {
-            source.read(source_offset + at, &mut staged[..length])?;
-            self.write(offset + at, &staged[..length])
-        })
+        // SAFETY: this block is borrowed by nobody else, so it is another one than the source, which nobody changes.
+        unsafe { self.span().copy_from(offset, source.span(), source_offset, size) }
     }
 
-    /// Copies from another block in a stream of the block's device; on one that cannot, when the stream is done.
+    /// Copies from another block in a stream of the source's device; on one that cannot, when the stream is done.
     ///
     /// # Safety
     ///
@@ -131,38 +97,8 @@ impl Block {
         source_offset: u64,
         size: u64,
     ) -> Result<(), Failure> {
-        self.check_range(offset, size)?;
-        source.check_range(source_offset, size)?;
-        let (device, other) = (&self.device, &source.device);
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && other.is(stream.device())) {
-            let (id, other_id) = (device.id(), other.id());
-            let (target, from) = (self.memory, source.memory);
-            let copied = if device.is(other) {
-                // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
-                unsafe { calls.memory_copy_d2d_async(id, queue, target, offset, from, source_offset, size) }
-            } else if Arc::ptr_eq(device.plugin(), other.plugin()) {
-                // SAFETY: as above, but for the devices, which are two of one plugin.
-                unsafe {
-                    calls.memory_copy_p2p_async(
-                        id,
-                        target,
-                        offset,
-                        other_id,
-                        queue,
-                        from,
-                        source_offset,
-                        size,
-                    )
-                }
-            } else {
-                None
-            };
-            if let Some(result) = copied {
-                return result;
-            }
-        }
-        stream.synchronize()?;
-        self.copy_from(offset, source, source_offset, size)
+        // SAFETY: the caller keeps both, which are two blocks.
+        unsafe { self.span().copy_from_in(stream, offset, source.span(), source_offset, size) }
     }
 
     /// Copies from the host in a stream; on a device that cannot, when the stream is done.
@@ -171,20 +107,8 @@ impl Block {
     ///
     /// The source stays as it is, and the block is not given back, until the stream is past the copy.
     pub unsafe fn write_in(&mut self, stream: &Stream, offset: u64, source: &[u8]) -> Result<(), Failure> {
-        let size = source.len() as u64;
-        self.check_range(offset, size)?;
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
-            let address = source.as_ptr().cast();
-            // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the source.
-            let copied = unsafe {
-                calls.memory_copy_h2d_async(self.device.id(), queue, self.memory, offset, address, size)
-            };
-            if let Some(result) = copied {
-                return result;
-            }
-        }
-        stream.synchronize()?;
-        self.write(offset, source)
+        // SAFETY: the caller keeps both.
+        unsafe { self.span().write_in(stream, offset, source) }
     }
 
     /// Copies to the host in a stream; on a device that cannot, when the stream is done.
@@ -193,20 +117,8 @@ impl Block {
     ///
     /// Nobody touches the target, and the block is not given back, until the stream is past the copy.
     pub unsafe fn read_in(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
-        let size = target.len() as u64;
-        self.check_range(offset, size)?;
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
-            let address = target.as_mut_ptr().cast();
-            // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the target.
-            let copied = unsafe {
-                calls.memory_copy_d2h_async(self.device.id(), queue, address, self.memory, offset, size)
-            };
-            if let Some(result) = copied {
-                return result;
-            }
-        }
-        stream.synchronize()?;
-        self.read(offset, target)
+        // SAFETY: the caller keeps both.
+        unsafe { self.span().read_in(stream, offset, target) }
     }
 
     /// Fills a range in a stream; on a device that cannot, when the stream is done.
@@ -221,26 +133,8 @@ impl Block {
         byte: u8,
         size: u64,
     ) -> Result<(), Failure> {
-        self.check_range(offset, size)?;
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
-            // SAFETY: block and stream are alive and of one device, and the range lies inside.
-            let filled =
-                unsafe { calls.memory_set_async(self.device.id(), queue, self.memory, offset, byte, size) };
-            if let Some(result) = filled {
-                return result;
-            }
-        }
-        stream.synchronize()?;
-        self.fill(offset, byte, size)
-    }
-
-    /// Refuses a range that does not lie inside the block (rule M-2).
-    fn check_range(&self, offset: u64, size: u64) -> Result<(), Failure> {
-        if offset.checked_add(size).is_some_and(|end| end <= self.size) {
-            return Ok(());
-        }
-        let found = format!("{size} bytes from {offset}");
-        Err(self.device.refuse(format_args!("a range inside a block of {} bytes", self.size), found, "M-2"))
+        // SAFETY: the caller keeps the block.
+        unsafe { self.span().fill_in(stream, offset, byte, size) }
     }
 }
 
@@ -256,6 +150,232 @@ impl Drop for Block {
             }
         }
         plugin.handles().given_back(HandleKind::Block);
+    }
+}
+
+/// A range of device memory that is alive, and that others may know of.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    device: &'a Device,
+    memory: abi::Memory,
+    start: u64,
+    size: u64,
+}
+
+impl<'a> Span<'a> {
+    /// The range of `size` bytes from `start` of the block with this handle. A size of 0 is no memory.
+    ///
+    /// # Safety
+    ///
+    /// The range lies inside a block of the device that is not given back while the span lives.
+    pub unsafe fn new(device: &'a Device, memory: abi::Memory, start: u64, size: u64) -> Self {
+        Self { device, memory, start, size }
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Copies from the host.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses what is written meanwhile.
+    pub unsafe fn write(self, offset: u64, source: &[u8]) -> Result<(), Failure> {
+        let at = self.locate(offset, source.len() as u64)?;
+        if source.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the block is alive and the range lies inside it; the caller keeps others away.
+        unsafe { self.device.core().memory_copy_h2d(self.device.id(), self.memory, at, source) }
+    }
+
+    /// Copies to the host.
+    ///
+    /// # Safety
+    ///
+    /// Nobody changes what is read meanwhile.
+    pub unsafe fn read(self, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+        let at = self.locate(offset, target.len() as u64)?;
+        if target.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the block is alive and the range lies inside it; the caller keeps others away.
+        unsafe { self.device.core().memory_copy_d2h(self.device.id(), target, self.memory, at) }
+    }
+
+    /// Fills a range with one byte. Without the slot it is filled by copies from the host.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses what is filled meanwhile.
+    pub unsafe fn fill(self, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
+        let at = self.locate(offset, size)?;
+        if size == 0 {
+            return Ok(());
+        }
+        let device = self.device;
+        // SAFETY: the block is alive and the range lies inside it; the caller keeps others away.
+        let filled = unsafe { device.core().memory_set(device.id(), self.memory, at, byte, size) };
+        if let Some(result) = filled {
+            return result;
+        }
+        let pattern = vec![byte; size.min(STAGED) as usize];
+        pieces(size).try_for_each(|(at, length)| {
+            // SAFETY: the caller keeps others away.
+            unsafe { self.write(offset + at, &pattern[..length]) }
+        })
+    }
+
+    /// Copies from another range: within the device, between two devices of one plugin, or by way of the host.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses what is written, nor changes what is read, meanwhile, and the two do not overlap.
+    pub unsafe fn copy_from(
+        self,
+        offset: u64,
+        source: Span<'_>,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<(), Failure> {
+        let (to, from) = (self.locate(offset, size)?, source.locate(source_offset, size)?);
+        if size == 0 {
+            return Ok(());
+        }
+        let (core, id) = (self.device.core(), self.device.id());
+        if self.device.is(source.device) {
+            // SAFETY: both blocks are alive and the ranges, which do not overlap, lie inside them.
+            return unsafe { core.memory_copy_d2d(id, self.memory, to, source.memory, from, size) };
+        }
+        if Arc::ptr_eq(self.device.plugin(), source.device.plugin()) {
+            let other = source.device.id();
+            // SAFETY: both blocks are alive and of one plugin, and the ranges lie inside them.
+            let copied =
+                unsafe { core.memory_copy_p2p(id, self.memory, to, other, source.memory, from, size) };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        let mut staged = vec![0; size.min(STAGED) as usize];
+        pieces(size).try_for_each(|(at, length)| {
+            // SAFETY: the caller keeps others away from both.
+            unsafe {
+                source.read(source_offset + at, &mut staged[..length])?;
+                self.write(offset + at, &staged[..length])
+            }
+        })
+    }
+
+    /// Copies from another range in a stream of the source's device; on one that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Until the stream is past the copy nobody else uses what is written, nor changes what is read, neither block is
+    /// given back, and the two do not overlap.
+    pub unsafe fn copy_from_in(
+        self,
+        stream: &Stream,
+        offset: u64,
+        source: Span<'_>,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<(), Failure> {
+        let (to, from) = (self.locate(offset, size)?, source.locate(source_offset, size)?);
+        let (device, other) = (self.device, source.device);
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && other.is(stream.device())) {
+            let (id, other_id) = (device.id(), other.id());
+            let (target, origin) = (self.memory, source.memory);
+            let copied = if device.is(other) {
+                // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
+                unsafe { calls.memory_copy_d2d_async(id, queue, target, to, origin, from, size) }
+            } else if Arc::ptr_eq(device.plugin(), other.plugin()) {
+                // SAFETY: as above, but for the devices, which are two of one plugin.
+                unsafe { calls.memory_copy_p2p_async(id, target, to, other_id, queue, origin, from, size) }
+            } else {
+                None
+            };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        // SAFETY: the caller's word holds for longer than this.
+        unsafe { self.copy_from(offset, source, source_offset, size) }
+    }
+
+    /// Copies from the host in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Until the stream is past the copy the source stays as it is, nobody else uses what is written, and the block is
+    /// not given back.
+    pub unsafe fn write_in(self, stream: &Stream, offset: u64, source: &[u8]) -> Result<(), Failure> {
+        let size = source.len() as u64;
+        let at = self.locate(offset, size)?;
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+            let (id, address) = (self.device.id(), source.as_ptr().cast());
+            // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the source.
+            let copied = unsafe { calls.memory_copy_h2d_async(id, queue, self.memory, at, address, size) };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        // SAFETY: the caller's word holds for longer than this.
+        unsafe { self.write(offset, source) }
+    }
+
+    /// Copies to the host in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Until the stream is past the copy nobody touches the target, nor changes what is read, and the block is not
+    /// given back.
+    pub unsafe fn read_in(self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+        let size = target.len() as u64;
+        let at = self.locate(offset, size)?;
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+            let (id, address) = (self.device.id(), target.as_mut_ptr().cast());
+            // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the target.
+            let copied = unsafe { calls.memory_copy_d2h_async(id, queue, address, self.memory, at, size) };
+            if let Some(result) = copied {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        // SAFETY: the caller's word holds for longer than this.
+        unsafe { self.read(offset, target) }
+    }
+
+    /// Fills a range in a stream; on a device that cannot, when the stream is done.
+    ///
+    /// # Safety
+    ///
+    /// Until the stream is past this nobody else uses what is filled, and the block is not given back.
+    pub unsafe fn fill_in(self, stream: &Stream, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
+        let at = self.locate(offset, size)?;
+        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+            // SAFETY: block and stream are alive and of one device, and the range lies inside.
+            let filled =
+                unsafe { calls.memory_set_async(self.device.id(), queue, self.memory, at, byte, size) };
+            if let Some(result) = filled {
+                return result;
+            }
+        }
+        stream.synchronize()?;
+        // SAFETY: the caller's word holds for longer than this.
+        unsafe { self.fill(offset, byte, size) }
+    }
+
+    /// Where in the block a range of the span begins; refuses one that does not lie inside (rule M-2).
+    fn locate(&self, offset: u64, size: u64) -> Result<u64, Failure> {
+        if offset.checked_add(size).is_some_and(|end| end <= self.size) {
+            return Ok(self.start + offset);
+        }
+        let found = format!("{size} bytes from {offset}");
+        Err(self.device.refuse(format_args!("a range inside {} bytes of memory", self.size), found, "M-2"))
     }
 }
 

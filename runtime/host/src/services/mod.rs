@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
-use crate::device::call_record::CallRecord;
+use crate::device::kernel::HostCall;
 use crate::load::foreign::take_over;
 use crate::services::errors::{Code, Failure};
 use crate::services::pool::Pool;
@@ -330,7 +330,7 @@ unsafe extern "C" fn output_allocate(
             unsafe { std::slice::from_raw_parts(dims, dims_count as usize) }
         };
         // SAFETY: the plugin hands back the call it was given, while it runs.
-        unsafe { CallRecord::allocate(call, index, dtype, dims) }
+        unsafe { HostCall::allocate(call, index, dtype, dims) }
     };
     // SAFETY: the plugin hands back its context.
     unsafe { serve(context, service) }

@@ -1,0 +1,203 @@
+//! Kernels as the floors above hold them: each keeps its plugin loaded, and a prepared one keeps its state.
+//!
+//! What crosses the boundary here is a raw call: the core describes operands in memory of its own pool, where nothing but
+//! the core can say that they are right. So these functions are unsafe, and everything that can be checked before is
+//! checked there.
+
+#![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+use oarlock_abi as abi;
+
+use crate::device::live::HandleKind;
+use crate::generated::KernelCalls;
+use crate::services::errors::{Code, Failure};
+use crate::{KernelInfo, Plugin};
+
+/// Gives the outputs of a running call their memory, when its kernel asks for it, on whatever thread.
+pub trait OutputMemory: Sync {
+    /// Gives the output its dtype, shape and memory, and makes the call's own tensor show them.
+    fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure>;
+}
+
+/// What `host_call` of a call points to.
+pub struct HostCall<'a>(&'a dyn OutputMemory);
+
+impl<'a> HostCall<'a> {
+    /// A call whose outputs get their memory from here.
+    pub fn new(outputs: &'a dyn OutputMemory) -> Self {
+        Self(outputs)
+    }
+
+    /// For the field `host_call`. Good as long as this is where it is.
+    pub fn address(&self) -> *mut c_void {
+        (&raw const *self).cast_mut().cast()
+    }
+
+    /// Gives an output of a running call its memory.
+    ///
+    /// # Safety
+    ///
+    /// `call` is a call that the host made and that is still running.
+    pub(crate) unsafe fn allocate(
+        call: *const abi::Call,
+        index: u32,
+        dtype: abi::Dtype,
+        dims: &[i64],
+    ) -> Result<(), Failure> {
+        // SAFETY: the caller vouches for the call.
+        let host_call = unsafe { (&raw const (*call).host_call).read() }.cast::<HostCall<'_>>();
+        if host_call.is_null() {
+            let message = "expected a call in which outputs may be allocated, found one without `host_call`; give the \
+                           kernel the flag `allocates_outputs`, and pass the call on as it was given";
+            return Err(Failure::new("host", Code::PRECONDITION_NOT_MET, message));
+        }
+        // SAFETY: what is behind `host_call` of a running call was put there by its maker, as `HostCall::address`.
+        unsafe { &*host_call }.0.allocate(index, dtype, dims)
+    }
+}
+
+/// A kernel of a loaded plugin.
+#[derive(Clone)]
+pub struct KernelHandle {
+    plugin: Arc<Plugin>,
+    index: usize,
+}
+
+impl Plugin {
+    /// Its kernels, each of which keeps the plugin loaded.
+    pub fn kernel_handles(self: &Arc<Self>) -> impl Iterator<Item = KernelHandle> {
+        (0..self.kernels().len()).map(|index| KernelHandle { plugin: self.clone(), index })
+    }
+}
+
+impl KernelHandle {
+    /// The plugin it came from.
+    pub fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    /// What it does and demands.
+    pub fn info(&self) -> &KernelInfo {
+        &self.plugin.kernels()[self.index].info
+    }
+
+    fn calls(&self) -> &KernelCalls {
+        &self.plugin.kernels()[self.index].calls
+    }
+
+    /// Whether it takes this very call. Without the slot it takes whatever meets its demands.
+    ///
+    /// # Safety
+    ///
+    /// Everything the call points to is what the contract says.
+    pub unsafe fn supports(&self, call: &abi::Call) -> Result<(), Failure> {
+        // SAFETY: the caller vouches for the call.
+        unsafe { self.calls().supports(call) }.unwrap_or(Ok(()))
+    }
+
+    /// Whether it says the dtypes and shapes of its outputs itself, with [`KernelHandle::infer`].
+    pub fn infers(&self) -> bool {
+        self.calls().table().infer.is_some()
+    }
+
+    /// Has it say the dtypes and shapes of its outputs, through the call's [`HostCall`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`KernelHandle::supports`].
+    pub unsafe fn infer(&self, call: &abi::Call) -> Result<(), Failure> {
+        // SAFETY: the caller vouches for the call.
+        unsafe { self.calls().infer(call) }.unwrap_or(Ok(()))
+    }
+
+    /// How much scratch memory it needs for the call, in bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`KernelHandle::supports`].
+    pub unsafe fn workspace(&self, call: &abi::Call) -> Result<u64, Failure> {
+        // SAFETY: the caller vouches for the call.
+        unsafe { self.calls().workspace(call) }.unwrap_or(Ok(0))
+    }
+
+    /// Readies it for one call site.
+    ///
+    /// # Safety
+    ///
+    /// As for [`KernelHandle::supports`]; operands that are marked constant stay as they are until the state is dropped.
+    pub unsafe fn prepare(&self, call: &abi::Call) -> Result<PreparedKernel, Failure> {
+        // SAFETY: the caller vouches for the call.
+        unsafe { PreparedKernel::new(self.plugin.clone(), *self.calls(), call) }
+    }
+}
+
+impl fmt::Debug for KernelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.info().op, self.plugin.info().name)
+    }
+}
+
+/// A kernel that is ready to run for one call site, with its state, which is freed when this is dropped.
+pub struct PreparedKernel {
+    plugin: Arc<Plugin>,
+    calls: KernelCalls,
+    state: *mut c_void,
+    has_state: bool,
+}
+
+// SAFETY: several threads may run one state at once, and free it on any thread (rules K-4 and T-1).
+unsafe impl Send for PreparedKernel {}
+// SAFETY: as above.
+unsafe impl Sync for PreparedKernel {}
+
+impl PreparedKernel {
+    /// # Safety
+    ///
+    /// The callers are of the plugin, and the call is as for [`KernelHandle::prepare`].
+    pub(crate) unsafe fn new(
+        plugin: Arc<Plugin>,
+        calls: KernelCalls,
+        call: &abi::Call,
+    ) -> Result<Self, Failure> {
+        // SAFETY: the caller vouches for the call.
+        let prepared = unsafe { calls.prepare(call) }.transpose()?;
+        plugin.handles().taken(HandleKind::KernelState);
+        let has_state = prepared.is_some();
+        Ok(Self { plugin, calls, state: prepared.unwrap_or(std::ptr::null_mut()), has_state })
+    }
+
+    /// Does the work.
+    ///
+    /// # Safety
+    ///
+    /// As for [`KernelHandle::supports`]; the operands are as they were in the call it was readied with, except for the
+    /// memory they lie in.
+    #[inline]
+    pub unsafe fn run(&self, call: &abi::Call) -> Result<(), Failure> {
+        // SAFETY: the caller vouches for the call, and the state is alive.
+        unsafe { self.calls.run(self.state, call) }
+    }
+}
+
+impl Drop for PreparedKernel {
+    fn drop(&mut self) {
+        if self.has_state {
+            // SAFETY: the kernel made this state, and it is not used again.
+            let released = unsafe { self.calls.release(self.state) };
+            if let Some(Err(failure)) = released {
+                self.plugin.warn(&format!("a state of a kernel was not freed: {failure}"));
+            }
+        }
+        self.plugin.handles().given_back(HandleKind::KernelState);
+    }
+}
+
+impl fmt::Debug for PreparedKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedKernel").field("plugin", &self.plugin.info().name).finish_non_exhaustive()
+    }
+}
