@@ -76,8 +76,13 @@ impl<'a> Call<'a> {
 
     /// An output.
     pub fn output(&self, index: usize) -> Result<Tensor<'a>> {
-        let found = self.outputs.get(index).map_or(Ok(None), |raw| Tensor::new(raw))?;
+        let found = self.optional_output(index)?;
         found.ok_or_else(|| Error::invalid_argument(format!("expected an output {index}, found none")))
+    }
+
+    /// An output that may be left out.
+    pub fn optional_output(&self, index: usize) -> Result<Option<Tensor<'a>>> {
+        self.outputs.get(index).map_or(Ok(None), |raw| Tensor::new(raw))
     }
 
     /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`Call::output`] has it afterwards.
@@ -125,6 +130,14 @@ impl<'a> Call<'a> {
             unsafe { slice(a.floats, a.floats_count, "floats") }
         })
         .map(|list| list.and_then(|floats| floats.first().copied()))
+    }
+
+    /// An attribute that is a list of numbers.
+    pub fn floats(&self, name: &str) -> Result<Option<&'a [f64]>> {
+        self.attribute(name, abi::AttributeKind::FLOATS, |a| {
+            // SAFETY: as above.
+            unsafe { slice(a.floats, a.floats_count, "floats") }
+        })
     }
 
     /// An attribute that is text.

@@ -5,17 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oarlock_sdk::{
-    Async, Core, DeviceFlags, DeviceInfo, Error, Event, Memory, Result, Str, Stream, Version, slots,
+    Async, Core, DeviceFlags, DeviceInfo, Error, Event, Host, Memory, Result, Str, Stream, Version, slots,
 };
 
+use crate::isa::Isa;
 use crate::{machine, memory};
 
 /// The id of the one device.
 const DEVICE: u32 = 0;
 
 /// Streams and events of a device that does everything at once: only whether they exist needs to be known.
-#[derive(Default)]
 pub(crate) struct Cpu {
+    host: Host,
+    isa: Isa,
     handles: Mutex<Handles>,
     next_handle: AtomicU64,
 }
@@ -27,6 +29,31 @@ struct Handles {
 }
 
 impl Cpu {
+    pub(crate) fn new(host: &Host) -> Self {
+        Self {
+            host: *host,
+            isa: Isa::chosen(host),
+            handles: Mutex::default(),
+            next_handle: AtomicU64::new(0),
+        }
+    }
+
+    /// The instruction sets that kernels may use.
+    pub(crate) fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// How many threads [`Cpu::parallel_for`] uses at most.
+    pub(crate) fn worker_count(&self) -> usize {
+        self.host.worker_count()
+    }
+
+    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`. How the loop is cut
+    /// depends on the number of threads, so results must not depend on where a piece ends.
+    pub(crate) fn parallel_for(&self, count: usize, grain: usize, body: impl Fn(usize, usize) + Sync) {
+        self.host.parallel_for(count as u64, grain as u64, |begin, end| body(begin as usize, end as usize));
+    }
+
     fn handles(&self) -> MutexGuard<'_, Handles> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }

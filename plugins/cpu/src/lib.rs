@@ -4,10 +4,14 @@
 //! cargo build --release --package oarlock-plugin-cpu --features shared-object
 //! ```
 
-mod add;
 mod device;
+mod gemm;
+mod isa;
+mod kernels;
 mod machine;
 mod memory;
+#[cfg(test)]
+mod testing;
 
 use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
 
@@ -19,8 +23,8 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-fn plugin(_host: &Host) -> Result<Plugin<Cpu>> {
-    let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", Cpu::default())
+fn plugin(host: &Host) -> Result<Plugin<Cpu>> {
+    let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", Cpu::new(host))
         .vendor("Oarlock")
         .package("oarlock")
         .support(
@@ -28,6 +32,6 @@ fn plugin(_host: &Host) -> Result<Plugin<Cpu>> {
             "conformance suite 1.0 passed on an AMD EPYC (Zen 4) under Linux, 2026-11-21",
         )
         .with_async()
-        .kernels([add::kernel()]);
+        .kernels(kernels::all());
     Ok(plugin)
 }

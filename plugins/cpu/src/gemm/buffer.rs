@@ -1,0 +1,100 @@
+//! Memory for packed panels, and memory that threads share.
+
+#![expect(unsafe_code, reason = "scratch memory is raw, and threads write parts of one slice")]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use oarlock_sdk::Call;
+
+/// Elements that several threads write, each a part of its own.
+pub(crate) struct Parts<'a, T> {
+    pointer: *mut T,
+    length: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: the elements are only reached through `part`, whose callers keep apart.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+        Self { pointer: slice.as_mut_ptr(), length: slice.len(), slice: PhantomData }
+    }
+
+    /// Where an element lies.
+    pub(crate) fn pointer(&self, index: usize) -> *mut T {
+        assert!(index < self.length, "an element outside of its slice");
+        self.pointer.wrapping_add(index)
+    }
+
+    /// Some of the elements.
+    ///
+    /// # Safety
+    ///
+    /// No other thread reaches any of them while the part lives.
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [T] {
+        assert!(range.start <= range.end && range.end <= self.length, "a part outside of its slice");
+        // SAFETY: the range lies in the slice, and the caller keeps the parts apart.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.add(range.start), range.len()) }
+    }
+}
+
+/// As much as the widest vector has, so that panels start where a vector may.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line([u8; Line::SIZE]);
+
+impl Line {
+    pub(super) const SIZE: usize = 64;
+
+    /// Zeroed memory for so many elements.
+    pub(super) fn zeroed<T>(count: usize) -> Vec<Self> {
+        vec![Self([0; Self::SIZE]); (count * size_of::<T>()).div_ceil(Self::SIZE)]
+    }
+}
+
+/// Scratch memory: the workspace of a call where it is large enough, otherwise its own.
+pub(crate) struct Scratch<'a> {
+    workspace: &'a mut [u8],
+    own: Vec<Line>,
+}
+
+impl<'a> Scratch<'a> {
+    /// The workspace of a call.
+    pub(crate) fn of(call: &Call<'a>) -> Self {
+        let (block, offset, size) = call.workspace();
+        let address = block.0.wrapping_add(offset) as *mut u8;
+        if block.0 == 0 || size == 0 {
+            return Self::none();
+        }
+        // SAFETY: the host gives each call a workspace of this size that nothing else touches meanwhile.
+        Self::new(unsafe { std::slice::from_raw_parts_mut(address, size as usize) })
+    }
+
+    pub(crate) fn new(workspace: &'a mut [u8]) -> Self {
+        Self { workspace, own: Vec::new() }
+    }
+
+    /// No workspace.
+    pub(crate) fn none() -> Self {
+        Self::new(&mut [])
+    }
+
+    /// Memory for so many elements, with unspecified values.
+    pub(super) fn elements<T: super::Number>(&mut self, count: usize) -> &mut [T] {
+        let start = self.workspace.as_ptr().align_offset(Line::SIZE);
+        let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
+        let room = match end.and_then(|end| self.workspace.get_mut(start..end)) {
+            Some(room) => room.as_mut_ptr(),
+            None => {
+                self.own = Line::zeroed::<T>(count);
+                self.own.as_mut_ptr().cast()
+            }
+        };
+        // SAFETY: the memory is aligned, holds `count` elements and is borrowed with `self`; every pattern of bits is a number.
+        unsafe { std::slice::from_raw_parts_mut(room.cast(), count) }
+    }
+}

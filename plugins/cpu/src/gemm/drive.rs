@@ -1,0 +1,239 @@
+//! Runs the tasks of a plan.
+
+#![expect(unsafe_code, reason = "panels and tiles are handed to the micro-kernels as pointers")]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::buffer::{Parts, Scratch};
+use super::packed::PanelLayout;
+use super::plan::{Plan, Way, depth_blocks};
+use super::tile::{Kernels, Tile};
+use super::{Elements, Number, Product, Side, Team};
+
+/// A part of an output whose sums are complete.
+pub(crate) struct Finished<'a, T> {
+    /// Of which product.
+    pub(crate) item: usize,
+    /// Which rows.
+    pub(crate) rows: Range<usize>,
+    /// Which columns.
+    pub(crate) columns: Range<usize>,
+    elements: *mut T,
+    row_stride: usize,
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> Finished<'a, T> {
+    /// # Safety
+    ///
+    /// The elements of the part lie at `elements`, its rows `row_stride` apart, and are nobody else's for `'a`.
+    pub(super) unsafe fn new(
+        item: usize,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        elements: *mut T,
+        row_stride: usize,
+    ) -> Self {
+        Self { item, rows, columns, elements, row_stride, borrowed: PhantomData }
+    }
+
+    /// The same part, for a while.
+    pub(super) fn reborrow(&mut self) -> Finished<'_, T> {
+        Finished { rows: self.rows.clone(), columns: self.columns.clone(), borrowed: PhantomData, ..*self }
+    }
+
+    /// Each row's number with its elements.
+    pub(crate) fn each_row(&mut self) -> impl Iterator<Item = (usize, &mut [T])> {
+        let (columns, elements, row_stride) = (self.columns.len(), self.elements, self.row_stride);
+        self.rows.clone().enumerate().map(move |(index, row)| {
+            // SAFETY: the row is one of the part, and no two are the same.
+            (row, unsafe { std::slice::from_raw_parts_mut(elements.add(index * row_stride), columns) })
+        })
+    }
+}
+
+/// Computes products as planned.
+pub(super) fn compute<T: Number>(product: Product<'_, T>, team: &dyn Team, scratch: &mut Scratch) {
+    let sides = (product.left.form(), product.right.form());
+    let plan = Plan::new::<T>(team, product.sizes, sides, product.output.is_none());
+    let lane_size = plan.right_size() + plan.buffer_size();
+    let memory = scratch.elements::<T>(plan.left_size() + plan.lanes * lane_size);
+    let (left, lanes) = memory.split_at_mut(plan.left_size());
+    if let (Way::First(layout), Side::Operand(operand)) = (&plan.left, &product.left) {
+        layout.pack(*operand, team, plan.lanes, left);
+    }
+    let Product { right, output, finish, left: left_side, .. } = product;
+    let job = Job {
+        kernels: T::kernels(team.isa()),
+        left_side,
+        left,
+        right,
+        output: output.map(Parts::new),
+        finish,
+        plan,
+    };
+    let lanes_memory = Parts::new(lanes);
+    let next = AtomicUsize::new(0);
+    let count = job.plan.task_count();
+    team.each(job.plan.lanes, &|lane| {
+        // SAFETY: each lane has a part of its own.
+        let memory = unsafe { lanes_memory.part(lane * lane_size..(lane + 1) * lane_size) };
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= count {
+                break;
+            }
+            job.run(task, memory);
+        }
+    });
+}
+
+struct Job<'a, T: 'static> {
+    plan: Plan,
+    kernels: &'static Kernels<T>,
+    left_side: Side<'a, T>,
+    /// The panels of the left operand, when it was packed now.
+    left: &'a [T],
+    right: Side<'a, T>,
+    output: Option<Parts<'a, T>>,
+    finish: Option<&'a super::Finish<'a, T>>,
+}
+
+/// What one task computes and where.
+struct Task<T> {
+    item: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// The first element of the part of the output.
+    output: *mut T,
+    output_row: usize,
+}
+
+impl<T: Number> Job<'_, T> {
+    fn run(&self, index: usize, memory: &mut [T]) {
+        let Plan { sizes, tile, task, .. } = &self.plan;
+        let (down, across) = self.plan.tasks_of_item();
+        let (item, place) = (index / (down * across), index % (down * across));
+        // Tasks one after the other share their columns, and with them the part of the right operand they read.
+        let (row, column) = (place % down * task.0, place / down * task.1);
+        let rows = row..sizes.rows.min(row + task.0);
+        let columns = column..sizes.columns.min(column + task.1);
+        let (right, buffer) = memory.split_at_mut(self.plan.right_size());
+        let (output, output_row) = match &self.output {
+            Some(output) => {
+                (output.pointer((item * sizes.rows + row) * sizes.columns + column), sizes.columns)
+            }
+            None => (buffer.as_mut_ptr(), task.1),
+        };
+        let task = Task { item, rows, columns, output, output_row };
+        for depth in depth_blocks(sizes.depth, self.plan.depth_block) {
+            self.pack_right(&task, &depth, right);
+            for row in task.rows.clone().step_by(tile.0) {
+                self.multiply(&task, depth.clone(), row, right);
+            }
+        }
+    }
+
+    /// Packs what a task needs of the right operand and cannot read where it lies.
+    fn pack_right(&self, task: &Task<T>, depth: &Range<usize>, block: &mut [T]) {
+        let Side::Operand(operand) = &self.right else { return };
+        let width = self.plan.tile.1;
+        let panel_size = depth.len() * width;
+        let first = match self.plan.right {
+            Way::Task => task.columns.start,
+            // Only whole vectors can be read where they lie.
+            _ if !task.columns.len().is_multiple_of(self.kernels.vector()) => self.last_panel(task),
+            _ => return,
+        };
+        for (index, column) in (first..task.columns.end).step_by(width).enumerate() {
+            let columns = column..task.columns.end.min(column + width);
+            let panel = &mut block[index * panel_size..][..panel_size];
+            operand.pack(task.item, depth.clone(), columns, width, panel);
+        }
+    }
+
+    /// Where the last panel of columns of a task starts.
+    fn last_panel(&self, task: &Task<T>) -> usize {
+        task.columns.start + (task.columns.len() - 1) / self.plan.tile.1 * self.plan.tile.1
+    }
+
+    /// Computes the tiles of one panel of rows.
+    fn multiply(&self, task: &Task<T>, depth: Range<usize>, row: usize, right_block: &[T]) {
+        let Plan { sizes, tile, .. } = &self.plan;
+        let rows = row..task.rows.end.min(row + tile.0);
+        let left = self.left_panel(task.item, &depth, row);
+        let last = depth.end == sizes.depth;
+        for column in task.columns.clone().step_by(tile.1) {
+            let columns = column..task.columns.end.min(column + tile.1);
+            let (right, right_depth) = self.right_panel(task, &depth, &columns, right_block);
+            let place = (row - task.rows.start) * task.output_row + (column - task.columns.start);
+            let output = task.output.wrapping_add(place);
+            let kernel = self.kernels.tile(rows.len(), columns.len());
+            // SAFETY: the panels have these rows, columns and steps, and the output's tile is this task's alone.
+            unsafe {
+                kernel(&Tile {
+                    depth: depth.len(),
+                    left: left.pointer,
+                    left_row: left.lane as isize,
+                    left_depth: left.step as isize,
+                    right,
+                    right_depth: right_depth as isize,
+                    output,
+                    output_row: task.output_row,
+                    columns: columns.len(),
+                    add: depth.start > 0,
+                });
+            }
+            if let Some(finish) = self.finish.filter(|_| last) {
+                // SAFETY: the tile is complete, and nothing else reaches it until the task ends.
+                finish(unsafe { Finished::new(task.item, rows.clone(), columns, output, task.output_row) });
+            }
+        }
+    }
+
+    fn left_panel(&self, item: usize, depth: &Range<usize>, row: usize) -> Elements<T> {
+        let panel = |layout: &PanelLayout, panels: &[T]| {
+            let start = layout.start(item, depth.start, row / layout.width, depth.len());
+            Elements { pointer: panels[start..].as_ptr(), lane: 1, step: layout.width }
+        };
+        match (&self.plan.left, &self.left_side) {
+            (Way::First(layout), _) => panel(layout, self.left),
+            (_, Side::Packed(packed)) => panel(&packed.layout(), packed.elements()),
+            (_, Side::Operand(operand)) => {
+                let elements = operand.elements(item).expect("an operand that is read where it lies");
+                let offset = row * elements.lane + depth.start * elements.step;
+                Elements { pointer: elements.pointer.wrapping_add(offset), ..elements }
+            }
+        }
+    }
+
+    /// Where the right panel of some columns starts, and how far its steps are apart.
+    fn right_panel(
+        &self,
+        task: &Task<T>,
+        depth: &Range<usize>,
+        columns: &Range<usize>,
+        block: &[T],
+    ) -> (*const T, usize) {
+        let width = self.plan.tile.1;
+        match (&self.plan.right, &self.right) {
+            (_, Side::Packed(packed)) => {
+                let start = packed.layout().start(task.item, depth.start, columns.start / width, depth.len());
+                (packed.elements()[start..].as_ptr(), width)
+            }
+            (Way::Direct, Side::Operand(operand)) => {
+                if !columns.len().is_multiple_of(self.kernels.vector()) {
+                    return (block.as_ptr(), width);
+                }
+                let elements = operand.elements(task.item).expect("an operand that is read where it lies");
+                (elements.pointer.wrapping_add(columns.start + depth.start * elements.step), elements.step)
+            }
+            _ => {
+                let panel = (columns.start - task.columns.start) / width;
+                (block[panel * depth.len() * width..].as_ptr(), width)
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Operands that are packed once and used in many calls.
+
+#![expect(unsafe_code, reason = "panels are numbers in raw memory, and threads pack one each")]
+
+use std::marker::PhantomData;
+
+use super::buffer::{Line, Parts};
+use super::plan::{depth_block, depth_blocks, left_width};
+use super::{Number, Operand, Team};
+
+/// An operand in panels: for each product and each block of the depth, a panel after the other.
+pub(crate) struct Packed<T> {
+    lines: Vec<Line>,
+    layout: PanelLayout,
+    number: PhantomData<T>,
+}
+
+/// Where each panel of an operand lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PanelLayout {
+    pub(super) items: usize,
+    pub(super) lanes: usize,
+    pub(super) depth: usize,
+    /// Lanes of a panel.
+    pub(super) width: usize,
+    /// Steps of a panel, of which the last may have fewer.
+    pub(super) depth_block: usize,
+}
+
+impl PanelLayout {
+    /// How many elements all panels have.
+    pub(super) fn size(&self) -> usize {
+        let lanes = self.lanes.checked_next_multiple_of(self.width).unwrap_or(usize::MAX);
+        self.items.saturating_mul(lanes).saturating_mul(self.depth)
+    }
+
+    /// Where a panel starts.
+    pub(super) fn start(&self, item: usize, depth_start: usize, panel: usize, steps: usize) -> usize {
+        let lanes = self.lanes.next_multiple_of(self.width);
+        item % self.items * lanes * self.depth + depth_start * lanes + panel * steps * self.width
+    }
+
+    /// Packs all panels of an operand.
+    pub(super) fn pack<T: Number>(
+        &self,
+        operand: &dyn Operand<T>,
+        team: &dyn Team,
+        lanes: usize,
+        target: &mut [T],
+    ) {
+        let panels = self.lanes.div_ceil(self.width);
+        let all = self.items * panels;
+        let target = Parts::new(target);
+        let pack = |index: usize| {
+            let (item, panel) = (index / panels, index % panels);
+            let first = panel * self.width;
+            for depth in depth_blocks(self.depth, self.depth_block) {
+                let start = self.start(item, depth.start, panel, depth.len());
+                // SAFETY: no two panels overlap.
+                let target = unsafe { target.part(start..start + depth.len() * self.width) };
+                operand.pack(item, depth, first..self.lanes.min(first + self.width), self.width, target);
+            }
+        };
+        let share = all.div_ceil(lanes.max(1));
+        team.each(all.div_ceil(share.max(1)), &|lane| {
+            (lane * share..all.min((lane + 1) * share)).for_each(pack);
+        });
+    }
+}
+
+impl<T> Packed<T> {
+    pub(super) fn layout(&self) -> PanelLayout {
+        self.layout
+    }
+
+    /// How many lanes the operand has.
+    pub(crate) fn lanes(&self) -> usize {
+        self.layout.lanes
+    }
+
+    /// How deep the operand is.
+    pub(crate) fn depth(&self) -> usize {
+        self.layout.depth
+    }
+}
+
+impl<T: Number> Packed<T> {
+    /// Packs an operand for the left side of products of so many rows and steps in depth.
+    pub(crate) fn left(team: &dyn Team, operand: &dyn Operand<T>, rows: usize, depth: usize) -> Self {
+        Self::new(team, operand, rows, depth, left_width(rows, T::kernels(team.isa()).rows()))
+    }
+
+    /// Packs an operand for the right side of products of so many columns and steps in depth.
+    pub(crate) fn right(team: &dyn Team, operand: &dyn Operand<T>, columns: usize, depth: usize) -> Self {
+        Self::new(team, operand, columns, depth, T::kernels(team.isa()).columns())
+    }
+
+    fn new(team: &dyn Team, operand: &dyn Operand<T>, lanes: usize, depth: usize, width: usize) -> Self {
+        let depth_block = depth_block::<T>(depth);
+        let layout = PanelLayout { items: operand.items(), lanes, depth, width, depth_block };
+        let mut packed = Self { lines: Line::zeroed::<T>(layout.size()), layout, number: PhantomData };
+        layout.pack(operand, team, team.worker_count(), packed.elements_mut());
+        packed
+    }
+
+    pub(super) fn elements(&self) -> &[T] {
+        // SAFETY: the lines have room for as many numbers and are aligned; every pattern of bits is a number.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.layout.size()) }
+    }
+
+    fn elements_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.layout.size()) }
+    }
+}

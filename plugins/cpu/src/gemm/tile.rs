@@ -1,0 +1,153 @@
+//! Micro-kernels: the innermost loop of a product. Each computes one tile of the output, small enough that all its sums stay
+//! in registers, from a panel of the left matrix and a panel of the right one.
+//!
+//! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than
+//! it has elements, and a table of them for each type and instruction set.
+
+/// A loop of at most 2, 6 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant from
+/// the start, which a loop of more than a few rounds is not.
+#[cfg(target_arch = "x86_64")]
+macro_rules! unrolled {
+    ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
+    ($index:ident in 0..$count:ident, at most 6 $body:block) => { unrolled!(@ $index $count $body 0 1 2 3 4 5) };
+    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
+        unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    (@ $index:ident $count:ident $body:block $($number:literal)*) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+use super::Convert;
+use crate::isa::Isa;
+
+/// What a micro-kernel works on.
+pub(super) struct Tile<T> {
+    /// How many products each sum has.
+    pub(super) depth: usize,
+    /// The first element of the left panel, and how far apart its rows and its steps in depth are.
+    pub(super) left: *const T,
+    pub(super) left_row: isize,
+    pub(super) left_depth: isize,
+    /// The first element of the right panel, whose columns lie side by side, and how far apart its steps in depth are.
+    pub(super) right: *const T,
+    pub(super) right_depth: isize,
+    /// The first element of the output, whose columns lie side by side, and how far apart its rows are.
+    pub(super) output: *mut T,
+    pub(super) output_row: usize,
+    /// How many columns are written. The right panel can be read up to the next whole vector.
+    pub(super) columns: usize,
+    /// Whether the sums are added to what is there.
+    pub(super) add: bool,
+}
+
+/// Computes one tile.
+///
+/// # Safety
+///
+/// The panels can be read and the output written as [`Tile`] says, for as many rows as the function is for, nothing else
+/// touches the output meanwhile, and the processor has the instruction set of the table the function is from.
+pub(super) type MicroKernel<T> = unsafe fn(&Tile<T>);
+
+/// The micro-kernels of one type for one instruction set.
+pub(super) struct Kernels<T: 'static> {
+    /// How many elements a vector has.
+    vector: usize,
+    /// The functions, by vectors and then by rows, each less one.
+    tiles: &'static [&'static [MicroKernel<T>]],
+}
+
+impl<T> Kernels<T> {
+    /// The most rows of a tile.
+    pub(super) fn rows(&self) -> usize {
+        self.tiles[0].len()
+    }
+
+    /// The most columns of a tile.
+    pub(super) fn columns(&self) -> usize {
+        self.tiles.len() * self.vector
+    }
+
+    /// How many elements a vector has: whole vectors of the right panel are read.
+    pub(super) fn vector(&self) -> usize {
+        self.vector
+    }
+
+    /// The function for so many rows and columns.
+    pub(super) fn tile(&self, rows: usize, columns: usize) -> MicroKernel<T> {
+        self.tiles[columns.div_ceil(self.vector) - 1][rows - 1]
+    }
+}
+
+/// A type that products are computed in. Integers wrap around.
+pub(crate) trait Number: Copy + Default + Send + Sync + PartialEq + Convert<Self> + 'static {
+    /// `self + left * right`, rounded once where that costs nothing.
+    fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
+
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
+
+    /// The micro-kernels for an instruction set, which the machine must have.
+    #[expect(private_interfaces, reason = "the trait is for this crate, the table for this module")]
+    fn kernels(isa: Isa) -> &'static Kernels<Self>;
+}
+
+macro_rules! floats {
+    ($($float:ident)*) => {
+        $(impl Number for $float {
+            #[inline(always)]
+            fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+                if FUSED { left.mul_add(right, self) } else { self + left * right }
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[expect(private_interfaces, reason = "as in the trait")]
+            fn kernels(isa: Isa) -> &'static Kernels<Self> {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => &avx512::$float::KERNELS,
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => &avx2::$float::KERNELS,
+                    _ => portable::baseline(),
+                }
+            }
+        })*
+    };
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {
+        $(impl Number for $integer {
+            #[inline(always)]
+            fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+                self.wrapping_add(left.wrapping_mul(right))
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[expect(private_interfaces, reason = "as in the trait")]
+            fn kernels(isa: Isa) -> &'static Kernels<Self> {
+                portable::best(isa)
+            }
+        })*
+    };
+}
+
+floats!(f32 f64);
+integers!(i32 i64 u32 u64);

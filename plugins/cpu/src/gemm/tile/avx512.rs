@@ -1,0 +1,119 @@
+//! Micro-kernels for AVX-512: 14 rows of two vectors are 28 sums, which leaves registers for the right panel's two vectors
+//! and one broadcast element of the left.
+
+#![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
+
+/// Makes the module of a type from its lanes and its intrinsics.
+macro_rules! kernels {
+    ($float:ident, $lanes:literal, $mask:ty, $zero:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $fused:ident,
+     $load_some:ident, $store_some:ident) => {
+        pub(in super::super) mod $float {
+            use std::arch::x86_64::*;
+
+            use super::super::{Kernels, MicroKernel, Tile};
+
+            /// All kernels of the type.
+            pub(in super::super::super) static KERNELS: Kernels<$float> =
+                Kernels { vector: $lanes, tiles: &[&ONE, &TWO] };
+
+            static ONE: [MicroKernel<$float>; 14] = rows!(1);
+            static TWO: [MicroKernel<$float>; 14] = rows!(2);
+
+            #[target_feature(enable = "avx512f")]
+            unsafe fn tile<const ROWS: usize, const VECTORS: usize>(tile: &Tile<$float>) {
+                let mut sums = [[$zero(); 2]; 14];
+                let mut right = tile.right;
+                // One pointer for each three rows: the other two are at once and at twice the step, which an address can
+                // hold, so all rows are reached with few registers.
+                let mut left = [tile.left; 5];
+                for (group, pointer) in left.iter_mut().enumerate() {
+                    *pointer = pointer.wrapping_offset(3 * group as isize * tile.left_row);
+                }
+                for _ in 0..tile.depth {
+                    let mut columns = [$zero(); 2];
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        // SAFETY: the right panel has whole vectors at each step.
+                        columns[VECTOR] = unsafe { $load(right.add(VECTOR * $lanes)) };
+                    });
+                    unrolled!(ROW in 0..ROWS, at most 14 {
+                        let place = left[ROW / 3].wrapping_offset((ROW % 3) as isize * tile.left_row);
+                        // SAFETY: the left panel has this row at each step.
+                        let value = $splat(unsafe { *place });
+                        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                            sums[ROW][VECTOR] = $fused(value, columns[VECTOR], sums[ROW][VECTOR]);
+                        });
+                    });
+                    for pointer in &mut left {
+                        *pointer = pointer.wrapping_offset(tile.left_depth);
+                    }
+                    right = right.wrapping_offset(tile.right_depth);
+                }
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    let count = tile.columns - VECTOR * $lanes;
+                    unrolled!(ROW in 0..ROWS, at most 14 {
+                        let place = tile.output.wrapping_add(ROW * tile.output_row + VECTOR * $lanes);
+                        let sum = sums[ROW][VECTOR];
+                        // SAFETY: the output has so many columns in this row, and it is this call's alone.
+                        unsafe {
+                            if count >= $lanes {
+                                $store(place, if tile.add { $add($load(place), sum) } else { sum });
+                            } else {
+                                let mask = ((1u32 << count) - 1) as $mask;
+                                let sum = if tile.add { $add($load_some(mask, place), sum) } else { sum };
+                                $store_some(place, mask, sum);
+                            }
+                        }
+                    });
+                });
+            }
+        }
+    };
+}
+
+macro_rules! rows {
+    ($vectors:literal) => {
+        [
+            tile::<1, $vectors>,
+            tile::<2, $vectors>,
+            tile::<3, $vectors>,
+            tile::<4, $vectors>,
+            tile::<5, $vectors>,
+            tile::<6, $vectors>,
+            tile::<7, $vectors>,
+            tile::<8, $vectors>,
+            tile::<9, $vectors>,
+            tile::<10, $vectors>,
+            tile::<11, $vectors>,
+            tile::<12, $vectors>,
+            tile::<13, $vectors>,
+            tile::<14, $vectors>,
+        ]
+    };
+}
+
+kernels!(
+    f32,
+    16,
+    __mmask16,
+    _mm512_setzero_ps,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_add_ps,
+    _mm512_fmadd_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_mask_storeu_ps
+);
+kernels!(
+    f64,
+    8,
+    __mmask8,
+    _mm512_setzero_pd,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_add_pd,
+    _mm512_fmadd_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_mask_storeu_pd
+);

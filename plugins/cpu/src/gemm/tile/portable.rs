@@ -1,0 +1,83 @@
+//! Micro-kernels in plain Rust, which the compiler turns into vectors of whatever the instruction set has. For types and
+//! processors that have no kernel of their own.
+
+#![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
+
+use super::{Kernels, MicroKernel, Number, Tile};
+use crate::isa::Isa;
+
+/// The kernels that every processor runs.
+pub(super) fn baseline<T: Number>() -> &'static Kernels<T> {
+    struct Table<T>(T);
+    impl<T: Number> Table<T> {
+        const ROWS: &'static [MicroKernel<T>] =
+            &[tile::<T, 1, 8>, tile::<T, 2, 8>, tile::<T, 3, 8>, tile::<T, 4, 8>];
+        const KERNELS: &'static Kernels<T> = &Kernels { vector: 8, tiles: &[Self::ROWS] };
+    }
+    Table::<T>::KERNELS
+}
+
+/// The kernels for an instruction set, which the machine must have.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn best<T: Number>(isa: Isa) -> &'static Kernels<T> {
+    struct Table<T>(T);
+    impl<T: Number> Table<T> {
+        const AVX2_ROWS: &'static [MicroKernel<T>] =
+            &[avx2_tile::<T, 1>, avx2_tile::<T, 2>, avx2_tile::<T, 3>, avx2_tile::<T, 4>];
+        const AVX2: &'static Kernels<T> = &Kernels { vector: 16, tiles: &[Self::AVX2_ROWS] };
+        const AVX512_ROWS: &'static [MicroKernel<T>] =
+            &[avx512_tile::<T, 1>, avx512_tile::<T, 2>, avx512_tile::<T, 3>, avx512_tile::<T, 4>];
+        const AVX512: &'static Kernels<T> = &Kernels { vector: 32, tiles: &[Self::AVX512_ROWS] };
+    }
+    match isa {
+        Isa::Scalar => baseline(),
+        Isa::Avx2 => Table::<T>::AVX2,
+        Isa::Avx512 => Table::<T>::AVX512,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn best<T: Number>(_isa: Isa) -> &'static Kernels<T> {
+    baseline()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
+    // SAFETY: the caller keeps the promises of `MicroKernel`.
+    unsafe { self::tile::<T, ROWS, 16>(tile) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn avx512_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
+    // SAFETY: the caller keeps the promises of `MicroKernel`.
+    unsafe { self::tile::<T, ROWS, 32>(tile) }
+}
+
+#[inline(always)]
+unsafe fn tile<T: Number, const ROWS: usize, const COLUMNS: usize>(tile: &Tile<T>) {
+    let mut sums = [[T::default(); COLUMNS]; ROWS];
+    let (mut left, mut right) = (tile.left, tile.right);
+    for _ in 0..tile.depth {
+        // SAFETY: the panel has a whole vector at each step.
+        let columns = unsafe { right.cast::<[T; COLUMNS]>().read_unaligned() };
+        for (row, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: the left panel has this row at each step.
+            let value = unsafe { left.offset(row as isize * tile.left_row).read() };
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = sum.plus_product::<false>(value, column);
+            }
+        }
+        left = left.wrapping_offset(tile.left_depth);
+        right = right.wrapping_offset(tile.right_depth);
+    }
+    for (row, sums) in sums.iter().enumerate() {
+        // SAFETY: the output has this row, of so many columns, and it is this call's alone.
+        let output =
+            unsafe { std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_row), tile.columns) };
+        for (output, sum) in output.iter_mut().zip(sums) {
+            *output = if tile.add { output.plus(*sum) } else { *sum };
+        }
+    }
+}

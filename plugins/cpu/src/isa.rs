@@ -1,0 +1,141 @@
+//! Which instruction sets the kernels use: the best the processor and the operating system have, or less on request; and how
+//! one generic source is compiled for each of them.
+
+#![expect(unsafe_code, reason = "code for an instruction set may only run where the machine has it")]
+
+use std::fmt;
+
+use oarlock_sdk::Host;
+
+/// A level of instruction sets, in rising order. Each stands for all features that kernels of that level may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Isa {
+    /// What every processor of the architecture has.
+    Scalar,
+    /// AVX2 with FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, CD, DQ and VL, beside all of AVX2.
+    Avx512,
+}
+
+impl Isa {
+    const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+
+    /// The best level this machine has.
+    pub(crate) fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c");
+            let has_avx512 = has_avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512cd")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            if has_avx512 {
+                return Self::Avx512;
+            }
+            if has_avx2 {
+                return Self::Avx2;
+            }
+        }
+        Self::Scalar
+    }
+
+    /// The level to use: the user's, under the plugin's option `isa`, as far as the machine has it; otherwise the best.
+    pub(crate) fn chosen(host: &Host) -> Self {
+        let best = Self::best();
+        let Some(wanted) = host.option("isa") else { return best };
+        match Self::ALL.into_iter().find(|isa| isa.to_string() == wanted) {
+            Some(isa) if isa <= best => isa,
+            Some(isa) => {
+                host.log(
+                    oarlock_sdk::LogLevel::WARNING,
+                    &format!("expected an instruction set this machine has, found `isa = \"{isa}\"`; using `{best}`"),
+                );
+                best
+            }
+            None => {
+                host.log(
+                    oarlock_sdk::LogLevel::WARNING,
+                    &format!(
+                        "expected `isa` to be `scalar`, `avx2` or `avx512`, found `{wanted}`; using `{best}`"
+                    ),
+                );
+                best
+            }
+        }
+    }
+}
+
+/// An instruction set as a type, so that generic code can ask for it while it is compiled.
+pub(crate) trait Target: Copy + Send + Sync + 'static {
+    /// Whether a product and a sum are one instruction. Where they are not, asking for both to be rounded once is a slow call.
+    const HAS_FMA: bool;
+}
+
+/// What every processor of the architecture has.
+#[derive(Clone, Copy)]
+pub(crate) struct Baseline;
+
+/// AVX2 with FMA, or what contains both.
+#[derive(Clone, Copy)]
+pub(crate) struct Fused;
+
+impl Target for Baseline {
+    const HAS_FMA: bool = false;
+}
+
+impl Target for Fused {
+    const HAS_FMA: bool = true;
+}
+
+/// Work that [`Isa::vectorize`] compiles once for each instruction set.
+pub(crate) trait Vectorized {
+    /// What comes out of it.
+    type Output;
+
+    /// Does the work. This function and all it calls must be `#[inline(always)]`: only code that ends up inside of the caller
+    /// is compiled with the caller's instruction set.
+    fn run<T: Target>(self) -> Self::Output;
+}
+
+impl Isa {
+    /// Does some work, compiled for this instruction set.
+    #[inline]
+    pub(crate) fn vectorize<W: Vectorized>(self, work: W) -> W::Output {
+        match self {
+            // SAFETY: levels other than the lowest are only made where the machine has them.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { run_avx512(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { run_avx2(work) },
+            _ => work.run::<Baseline>(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn run_avx512<W: Vectorized>(work: W) -> W::Output {
+    work.run::<Fused>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn run_avx2<W: Vectorized>(work: W) -> W::Output {
+    work.run::<Fused>()
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! `Conv`.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::sync::Arc;
+
+use oarlock_sdk::{
+    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch, dtype_set, ensure,
+};
+
+use super::direct;
+use super::layer::Layer;
+use super::window::Settings;
+use crate::device::Cpu;
+use crate::gemm::{self, Convert, Finish, Form, Number, Packed, Scratch, Side, Stored, compute_stored};
+
+/// What convolutions take, as ONNX has it.
+pub(super) const NUMBERS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
+
+pub(super) fn kernel() -> Kernel<Cpu> {
+    let number = Operand::new(NUMBERS).group(1);
+    Kernel::prepared("Conv", |cpu: &Cpu, call| {
+        dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => prepare::<T>(cpu, call))
+    })
+    .workspace(|cpu, call| {
+        dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => workspace::<T>(cpu, call))
+    })
+    .flags(KernelFlags::DETERMINISTIC)
+    .inputs([
+        number.named("X").rank(3, u32::MAX),
+        number.named("W").rank(3, u32::MAX),
+        number.named("B").rank(1, 1).flags(OperandFlags::OPTIONAL),
+    ])
+    .outputs([number.named("Y").rank(3, u32::MAX)])
+}
+
+type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+
+fn layer(call: &Call<'_>, settings: &Settings, groups: i64) -> Result<Layer> {
+    let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+    Layer::new(settings, groups, x.dims(), w.dims(), y.dims())
+}
+
+fn groups(call: &Call<'_>) -> Result<i64> {
+    Ok(call.int("group")?.unwrap_or(1))
+}
+
+fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
+    let (settings, groups) = (Settings::new(call)?, groups(call)?);
+    let layer = layer(call, &settings, groups)?;
+    let w = call.input(1)?;
+    let packed = if w.is_constant() && !layer.is_direct() {
+        // SAFETY: the device's memory is the host's, and a constant is never written.
+        let left = layer.left::<E>(unsafe { w.elements() }?)?;
+        Some(Packed::left(cpu, &left, layer.rows, layer.depth()))
+    } else {
+        None
+    };
+    Ok(Arc::new(move |cpu, call| convolve::<E>(cpu, call, &settings, groups, packed.as_ref())))
+}
+
+fn workspace<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<u64> {
+    let layer = layer(call, &Settings::new(call)?, groups(call)?)?;
+    if layer.is_direct() {
+        return Ok(0);
+    }
+    let as_stored = <E as Convert<E::Computed>>::SAME;
+    let left = match (call.input(1)?.is_constant(), as_stored) {
+        (true, _) => Form::Packed,
+        (false, true) => Form::InPlace { items: layer.groups, side_by_side: false },
+        (false, false) => Form::Anew { items: layer.groups },
+    };
+    let sides = (left, layer.right_form(as_stored));
+    Ok(gemm::scratch_size::<E::Computed>(cpu, layer.sizes(), sides, !as_stored))
+}
+
+fn convolve<E: Stored>(
+    cpu: &Cpu,
+    call: &Call<'_>,
+    settings: &Settings,
+    groups: i64,
+    packed: Option<&Packed<E::Computed>>,
+) -> Result<()> {
+    let layer = layer(call, settings, groups)?;
+    let bias = call.optional_input(2)?;
+    let outputs = layer.groups * layer.rows;
+    if let Some(bias) = &bias {
+        ensure!(
+            bias.element_count()? == outputs,
+            invalid_argument,
+            "expected {outputs} biases, one for each output channel, found shape {:?}",
+            bias.dims()
+        );
+    }
+    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    let (x, w, y) = unsafe {
+        (
+            call.input(0)?.elements::<E>()?,
+            call.input(1)?.elements::<E>()?,
+            call.output(0)?.elements_mut::<E>()?,
+        )
+    };
+    // SAFETY: as above.
+    let bias = bias.map(|bias| unsafe { bias.elements::<E>() }).transpose()?;
+    if y.is_empty() {
+        return Ok(());
+    }
+    if layer.is_direct() {
+        direct::compute(cpu, &layer, x, w, bias, y);
+        return Ok(());
+    }
+    let left = layer.left(w)?;
+    let fits = |packed: &&Packed<_>| (packed.lanes(), packed.depth()) == (layer.rows, layer.depth());
+    let left = match packed.filter(fits) {
+        Some(packed) => Side::Packed(packed),
+        None => Side::Operand(&left),
+    };
+    let right = layer.right(x, cpu.isa())?;
+    let add_bias: &Finish<'_, E::Computed> = &|mut part| {
+        let first = part.item % layer.groups * layer.rows;
+        for (row, numbers) in part.each_row() {
+            let Some(bias) = bias.map(|bias| bias[first + row].convert()) else { return };
+            numbers.iter_mut().for_each(|number| *number = number.plus(bias));
+        }
+    };
+    let finish = bias.is_some().then_some(add_bias);
+    compute_stored(cpu, layer.sizes(), (left, Side::Operand(&*right)), y, finish, &mut Scratch::of(call));
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! Convolutions against sums written down plainly, for many combinations of sizes and attributes.
+
+use oarlock_sdk::Dtype;
+
+use super::layer::Layer;
+use super::window::{Settings, coordinates};
+use crate::gemm::{Packed, Product, Scratch, Side, Team, tests::Threads};
+use crate::isa::Isa;
+use crate::testing::{Array, Attribute, run, run_with_isa};
+
+/// Small whole numbers that differ.
+struct Numbers(u32);
+
+impl Numbers {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 16) as usize % below
+    }
+
+    fn values(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.next(9) as f32 - 4.0).collect()
+    }
+
+    fn list(&mut self, count: usize, least: usize, most: usize) -> Vec<i64> {
+        (0..count).map(|_| (least + self.next(most + 1 - least)) as i64).collect()
+    }
+}
+
+/// One convolution: sizes and attributes.
+#[derive(Debug)]
+struct Case {
+    images: usize,
+    groups: usize,
+    /// Input and output channels of a group.
+    channels: usize,
+    rows: usize,
+    input: Vec<i64>,
+    kernel: Vec<i64>,
+    strides: Vec<i64>,
+    dilations: Vec<i64>,
+    pads: Vec<i64>,
+}
+
+impl Case {
+    fn new(numbers: &mut Numbers) -> Self {
+        let rank = 1 + numbers.next(3);
+        let (kernel, dilations) = (numbers.list(rank, 1, 3), numbers.list(rank, 1, 2));
+        let room = numbers.list(rank, 0, if rank == 3 { 5 } else { 40 });
+        let extent = |axis: usize| (kernel[axis] - 1) * dilations[axis] + 1;
+        Self {
+            images: 1 + numbers.next(2),
+            groups: 1 + numbers.next(3),
+            channels: 1 + numbers.next(4),
+            rows: 1 + numbers.next(20),
+            input: (0..rank).map(|axis| extent(axis) + room[axis]).collect(),
+            strides: numbers.list(rank, 1, 3),
+            pads: numbers.list(2 * rank, 0, 2),
+            kernel,
+            dilations,
+        }
+    }
+
+    fn extent(&self, axis: usize) -> i64 {
+        (self.kernel[axis] - 1) * self.dilations[axis] + 1
+    }
+
+    fn padding(&self, axis: usize) -> i64 {
+        self.pads[axis] + self.pads[self.input.len() + axis]
+    }
+
+    fn output(&self) -> Vec<i64> {
+        let size = |axis: usize| {
+            (self.input[axis] + self.padding(axis) - self.extent(axis)) / self.strides[axis] + 1
+        };
+        (0..self.input.len()).map(size).collect()
+    }
+
+    fn attributes(&self) -> [(&str, Attribute<'_>); 4] {
+        [
+            ("group", Attribute::Int(self.groups as i64)),
+            ("strides", Attribute::Ints(&self.strides)),
+            ("dilations", Attribute::Ints(&self.dilations)),
+            ("pads", Attribute::Ints(&self.pads)),
+        ]
+    }
+
+    /// Calls `body` with each product there is: the places in the image, the weights and the output.
+    fn each(&self, mut body: impl FnMut(usize, usize, usize)) {
+        let sizes = |dims: &[i64]| dims.iter().map(|dim| *dim as usize).collect::<Vec<_>>();
+        let (input, kernel, output) = (sizes(&self.input), sizes(&self.kernel), sizes(&self.output()));
+        let (inputs, steps, outputs): (usize, usize, usize) =
+            (input.iter().product(), kernel.iter().product(), output.iter().product());
+        let (mut place, mut step) = (vec![0; output.len()], vec![0; output.len()]);
+        for window in 0..outputs {
+            coordinates(window, output.iter().copied(), &mut place);
+            for part in 0..steps {
+                coordinates(part, kernel.iter().copied(), &mut step);
+                let at = (0..input.len()).try_fold(0, |at, axis| {
+                    let place =
+                        place[axis] as i64 * self.strides[axis] + step[axis] as i64 * self.dilations[axis];
+                    let place =
+                        usize::try_from(place - self.pads[axis]).ok().filter(|place| *place < input[axis]);
+                    place.map(|place| at * input[axis] + place)
+                });
+                let Some(at) = at else { continue };
+                for output in 0..self.images * self.groups * self.rows {
+                    let (item, row) = (output / self.rows, output % (self.groups * self.rows));
+                    for channel in 0..self.channels {
+                        let x = (item * self.channels + channel) * inputs + at;
+                        let w = (row * self.channels + channel) * steps + part;
+                        body(x, w, output * outputs + window);
+                    }
+                }
+            }
+        }
+    }
+
+    fn dims(&self, channels: usize, space: &[i64]) -> Vec<i64> {
+        [self.images as i64, channels as i64].iter().chain(space).copied().collect()
+    }
+
+    fn arrays(&self, numbers: &mut Numbers) -> [Array; 3] {
+        let outputs = (self.groups * self.rows) as i64;
+        let mut array = |dims: Vec<i64>| {
+            let count = dims.iter().product::<i64>() as usize;
+            Array::of(&dims, &numbers.values(count))
+        };
+        let weights = [outputs, self.channels as i64].iter().chain(&self.kernel).copied().collect();
+        [array(self.dims(self.groups * self.channels, &self.input)), array(weights), array(vec![outputs])]
+    }
+}
+
+#[test]
+fn convolutions_are_the_sums_they_should_be() {
+    let mut numbers = Numbers(7);
+    for index in 0..60 {
+        let case = Case::new(&mut numbers);
+        let [x, w, bias] = case.arrays(&mut numbers);
+        let dims = case.dims(case.groups * case.rows, &case.output());
+        let outputs = case.output().iter().product::<i64>() as usize;
+        let biases = bias.values::<f32>();
+        let (images, weights) = (x.values::<f32>(), w.values::<f32>());
+        let mut expected: Vec<f32> = (0..dims.iter().product::<i64>() as usize)
+            .map(|index| biases[index / outputs % biases.len()])
+            .collect();
+        case.each(|x, w, y| expected[y] += images[x] * weights[w]);
+        let isa = ["scalar", "avx2", "avx512"][index % 3];
+        let inputs = [Some(&x), Some(&w), Some(&bias)];
+        let results =
+            run_with_isa(isa, "Conv", 11, &case.attributes(), &inputs, &[Some((Dtype::F32, &dims))]).unwrap();
+        assert!(results[0].as_ref().unwrap().values::<f32>() == expected, "{case:?} on {isa}");
+    }
+}
+
+#[test]
+fn a_transposed_convolution_goes_the_other_way() {
+    let mut numbers = Numbers(11);
+    for _ in 0..30 {
+        let case = Case::new(&mut numbers);
+        // The smallest input that has this output, so that the output of the transposed convolution has its size.
+        let exact = |axis: usize| {
+            (case.output()[axis] - 1) * case.strides[axis] + case.extent(axis) - case.padding(axis)
+        };
+        let input: Vec<_> = (0..case.input.len()).map(exact).collect();
+        if input.iter().any(|size| *size < 1) {
+            continue;
+        }
+        let case = Case { input, ..case };
+        let (y_dims, x_dims) = (case.dims(case.groups * case.channels, &case.input), case.output());
+        let x_dims = case.dims(case.groups * case.rows, &x_dims);
+        let [_, w, _] = case.arrays(&mut numbers);
+        let x = Array::of(&x_dims, &numbers.values(x_dims.iter().product::<i64>() as usize));
+        let (images, weights) = (x.values::<f32>(), w.values::<f32>());
+        let mut expected = vec![0f32; y_dims.iter().product::<i64>() as usize];
+        case.each(|x, w, y| expected[x] += images[y] * weights[w]);
+        let results = run(
+            "ConvTranspose",
+            11,
+            &case.attributes(),
+            &[Some(&x), Some(&w)],
+            &[Some((Dtype::F32, &y_dims))],
+        )
+        .unwrap();
+        assert!(results[0].as_ref().unwrap().values::<f32>() == expected, "{case:?}");
+    }
+}
+
+#[test]
+fn zero_points_are_taken_off_and_padding_is_zero() {
+    let (x, w) = (Array::of(&[1, 1, 3], &[2u8, 3, 4]), Array::of(&[1, 1, 2], &[1u8, 2]));
+    let one = Array::of(&[], &[1u8]);
+    let inputs = [Some(&x), Some(&w), Some(&one), Some(&one)];
+    let pads = [("pads", Attribute::Ints(&[0, 1]))];
+    let results = run("ConvInteger", 10, &pads, &inputs, &[Some((Dtype::I32, &[1, 1, 3]))]).unwrap();
+    assert_eq!(results[0].as_ref().unwrap().values::<i32>(), [2, 3, 0]);
+}
+
+#[test]
+fn quantised_results_are_scaled_with_their_bias() {
+    let (x, w) = (Array::of(&[1, 1, 2], &[130u8, 126]), Array::of(&[2, 1, 1], &[1i8, -2]));
+    let (scale, scales) = (Array::of(&[], &[0.5f32]), Array::of(&[2], &[1f32, 2.]));
+    let (x_zero, w_zero, y_zero) =
+        (Array::of(&[], &[128u8]), Array::of(&[], &[0i8]), Array::of(&[], &[10u8]));
+    let (one, bias) = (Array::of(&[], &[1f32]), Array::of(&[2], &[1i32, 0]));
+    let inputs = [&x, &scale, &x_zero, &w, &scales, &w_zero, &one, &y_zero, &bias].map(Some);
+    let results = run("QLinearConv", 10, &[], &inputs, &[Some((Dtype::U8, &[1, 2, 2]))]).unwrap();
+    // (2 + 1) × 0.5 = 1.5 and (-2 + 1) × 0.5 = -0.5 are rounded to even numbers.
+    assert_eq!(results[0].as_ref().unwrap().values::<u8>(), [12, 10, 6, 14]);
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_refused() {
+    let x = Array::of(&[1, 4, 5], &[0f32; 20]);
+    let w = Array::of(&[2, 3, 2], &[0f32; 12]);
+    let message = run("Conv", 11, &[], &[Some(&x), Some(&w)], &[Some((Dtype::F32, &[1, 2, 4]))]).unwrap_err();
+    assert!(message.contains("[1, 4, 5], [2, 3, 2]"), "{message}");
+    let w = Array::of(&[2, 4, 6], &[0f32; 48]);
+    let message = run("Conv", 11, &[], &[Some(&x), Some(&w)], &[Some((Dtype::F32, &[1, 2, 4]))]).unwrap_err();
+    assert!(message.contains("at most 5"), "{message}");
+}
+
+/// Prints how fast layers of common networks are. To be run alone, in a release build.
+#[test]
+#[ignore = "it measures and checks nothing"]
+fn speed() {
+    for (channels, rows, size, kernel, stride) in [
+        (64, 64, 56, 1, 1),
+        (64, 256, 56, 1, 1),
+        (64, 64, 56, 3, 1),
+        (128, 128, 28, 3, 1),
+        (256, 256, 14, 3, 1),
+        (512, 512, 7, 3, 1),
+        (2048, 512, 7, 1, 1),
+        (3, 64, 224, 7, 2),
+    ] {
+        let (pad, team) = ((kernel - 1) / 2, Threads { isa: Isa::best(), count: 1 });
+        let output = (size + 2 * pad - kernel) / stride + 1;
+        let settings = Settings::square(stride as usize, pad as usize);
+        let (x_dims, w_dims, y_dims) =
+            ([1, channels, size, size], [rows, channels, kernel, kernel], [1, rows, output, output]);
+        let layer = Layer::new(&settings, 1, &x_dims, &w_dims, &y_dims).unwrap();
+        let count = |dims: [i64; 4]| dims.iter().product::<i64>() as usize;
+        let (x, w, mut y) = (vec![1f32; count(x_dims)], vec![1f32; count(w_dims)], vec![0f32; count(y_dims)]);
+        let packed = Packed::left(&team, &layer.left(&w).unwrap(), layer.rows, layer.depth());
+        let mut best = f64::MAX;
+        for _ in 0..50 {
+            let right = layer.right::<f32, _>(&x, team.isa()).unwrap();
+            let (left, right) = (Side::Packed(&packed), Side::Operand(&*right));
+            let start = std::time::Instant::now();
+            let product = Product { sizes: layer.sizes(), left, right, output: Some(&mut y), finish: None };
+            product.compute(&team, &mut Scratch::none());
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        let gflops = 2e-9 * (count(w_dims) * (output * output) as usize) as f64 / best;
+        println!(
+            "{channels} -> {rows}, {size}², {kernel}x{kernel}/{stride}: {:.0} us, {gflops:.1} GFLOP/s",
+            best * 1e6
+        );
+    }
+}

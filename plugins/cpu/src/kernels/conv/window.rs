@@ -1,0 +1,289 @@
+//! Windows that slide over the spatial dimensions of an image, as convolution and pooling have them.
+
+use std::ops::Range;
+
+use oarlock_sdk::{Call, Error, Result, ensure};
+
+/// The attributes that place windows, as they were given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    kernel: Option<Vec<usize>>,
+    strides: Option<Vec<usize>>,
+    dilations: Option<Vec<usize>>,
+    pads: Option<Vec<usize>>,
+    auto_pad: AutoPad,
+    /// Whether a last window that does not fit is kept.
+    ceil: bool,
+}
+
+/// Where padding comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AutoPad {
+    /// From `pads`.
+    #[default]
+    NotSet,
+    /// As much as outputs of the size of the inputs, divided by the stride, need; the odd one at the end.
+    SameUpper,
+    /// The same with the odd one at the beginning.
+    SameLower,
+    /// None.
+    Valid,
+}
+
+impl AutoPad {
+    fn new(call: &Call<'_>) -> Result<Self> {
+        Ok(match call.string("auto_pad")? {
+            None | Some("" | "NOTSET") => Self::NotSet,
+            Some("SAME_UPPER") => Self::SameUpper,
+            Some("SAME_LOWER") => Self::SameLower,
+            Some("VALID") => Self::Valid,
+            Some(other) => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `auto_pad` to be `NOTSET`, `SAME_UPPER`, `SAME_LOWER` or `VALID`, found `{other}`"
+                )));
+            }
+        })
+    }
+
+    /// How much of a sum of padding is at the beginning.
+    pub(crate) fn begin(self, total: usize) -> usize {
+        if self == Self::SameLower { total - total / 2 } else { total / 2 }
+    }
+}
+
+/// The largest size or step. The product of two is still a size.
+pub(crate) const MOST: i64 = 1 << 30;
+
+impl Settings {
+    pub(crate) fn new(call: &Call<'_>) -> Result<Self> {
+        let list = |name: &str, least: i64| -> Result<Option<Vec<usize>>> {
+            let Some(values) = call.ints(name)? else { return Ok(None) };
+            ensure!(
+                values.iter().all(|value| (least..=MOST).contains(value)),
+                invalid_argument,
+                "expected `{name}` between {least} and {MOST}, found {values:?}"
+            );
+            Ok(Some(values.iter().map(|value| *value as usize).collect()))
+        };
+        Ok(Self {
+            kernel: list("kernel_shape", 1)?,
+            strides: list("strides", 1)?,
+            dilations: list("dilations", 1)?,
+            pads: list("pads", 0)?,
+            auto_pad: AutoPad::new(call)?,
+            ceil: call.int("ceil_mode")?.unwrap_or(0) != 0,
+        })
+    }
+
+    /// Windows over two dimensions, with the same stride and padding everywhere.
+    #[cfg(test)]
+    pub(super) fn square(stride: usize, pad: usize) -> Self {
+        Self { strides: Some(vec![stride; 2]), pads: Some(vec![pad; 4]), ..Self::default() }
+    }
+
+    /// The windows of the given sizes over the spatial dimensions of an image.
+    pub(crate) fn window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Window> {
+        let axes = self.axes(input, kernel, output)?;
+        for axis in &axes {
+            axis.check(self.ceil)?;
+        }
+        Window::new(axes)
+    }
+
+    /// The windows of the size that the attributes say.
+    pub(crate) fn pooling_window(&self, input: &[i64], output: &[i64]) -> Result<Window> {
+        let kernel = self.kernel.as_ref();
+        let kernel = kernel
+            .ok_or_else(|| Error::invalid_argument("expected an attribute `kernel_shape`, found none"))?;
+        let kernel: Vec<_> = kernel.iter().map(|size| *size as i64).collect();
+        self.window(input, &kernel, output)
+    }
+
+    /// The windows of a transposed convolution, which lie over its output: input and output change places.
+    pub(crate) fn transposed_window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Window> {
+        Window::new(self.axes(output, kernel, input)?)
+    }
+
+    fn axes(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Vec<Axis>> {
+        let rank = input.len();
+        let fits = |list: &Option<Vec<usize>>, count| list.as_ref().is_none_or(|list| list.len() == count);
+        ensure!(
+            rank == output.len()
+                && rank == kernel.len()
+                && fits(&self.kernel, rank)
+                && fits(&self.strides, rank)
+                && fits(&self.dilations, rank)
+                && fits(&self.pads, 2 * rank),
+            invalid_argument,
+            "expected kernel, strides, dilations and pads for {rank} spatial dimensions, found {} of the kernel, {} of the \
+             output and other attributes {self:?}",
+            kernel.len(),
+            output.len()
+        );
+        let size = |dim: i64, least: i64| {
+            ensure!(
+                (least..=MOST).contains(&dim),
+                out_of_range,
+                "expected spatial dimensions between {least} and {MOST}, found {dim}"
+            );
+            Ok(dim as usize)
+        };
+        let at = |list: &Option<Vec<usize>>, index: usize, default| {
+            list.as_ref().map_or(default, |list| list[index])
+        };
+        (0..rank)
+            .map(|index| {
+                let mut axis = Axis {
+                    input: size(input[index], 0)?,
+                    output: size(output[index], 0)?,
+                    kernel: size(kernel[index], 1)?,
+                    stride: at(&self.strides, index, 1),
+                    dilation: at(&self.dilations, index, 1),
+                    pad: (at(&self.pads, index, 0), at(&self.pads, rank + index, 0)),
+                };
+                ensure!(
+                    self.kernel.is_none() || at(&self.kernel, index, 0) == axis.kernel,
+                    invalid_argument,
+                    "expected weights of the size of `kernel_shape`, {:?}, found {kernel:?}",
+                    self.kernel
+                );
+                if self.auto_pad != AutoPad::NotSet {
+                    let total = if self.auto_pad == AutoPad::Valid { 0 } else { axis.padding_for_same() };
+                    let begin = self.auto_pad.begin(total);
+                    axis.pad = (begin, total - begin);
+                }
+                Ok(axis)
+            })
+            .collect()
+    }
+
+    /// Where padding comes from.
+    pub(crate) fn auto_pad(&self) -> AutoPad {
+        self.auto_pad
+    }
+}
+
+/// Windows along one dimension: the step `k` of window `o` lies at `o * stride + k * dilation - pad.0`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axis {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) kernel: usize,
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
+    pub(crate) pad: (usize, usize),
+}
+
+impl Axis {
+    /// From the first step of a window to past the last.
+    pub(crate) fn extent(&self) -> usize {
+        (self.kernel - 1) * self.dilation + 1
+    }
+
+    fn padding_for_same(&self) -> usize {
+        let output = self.input.div_ceil(self.stride);
+        (output.saturating_sub(1) * self.stride + self.extent()).saturating_sub(self.input)
+    }
+
+    fn check(&self, ceil: bool) -> Result<()> {
+        let padded = self.input + self.pad.0 + self.pad.1;
+        let Some(room) = padded.checked_sub(self.extent()) else {
+            ensure!(
+                self.output == 0,
+                invalid_argument,
+                "expected windows of at most {padded} with padding, found {}",
+                self.extent()
+            );
+            return Ok(());
+        };
+        let expected = if ceil { room.div_ceil(self.stride) } else { room / self.stride } + 1;
+        // Which windows that begin in the padding at the end count differs between versions of the op.
+        let without_last = expected - usize::from((expected - 1) * self.stride >= self.input + self.pad.0);
+        ensure!(
+            self.output == expected || ceil && self.output == without_last,
+            invalid_argument,
+            "expected an output of size {expected} for windows over {}, found {}",
+            self.input,
+            self.output
+        );
+        Ok(())
+    }
+
+    /// Where a step of a window lies, or none in the padding.
+    #[inline(always)]
+    pub(crate) fn place(&self, window: usize, step: usize) -> Option<usize> {
+        let place = (window * self.stride + step * self.dilation).checked_sub(self.pad.0)?;
+        (place < self.input).then_some(place)
+    }
+
+    /// Which windows have a step that lies in the input.
+    #[inline(always)]
+    pub(crate) fn windows_with(&self, step: usize) -> Range<usize> {
+        let shift = step * self.dilation;
+        let begin = self.pad.0.saturating_sub(shift).div_ceil(self.stride).min(self.output);
+        let end = (self.input + self.pad.0).saturating_sub(shift).div_ceil(self.stride).min(self.output);
+        begin..end.max(begin)
+    }
+
+    /// Where window 0 would have a step that window `o` has in the input at this plus `o * stride`.
+    #[inline(always)]
+    pub(crate) fn first_place(&self, step: usize, window: usize) -> usize {
+        window * self.stride + step * self.dilation - self.pad.0
+    }
+}
+
+/// Windows over all spatial dimensions.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    pub(crate) axes: Vec<Axis>,
+}
+
+impl Window {
+    fn new(axes: Vec<Axis>) -> Result<Self> {
+        let fits = |size: fn(&Axis) -> usize, most: usize| {
+            axes.iter()
+                .try_fold(1usize, |product, axis| product.checked_mul(size(axis)).filter(|p| *p <= most))
+                .is_some()
+        };
+        ensure!(
+            fits(|axis| axis.kernel, MOST as usize)
+                && fits(|axis| axis.input, 1 << 40)
+                && fits(|axis| axis.output, 1 << 40),
+            out_of_range,
+            "expected images and windows that fit into memory, found {axes:?}"
+        );
+        Ok(Self { axes })
+    }
+
+    /// How many windows there are.
+    pub(crate) fn outputs(&self) -> usize {
+        self.axes.iter().map(|axis| axis.output).product()
+    }
+
+    /// How many elements one plane of the image has.
+    pub(crate) fn inputs(&self) -> usize {
+        self.axes.iter().map(|axis| axis.input).product()
+    }
+
+    /// How many steps a window has.
+    pub(crate) fn steps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).product()
+    }
+
+    /// Whether each window is one element and they are all elements.
+    pub(crate) fn is_pointwise(&self) -> bool {
+        self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
+    }
+}
+
+/// The parts of an index into some dimensions, the last the fastest.
+pub(crate) fn coordinates(
+    mut index: usize,
+    sizes: impl DoubleEndedIterator<Item = usize>,
+    parts: &mut [usize],
+) {
+    for (size, part) in sizes.rev().zip(parts.iter_mut().rev()) {
+        *part = index % size;
+        index /= size;
+    }
+}

@@ -1,0 +1,246 @@
+//! What the functions of [`math`](super) need of a float: its bits and its constants.
+
+use std::fmt::Debug;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::coefficients as table;
+use crate::isa::Target;
+
+/// `f32` or `f64`, with the constants at which the functions are cut and the coefficients of their polynomials.
+pub(crate) trait Float:
+    Copy
+    + Debug
+    + PartialEq
+    + PartialOrd
+    + Send
+    + Sync
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// The signed integer of the same size.
+    type Exponent: Copy;
+
+    /// 0.
+    const ZERO: Self;
+    /// 1/2.
+    const HALF: Self;
+    /// 1.
+    const ONE: Self;
+    /// 2.
+    const TWO: Self;
+    /// The largest value.
+    const INFINITY: Self;
+    /// No number.
+    const NAN: Self;
+    /// The logarithm of e to base 2.
+    const LOG2_E: Self;
+    /// The natural logarithm of 2 in two parts, of which the first gives exact products with exponents.
+    const LN_2: (Self, Self);
+    /// Where `exp` is 0, and where it is infinite.
+    const EXP_BOUNDS: (Self, Self);
+    /// Where `exp_m1` is -1.
+    const EXP_M1_BOUND: Self;
+    /// Where `erfc` becomes subnormal.
+    const ERFC_BOUND: Self;
+    /// The argument whose image is 0 when all arguments of `erfc` are mapped to -1..1.
+    const ERFC_MIDDLE: Self;
+    /// From here on values are whole numbers, and their lowest bits count them.
+    const WHOLE: Self;
+    /// (exp(x) - 1 - x) / x² for |x| up to half the logarithm of 2.
+    const EXP: &'static [Self];
+    /// (2 artanh(√x) / √x - 2) / x for arguments that mantissas have.
+    const LOG: &'static [Self];
+    /// erf(√x) / √x - 1 from 0 to 1.
+    const ERF: &'static [Self];
+    /// exp(x²) erfc(x) in the mapped argument.
+    const ERFC: &'static [Self];
+
+    /// The nearest value.
+    fn of(value: f64) -> Self;
+
+    /// `self` · `factor` + `summand`, rounded once where that is one instruction.
+    fn times_plus<T: Target>(self, factor: Self, summand: Self) -> Self;
+
+    /// The value without its sign.
+    fn magnitude(self) -> Self;
+
+    /// The value with the sign of another.
+    fn with_sign_of(self, sign: Self) -> Self;
+
+    /// The square root.
+    fn root(self) -> Self;
+
+    /// The largest whole number that is not larger.
+    fn rounded_down(self) -> Self;
+
+    /// The smallest whole number that is not smaller.
+    fn rounded_up(self) -> Self;
+
+    /// The nearest whole number, of two the even one.
+    fn rounded_to_even(self) -> Self;
+
+    /// The nearest whole number, as itself and as an integer, of a value much less than what an exponent holds.
+    fn nearest(self) -> (Self, Self::Exponent);
+
+    /// `self` · 2 to the power of `exponent`, which may be that of a subnormal number.
+    fn scaled(self, exponent: Self::Exponent) -> Self;
+
+    /// `self` · 2 to the power of `exponent`, neither of which is subnormal or out of range.
+    fn scaled_within_range(self, exponent: Self::Exponent) -> Self;
+
+    /// The whole number nearest to `self` · `factor`, as [`Float::nearest`].
+    fn nearest_multiple<T: Target>(self, factor: Self) -> (Self, Self::Exponent);
+
+    /// Half of 2 to the power of `exponent`.
+    fn half_power_of_two(exponent: Self::Exponent) -> Self;
+
+    /// A mantissa near 1 and an exponent that make up a positive value.
+    fn decomposed(self) -> (Self, Self);
+
+    /// The value without the lower half of its mantissa, so that its square is exact.
+    fn upper_half(self) -> Self;
+}
+
+/// 2 to the power of an exponent of normal numbers.
+macro_rules! power_of_two {
+    ($float:ident, $signed:ident, $exponent:expr) => {{
+        const BIAS: $signed = $float::MAX_EXP as $signed - 1;
+        $float::from_bits(($exponent.wrapping_add(BIAS) << ($float::MANTISSA_DIGITS - 1)).cast_unsigned())
+    }};
+}
+
+macro_rules! float {
+    (
+        $float:ident, $signed:ident, $unsigned:ident,
+        ln_2: $ln_2:expr, exp: $exp:expr, exp_m1: $exp_m1:expr, erfc: $erfc:expr, $erfc_middle:expr,
+        tables: $exp_table:ident $log_table:ident $erf_table:ident $erfc_table:ident
+    ) => {
+        impl Float for $float {
+            type Exponent = $signed;
+
+            const ZERO: Self = 0.0;
+            const HALF: Self = 0.5;
+            const ONE: Self = 1.0;
+            const TWO: Self = 2.0;
+            const INFINITY: Self = $float::INFINITY;
+            const NAN: Self = $float::NAN;
+            const LOG2_E: Self = std::$float::consts::LOG2_E;
+            const LN_2: (Self, Self) = $ln_2;
+            const EXP_BOUNDS: (Self, Self) = $exp;
+            const EXP_M1_BOUND: Self = $exp_m1;
+            const ERFC_BOUND: Self = $erfc;
+            const ERFC_MIDDLE: Self = $erfc_middle;
+            const WHOLE: Self = 1.5 / $float::EPSILON;
+            const EXP: &'static [Self] = &table::$exp_table;
+            const LOG: &'static [Self] = &table::$log_table;
+            const ERF: &'static [Self] = &table::$erf_table;
+            const ERFC: &'static [Self] = &table::$erfc_table;
+
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as Self
+            }
+
+            #[inline(always)]
+            fn times_plus<T: Target>(self, factor: Self, summand: Self) -> Self {
+                if T::HAS_FMA { self.mul_add(factor, summand) } else { self * factor + summand }
+            }
+
+            #[inline(always)]
+            fn magnitude(self) -> Self {
+                self.abs()
+            }
+
+            #[inline(always)]
+            fn with_sign_of(self, sign: Self) -> Self {
+                self.copysign(sign)
+            }
+
+            #[inline(always)]
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+
+            #[inline(always)]
+            fn rounded_down(self) -> Self {
+                self.floor()
+            }
+
+            #[inline(always)]
+            fn rounded_up(self) -> Self {
+                self.ceil()
+            }
+
+            #[inline(always)]
+            fn rounded_to_even(self) -> Self {
+                self.round_ties_even()
+            }
+
+            #[inline(always)]
+            fn nearest(self) -> (Self, $signed) {
+                let shifted = self + Self::WHOLE;
+                (shifted - Self::WHOLE, shifted.to_bits().wrapping_sub(Self::WHOLE.to_bits()) as $signed)
+            }
+
+            #[inline(always)]
+            fn scaled(self, exponent: $signed) -> Self {
+                // Two factors, since one alone may be out of range.
+                let half = exponent >> 1;
+                self * power_of_two!($float, $signed, half)
+                    * power_of_two!($float, $signed, exponent.wrapping_sub(half))
+            }
+
+            #[inline(always)]
+            fn scaled_within_range(self, exponent: $signed) -> Self {
+                let bits =
+                    self.to_bits().cast_signed().wrapping_add(exponent << ($float::MANTISSA_DIGITS - 1));
+                $float::from_bits(bits.cast_unsigned())
+            }
+
+            #[inline(always)]
+            fn nearest_multiple<T: Target>(self, factor: Self) -> (Self, $signed) {
+                let shifted = self.times_plus::<T>(factor, Self::WHOLE);
+                (shifted - Self::WHOLE, shifted.to_bits().wrapping_sub(Self::WHOLE.to_bits()) as $signed)
+            }
+
+            #[inline(always)]
+            fn half_power_of_two(exponent: $signed) -> Self {
+                power_of_two!($float, $signed, exponent.wrapping_sub(1))
+            }
+
+            #[inline(always)]
+            fn decomposed(self) -> (Self, Self) {
+                const MANTISSA: u32 = $float::MANTISSA_DIGITS - 1;
+                const NORMALIZER: $float = 4.0 / $float::EPSILON;
+                let is_subnormal = self < $float::MIN_POSITIVE;
+                let normal = if is_subnormal { self * NORMALIZER } else { self };
+                let correction = if is_subnormal { (MANTISSA + 2) as Self } else { 0.0 };
+                let bits = normal.to_bits() as $signed;
+                let root = std::$float::consts::FRAC_1_SQRT_2.to_bits() as $signed;
+                let exponent = bits.wrapping_sub(root) >> MANTISSA;
+                let mantissa = bits.wrapping_sub(exponent << MANTISSA);
+                ($float::from_bits(mantissa as $unsigned), exponent as Self - correction)
+            }
+
+            #[inline(always)]
+            fn upper_half(self) -> Self {
+                $float::from_bits(self.to_bits() & ($unsigned::MAX << $float::MANTISSA_DIGITS.div_ceil(2)))
+            }
+        }
+    };
+}
+
+float!(
+    f32, i32, u32,
+    ln_2: (355.0 / 512.0, -2.121_944_4e-4), exp: (-104.0, 89.0), exp_m1: -18.0, erfc: 9.19, 3.0,
+    tables: EXP_F32 LOG_F32 ERF_F32 ERFC_F32
+);
+float!(
+    f64, i64, u64,
+    ln_2: (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10), exp: (-746.0, 710.0), exp_m1: -38.0, erfc: 26.54, 4.0,
+    tables: EXP_F64 LOG_F64 ERF_F64 ERFC_F64
+);

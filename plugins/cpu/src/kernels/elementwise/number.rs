@@ -1,0 +1,214 @@
+//! Numbers as loops take them: integers that wrap around, and floats of 32 and 64 bits.
+
+use oarlock_sdk::{Dtype, Element};
+
+/// An integer or a float, with what NumPy says about its arithmetic.
+pub(super) trait Number: Element + PartialOrd + Default {
+    /// Whether a division may have no result.
+    const IS_INTEGER: bool;
+    /// 1.
+    const ONE: Self;
+
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+    /// The difference.
+    fn minus(self, other: Self) -> Self;
+    /// The product.
+    fn times(self, other: Self) -> Self;
+    /// The quotient, of integers that rounded towards 0; of an integer and 0 any value.
+    fn over(self, other: Self) -> Self;
+    /// What the quotient rounded towards 0 leaves.
+    fn truncated_rest(self, other: Self) -> Self;
+    /// What the quotient rounded down leaves.
+    fn floored_rest(self, other: Self) -> Self;
+    /// The value without its sign.
+    fn magnitude(self) -> Self;
+    /// The value with the other sign.
+    fn negated(self) -> Self;
+
+    /// Whether it is no number.
+    #[inline(always)]
+    #[expect(clippy::eq_op, reason = "what is no number is not equal to itself")]
+    fn is_no_number(self) -> bool {
+        self != self
+    }
+
+    /// The larger value, or what is no number.
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        if self > other || self.is_no_number() { self } else { other }
+    }
+
+    /// The smaller value, or what is no number.
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        if self < other || self.is_no_number() { self } else { other }
+    }
+
+    /// 1 or -1 of the same sign; 0, and what is no number, stay.
+    #[inline(always)]
+    fn sign(self) -> Self {
+        let zero = Self::default();
+        if self > zero {
+            Self::ONE
+        } else if self < zero {
+            Self::ONE.negated()
+        } else {
+            self
+        }
+    }
+}
+
+macro_rules! integer {
+    ($kind:ident: $($integer:ty)*) => {
+        $(
+            impl Number for $integer {
+                const IS_INTEGER: bool = true;
+                const ONE: Self = 1;
+
+                #[inline(always)]
+                fn plus(self, other: Self) -> Self {
+                    self.wrapping_add(other)
+                }
+
+                #[inline(always)]
+                fn minus(self, other: Self) -> Self {
+                    self.wrapping_sub(other)
+                }
+
+                #[inline(always)]
+                fn times(self, other: Self) -> Self {
+                    self.wrapping_mul(other)
+                }
+
+                #[inline(always)]
+                fn over(self, other: Self) -> Self {
+                    self.wrapping_div(if other == 0 { 1 } else { other })
+                }
+
+                #[inline(always)]
+                fn truncated_rest(self, other: Self) -> Self {
+                    self.wrapping_rem(if other == 0 { 1 } else { other })
+                }
+
+                #[inline(always)]
+                fn floored_rest(self, other: Self) -> Self {
+                    let rest = self.truncated_rest(other);
+                    let differs = rest != 0 && integer!(@$kind rest, other);
+                    if differs { rest.wrapping_add(other) } else { rest }
+                }
+
+                #[inline(always)]
+                fn magnitude(self) -> Self {
+                    integer!(@$kind self)
+                }
+
+                #[inline(always)]
+                fn negated(self) -> Self {
+                    self.wrapping_neg()
+                }
+            }
+        )*
+    };
+    (@signed $value:expr) => { $value.wrapping_abs() };
+    (@unsigned $value:expr) => { $value };
+    (@signed $rest:expr, $divisor:expr) => { ($rest ^ $divisor) < 0 };
+    (@unsigned $rest:expr, $divisor:expr) => { false };
+}
+
+macro_rules! float {
+    ($($float:ty)*) => {
+        $(
+            impl Number for $float {
+                const IS_INTEGER: bool = false;
+                const ONE: Self = 1.0;
+
+                #[inline(always)]
+                fn plus(self, other: Self) -> Self {
+                    self + other
+                }
+
+                #[inline(always)]
+                fn minus(self, other: Self) -> Self {
+                    self - other
+                }
+
+                #[inline(always)]
+                fn times(self, other: Self) -> Self {
+                    self * other
+                }
+
+                #[inline(always)]
+                fn over(self, other: Self) -> Self {
+                    self / other
+                }
+
+                #[inline(always)]
+                fn truncated_rest(self, other: Self) -> Self {
+                    self % other
+                }
+
+                #[inline(always)]
+                fn floored_rest(self, other: Self) -> Self {
+                    let rest = self % other;
+                    let moved = if (rest < 0.0) == (other < 0.0) { rest } else { rest + other };
+                    if rest == 0.0 { rest.copysign(other) } else { moved }
+                }
+
+                #[inline(always)]
+                fn magnitude(self) -> Self {
+                    self.abs()
+                }
+
+                #[inline(always)]
+                fn negated(self) -> Self {
+                    -self
+                }
+            }
+        )*
+    };
+}
+
+integer!(signed: i8 i16 i32 i64);
+integer!(unsigned: u8 u16 u32 u64);
+float!(f32 f64);
+
+/// Runs an expression with `$number` as the [`Number`] in which a dtype is computed, and the dtype of that number.
+macro_rules! with_number {
+    ($dtype:expr, [$($name:ident $ty:ty),*], $number:ident => $body:expr) => {
+        match $crate::kernels::elementwise::port::computed($dtype) {
+            $(oarlock_sdk::Dtype::$name => {
+                use oarlock_sdk::Element as _;
+                type $number = $ty;
+                $body
+            })*
+            other => Err($crate::kernels::elementwise::number::unexpected(other)),
+        }
+    };
+    ($dtype:expr, floats, $number:ident => $body:expr) => {
+        $crate::kernels::elementwise::number::with_number!($dtype, [F32 f32, F64 f64], $number => $body)
+    };
+    ($dtype:expr, integers, $number:ident => $body:expr) => {
+        $crate::kernels::elementwise::number::with_number!(
+            $dtype,
+            [I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64],
+            $number => $body
+        )
+    };
+    ($dtype:expr, all, $number:ident => $body:expr) => {
+        $crate::kernels::elementwise::number::with_number!(
+            $dtype,
+            [F32 f32, F64 f64, I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64],
+            $number => $body
+        )
+    };
+}
+
+pub(super) use with_number;
+
+/// The error of a dtype that the kernel's row does not list.
+#[cold]
+pub(super) fn unexpected(dtype: Dtype) -> oarlock_sdk::Error {
+    let found = dtype.name().unwrap_or("an unknown dtype");
+    oarlock_sdk::Error::unimplemented(format!("expected a dtype that the kernel lists, found {found}"))
+}

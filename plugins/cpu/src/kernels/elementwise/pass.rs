@@ -1,0 +1,223 @@
+//! A pass: a loop with the operands it is run over. A prepared kernel is one.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::sync::OnceLock;
+
+use oarlock_sdk::{Error, Result, Tensor, ensure};
+
+use super::inner::{Fault, Inner};
+use super::plan::{OPERANDS, Plan, Shape, ensure_dtype};
+use super::port::Port;
+use super::tile::Tiling;
+use crate::device::Cpu;
+
+/// Bytes of operands that are worth a thread.
+const GRAIN: usize = 32 << 10;
+
+/// So few elements are computed at once.
+const SHORT: usize = 2048;
+
+/// A loop and how each operand gets into it.
+pub(super) struct Pass {
+    inner: Box<dyn Inner>,
+    inputs: Vec<Port>,
+    output: Port,
+    /// Whether the loop takes all operands as they are.
+    is_direct: bool,
+}
+
+/// An operand in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand<'a> {
+    /// Its dimensions.
+    pub(super) shape: Shape<'a>,
+    /// Where its first element lies.
+    pub(super) address: usize,
+    /// How many bytes it has.
+    pub(super) size: usize,
+}
+
+impl<'a> Operand<'a> {
+    /// The operand that a tensor is.
+    pub(super) fn of(tensor: &Tensor<'a>, port: &Port) -> Result<Self> {
+        ensure_dtype(tensor, port.dtype)?;
+        let (block, offset) = tensor.place();
+        let address = block.0.wrapping_add(offset) as usize;
+        Ok(Self { shape: Shape::of(tensor), address, size: tensor.size_in_bytes() as usize })
+    }
+
+    /// The elements from one on, contiguous in another shape.
+    pub(super) fn part<'b>(&self, dims: &'b [i64], start: usize, port: &Port) -> Result<Operand<'b>> {
+        ensure!(
+            !port.is_packed() || start.is_multiple_of(2),
+            unimplemented,
+            "expected parts of whole bytes, found one from the middle of a byte on"
+        );
+        let skipped = port.bytes(start);
+        let (address, size) = (self.address.wrapping_add(skipped), self.size.saturating_sub(skipped));
+        Ok(Operand { shape: Shape { dims, strides: &[] }, address, size })
+    }
+
+    /// Checks that the elements lie in the operand's memory.
+    fn check(&self, port: &Port) -> Result<()> {
+        let bytes = port.bytes(self.shape.extent()?);
+        let (address, size) = (self.address, self.size);
+        ensure!(bytes <= size, out_of_range, "expected room for {bytes} bytes, found {size}");
+        let is_valid =
+            address.is_multiple_of(port.alignment()) && address != 0 && address.checked_add(size).is_some();
+        ensure!(bytes == 0 || is_valid, invalid_argument, "expected an aligned address, found {address:#x}");
+        Ok(())
+    }
+
+    /// Whether two operands share memory.
+    fn overlaps(&self, other: &Self) -> bool {
+        self.address < other.address.saturating_add(other.size)
+            && other.address < self.address.saturating_add(self.size)
+    }
+}
+
+impl Pass {
+    /// A loop with its operands.
+    pub(super) fn new(inner: impl Inner + 'static, inputs: impl Into<Vec<Port>>, output: Port) -> Self {
+        let inputs = inputs.into();
+        let is_direct = inputs.iter().chain([&output]).all(|port| port.conversion.is_none());
+        Self { inner: Box::new(inner), inputs, output, is_direct }
+    }
+
+    /// The ways of the inputs.
+    pub(super) fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// The way of the output.
+    pub(super) fn output(&self) -> &Port {
+        &self.output
+    }
+
+    /// Runs the loop over the tensors of a call.
+    #[inline]
+    pub(super) fn run<const N: usize>(
+        &self,
+        cpu: &Cpu,
+        inputs: &[Tensor<'_>; N],
+        output: &Tensor<'_>,
+    ) -> Result<()> {
+        if let Some((pointers, target, count)) = self.short(inputs, output) {
+            // SAFETY: each operand has `count` elements of the type of the loop side by side, and is apart from the output or the
+            // very same.
+            return unsafe { self.inner.run(cpu.isa(), &pointers, target, count) }.map_err(refused);
+        }
+        let target = Operand::of(output, &self.output)?;
+        let mut operands = [target; N];
+        for (operand, (tensor, port)) in operands.iter_mut().zip(inputs.iter().zip(&self.inputs)) {
+            *operand = Operand::of(tensor, port)?;
+        }
+        self.run_over(cpu, &operands, target)
+    }
+
+    /// Where the elements of a few are that the loop takes as they lie. Anything else, and whatever is wrong, is left to
+    /// [`Pass::run_over`].
+    #[inline]
+    fn short<const N: usize>(
+        &self,
+        inputs: &[Tensor<'_>; N],
+        output: &Tensor<'_>,
+    ) -> Option<([*const u8; N], *mut u8, usize)> {
+        if !self.is_direct || self.inputs.len() != N {
+            return None;
+        }
+        let count = (output.dims().iter())
+            .try_fold(1usize, |count, dim| {
+                usize::try_from(*dim).ok().filter(|dim| *dim <= SHORT)?.checked_mul(count)
+            })
+            .filter(|count| *count <= SHORT)?;
+        let target = side_by_side(output, &self.output, count)?;
+        let mut pointers = [std::ptr::null(); N];
+        for (index, input) in inputs.iter().enumerate() {
+            let (dims, others) = (input.dims(), output.dims());
+            let source = side_by_side(input, &self.inputs[index], count)?;
+            let distance = source.abs_diff(target);
+            let is_same = distance == 0 && self.inputs[index].bits == self.output.bits;
+            let is_apart = distance >= count * size_of::<[u64; 2]>();
+            let has_shape =
+                dims.len() == others.len() && dims.iter().zip(others).all(|(dim, other)| dim == other);
+            if !has_shape || !(is_same || is_apart) {
+                return None;
+            }
+            pointers[index] = source as *const u8;
+        }
+        Some((pointers, target as *mut u8, count))
+    }
+
+    /// Runs the loop over any operands.
+    pub(super) fn run_over(&self, cpu: &Cpu, inputs: &[Operand<'_>], output: Operand<'_>) -> Result<()> {
+        ensure!(
+            inputs.len() == self.inputs.len() && inputs.len() < OPERANDS,
+            invalid_argument,
+            "expected {} inputs, as the kernel was prepared for, found {}",
+            self.inputs.len(),
+            inputs.len()
+        );
+        self.check_all(&output)?;
+        let mut shapes = [output.shape; OPERANDS];
+        for (index, (input, port)) in inputs.iter().zip(&self.inputs).enumerate() {
+            input.check(port)?;
+            shapes[index] = input.shape;
+        }
+        self.run_planned(cpu, inputs, output, &Plan::new(&shapes[..=inputs.len()])?)
+    }
+
+    /// Checks that all elements of the output lie in its memory, each at a place of its own.
+    fn check_all(&self, output: &Operand<'_>) -> Result<()> {
+        output.check(&self.output)?;
+        let contiguous = Operand { shape: Shape { strides: &[], ..output.shape }, ..*output };
+        if output.shape.strides.is_empty() { Ok(()) } else { contiguous.check(&self.output) }
+    }
+
+    fn run_planned(&self, cpu: &Cpu, inputs: &[Operand<'_>], output: Operand<'_>, plan: &Plan) -> Result<()> {
+        if plan.count() == 0 {
+            return Ok(());
+        }
+        let shared = inputs.iter().any(|input| input.overlaps(&output));
+        let tiling = Tiling::new(plan, &self.inputs, &self.output, shared)?;
+        let mut addresses = [output.address; OPERANDS];
+        for (address, input) in addresses.iter_mut().zip(inputs) {
+            *address = input.address;
+        }
+        let fault = OnceLock::new();
+        let bytes = self
+            .inputs
+            .iter()
+            .chain([&self.output])
+            .map(|port| port.bytes(tiling.tile_count()))
+            .sum::<usize>();
+        // Elements that share a byte of the output must not be written at the same time.
+        let grain = if self.output.is_packed() { tiling.count() } else { GRAIN.div_ceil(bytes.max(1)) };
+        cpu.parallel_for(tiling.count(), grain, |begin, end| {
+            // SAFETY: the operands were checked to lie in memory as far as the plan reaches, and pieces are apart.
+            if let Err(found) = unsafe { tiling.run(&*self.inner, cpu.isa(), &addresses, begin..end) } {
+                let _ = fault.set(found);
+            }
+        });
+        fault.into_inner().map_or(Ok(()), |fault| Err(refused(fault)))
+    }
+}
+
+/// The address of a tensor of so many elements side by side, if it is one.
+#[inline]
+fn side_by_side(tensor: &Tensor<'_>, port: &Port, count: usize) -> Option<usize> {
+    let (block, offset) = tensor.place();
+    let address = block.0.wrapping_add(offset) as usize;
+    let is_valid = tensor.dtype() == port.dtype
+        && tensor.strides().is_empty()
+        && port.bytes(count) as u64 <= tensor.size_in_bytes()
+        && address.is_multiple_of(port.alignment())
+        && address != 0;
+    is_valid.then_some(address)
+}
+
+#[cold]
+fn refused(fault: Fault) -> Error {
+    Error::invalid_argument(fault.0)
+}

@@ -1,0 +1,99 @@
+//! How an operand gets from memory into a loop and back: as it is, or through a conversion.
+
+use oarlock_sdk::{Dtype, Error, Result};
+
+use super::conversion::conversion;
+use super::inner::Inner;
+
+/// The way between the dtype of an operand and that of a loop.
+#[derive(Clone, Copy)]
+pub(super) struct Port {
+    /// The dtype in memory.
+    pub(super) dtype: Dtype,
+    /// Bytes of an element in the loop.
+    pub(super) computed_size: usize,
+    /// Bits of an element in memory.
+    pub(super) bits: usize,
+    /// What turns one into the other, unless they are the same.
+    pub(super) conversion: Option<&'static dyn Inner>,
+}
+
+impl Port {
+    /// An operand that the loop takes as it is.
+    pub(super) fn direct(dtype: Dtype) -> Self {
+        let bits = bits_of(dtype);
+        Self { dtype, computed_size: bits / 8, bits, conversion: None }
+    }
+
+    /// An input whose elements the loop takes as those of another dtype.
+    pub(super) fn input(dtype: Dtype, computed: Dtype) -> Result<Self> {
+        Self::between(dtype, computed, (dtype, computed))
+    }
+
+    /// An output whose elements the loop makes as those of another dtype.
+    pub(super) fn output(dtype: Dtype, computed: Dtype) -> Result<Self> {
+        Self::between(dtype, computed, (computed, dtype))
+    }
+
+    fn between(dtype: Dtype, computed: Dtype, (from, to): (Dtype, Dtype)) -> Result<Self> {
+        if dtype == computed {
+            return Ok(Self::direct(dtype));
+        }
+        let name = |dtype: Dtype| dtype.name().unwrap_or("an unknown dtype");
+        let conversion = conversion(from, to).ok_or_else(|| {
+            Error::unimplemented(format!(
+                "expected dtypes that can be converted, found {} and {}",
+                name(from),
+                name(to)
+            ))
+        })?;
+        Ok(Self { computed_size: bits_of(computed) / 8, conversion: Some(conversion), ..Self::direct(dtype) })
+    }
+
+    /// The same way with another conversion.
+    pub(super) fn through(self, conversion: Option<&'static dyn Inner>) -> Self {
+        Self { conversion, ..self }
+    }
+
+    /// Whether several elements share a byte of memory.
+    pub(super) fn is_packed(&self) -> bool {
+        self.bits < 8
+    }
+
+    /// What addresses of the operand are multiples of.
+    pub(super) fn alignment(&self) -> usize {
+        match self.dtype {
+            Dtype::C64 => 4,
+            Dtype::C128 => 8,
+            _ => self.bits.div_ceil(8),
+        }
+    }
+
+    /// How many bytes so many elements take.
+    pub(super) fn bytes(&self, elements: usize) -> usize {
+        (elements * self.bits).div_ceil(8)
+    }
+}
+
+/// How large an element of a dtype is; 0 for one that is no number.
+fn bits_of(dtype: Dtype) -> usize {
+    match dtype {
+        Dtype::I4 | Dtype::U4 => 4,
+        Dtype::BOOL | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => 8,
+        Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::BF16 => 16,
+        Dtype::I32 | Dtype::U32 | Dtype::F32 => 32,
+        Dtype::I64 | Dtype::U64 | Dtype::F64 | Dtype::C64 => 64,
+        Dtype::C128 => 128,
+        _ => 0,
+    }
+}
+
+/// The dtype in which elements of a dtype are computed: `f32` for the smaller floats, whole bytes for halves of them.
+pub(super) fn computed(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::F8E4M3 | Dtype::F8E5M2 | Dtype::F16 | Dtype::BF16 => Dtype::F32,
+        Dtype::I4 => Dtype::I8,
+        Dtype::U4 => Dtype::U8,
+        other => other,
+    }
+}

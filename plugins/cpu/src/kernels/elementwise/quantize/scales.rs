@@ -1,0 +1,173 @@
+//! Which scale belongs to which element: one to all, one to each index of an axis, or one to each block along an axis.
+
+use oarlock_sdk::{Call, Result, Tensor, ensure};
+
+use super::super::pass::{Operand, Pass};
+use super::super::plan::Shape;
+use crate::device::Cpu;
+
+/// The zero point of elements that have none.
+static NO_ZERO: f32 = 0.0;
+
+/// A pass over elements, their scales and their zero points.
+pub(super) struct Scaled {
+    pass: Pass,
+    axis: i64,
+    block: i64,
+    has_zero: bool,
+}
+
+/// The elements around an axis: those of all outer dimensions, those along the axis, and those of all inner ones.
+#[derive(Clone, Copy)]
+struct Around {
+    outer: i64,
+    along: i64,
+    inner: i64,
+}
+
+impl Scaled {
+    /// Makes a pass with the attributes of a call.
+    pub(super) fn new(call: &Call<'_>, pass: Pass) -> Result<Self> {
+        let (axis, block) = (call.int("axis")?.unwrap_or(1), call.int("block_size")?.unwrap_or(0));
+        ensure!(block >= 0, invalid_argument, "expected a `block_size` that is not negative, found {block}");
+        Ok(Self { pass, axis, block, has_zero: call.optional_input(2)?.is_some() })
+    }
+
+    /// Runs the pass over the operands of a call.
+    pub(super) fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+        let (x, scale, zero) = (call.input(0)?, call.input(1)?, call.optional_input(2)?);
+        let output = call.output(0)?;
+        ensure!(
+            zero.is_some() == self.has_zero,
+            invalid_argument,
+            "expected a zero point in all calls or in none, as when the kernel was prepared"
+        );
+        ensure!(
+            output.dims() == x.dims(),
+            invalid_argument,
+            "expected an output of shape {:?}, found {:?}",
+            x.dims(),
+            output.dims()
+        );
+        let zero_dims = zero.map_or(scale.dims(), |zero| zero.dims());
+        ensure!(
+            zero_dims == scale.dims(),
+            invalid_argument,
+            "expected zero points of the scales' shape {:?}, found {zero_dims:?}",
+            scale.dims()
+        );
+        let [x_port, scale_port, zero_port] = self.pass.inputs() else { return Ok(()) };
+        let zero = match zero {
+            Some(zero) => Operand::of(&zero, zero_port)?,
+            None => Operand {
+                shape: Shape { dims: &[], strides: &[] },
+                address: (&raw const NO_ZERO) as usize,
+                size: 4,
+            },
+        };
+        let operands = [
+            Operand::of(&x, x_port)?,
+            Operand::of(&scale, scale_port)?,
+            zero,
+            Operand::of(&output, self.pass.output())?,
+        ];
+        let is_contiguous = operands.iter().all(|operand| operand.shape.strides.is_empty());
+        ensure!(is_contiguous, invalid_argument, "expected contiguous operands, found strides");
+        for operand in &operands {
+            operand.shape.extent()?;
+        }
+        self.run_around(cpu, &x, scale.dims(), operands)
+    }
+
+    /// Finds out what the scales are of.
+    fn run_around(
+        &self,
+        cpu: &Cpu,
+        x: &Tensor<'_>,
+        scales: &[i64],
+        operands: [Operand<'_>; 4],
+    ) -> Result<()> {
+        let dims = x.dims();
+        if scales.iter().product::<i64>() == 1 && (self.block == 0 || dims.is_empty()) {
+            let whole = Around { outer: 1, along: 1, inner: dims.iter().product() };
+            return self.run_blocks(cpu, whole, 1, operands);
+        }
+        let axis = if self.axis < 0 { self.axis + dims.len() as i64 } else { self.axis };
+        // Elements of one dimension have no other axis than the first.
+        let axis = if dims.len() == 1 { 0 } else { axis };
+        let index = usize::try_from(axis).unwrap_or(usize::MAX);
+        ensure!(
+            index < dims.len(),
+            invalid_argument,
+            "expected an `axis` of {} dimensions, found {}",
+            dims.len(),
+            self.axis
+        );
+        let around = Around {
+            outer: dims[..index].iter().product(),
+            along: dims[index],
+            inner: dims[index + 1..].iter().product(),
+        };
+        if self.block == 0 {
+            ensure!(
+                scales == [around.along],
+                invalid_argument,
+                "expected {} scales, one for each index of the axis, found them in shape {scales:?}",
+                around.along
+            );
+            return self.run_blocks(cpu, around, 1, operands);
+        }
+        let blocks = around.along.div_euclid(self.block) + i64::from(around.along % self.block != 0);
+        let fits = scales.len() == dims.len()
+            && (0..dims.len()).all(|at| scales[at] == if at == index { blocks } else { dims[at] });
+        ensure!(
+            fits,
+            invalid_argument,
+            "expected scales of shape {dims:?} with {blocks} along axis {axis}, found {scales:?}"
+        );
+        self.run_blocks(cpu, around, self.block, operands)
+    }
+
+    /// Runs the pass over all blocks: at once where they are whole, and else for each outer index over the whole ones and then
+    /// over what is left.
+    fn run_blocks(&self, cpu: &Cpu, around: Around, block: i64, operands: [Operand<'_>; 4]) -> Result<()> {
+        let Around { outer, along, inner } = around;
+        let (blocks, rest) = (along / block, along % block);
+        if rest == 0 {
+            let scales = if self.block == 0 { [1, blocks, 1, 1] } else { [outer, blocks, 1, inner] };
+            return self.run_part(cpu, [outer, blocks, block, inner], scales, (0, 0), operands);
+        }
+        for index in 0..outer {
+            for (first, count, length) in [(0, blocks, block), (blocks, 1, rest)] {
+                let start = (index * along + first * block) * inner;
+                let first_scale = (index * (blocks + 1) + first) * inner;
+                let (dims, scales) = ([1, count, length, inner], [1, count, 1, inner]);
+                self.run_part(cpu, dims, scales, (start, first_scale), operands)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the pass over elements from one on, with scales from one on.
+    fn run_part(
+        &self,
+        cpu: &Cpu,
+        dims: [i64; 4],
+        scales: [i64; 4],
+        (start, first_scale): (i64, i64),
+        operands: [Operand<'_>; 4],
+    ) -> Result<()> {
+        let ports = self.pass.inputs().iter().chain([self.pass.output()]);
+        let mut parts = operands;
+        for (index, (part, port)) in parts.iter_mut().zip(ports).enumerate() {
+            let is_scale = index == 1 || index == 2;
+            if is_scale && part.shape.dims.is_empty() {
+                continue;
+            }
+            let (dims, start) = if is_scale { (&scales, first_scale) } else { (&dims, start) };
+            *part = part.part(dims, start as usize, port)?;
+        }
+        let [x, scale, zero, output] = parts;
+        self.pass.run_over(cpu, &[x, scale, zero], output)
+    }
+}

@@ -1,0 +1,126 @@
+//! `Cast` and `CastLike`.
+
+use oarlock_sdk::{bf16, f16};
+
+use super::*;
+
+fn cast<T: Element, O: Element>(x: &[T]) -> Vec<O> {
+    each("Cast", 19, &[("to", Attribute::Int(0))], x)
+}
+
+#[test]
+fn integers_keep_their_lowest_bits() {
+    assert_eq!(cast::<i16, i8>(&[200, -200, 5]), [-56, 56, 5]);
+    assert_eq!(cast::<i64, u32>(&[-1, 1 << 32, 7]), [u32::MAX, 0, 7]);
+    assert_eq!(cast::<u64, i64>(&[u64::MAX, 7]), [-1, 7]);
+    assert_eq!(cast::<u8, i32>(&[255]), [255]);
+    assert_eq!(cast::<i8, u64>(&[-1]), [u64::MAX]);
+}
+
+#[test]
+fn floats_lose_their_fraction() {
+    assert_eq!(cast::<f32, i32>(&[-1.9, 1.9, 2_147_483_500.0]), [-1, 1, 2_147_483_520]);
+    assert_eq!(cast::<f64, u8>(&[-1.0, 254.9]), [255, 254]);
+    assert_eq!(cast::<f32, u64>(&[1.8e19, -1.0]), [1.8e19f32 as u64, u64::MAX]);
+    assert_eq!(cast::<f16, i64>(&[f16::from_f32(-65504.0)]), [-65504]);
+    assert_eq!(cast::<bf16, u16>(&[bf16::from_f32(300.0)]), [300]);
+}
+
+#[test]
+fn everything_but_zero_is_true() {
+    assert_eq!(cast::<f32, bool>(&[0.0, -0.0, 0.1, f32::NAN]), [false, false, true, true]);
+    assert_eq!(cast::<i64, bool>(&[0, 1 << 40]), [false, true]);
+    assert_eq!(cast::<f16, bool>(&[f16::ZERO, f16::from_bits(1)]), [false, true]);
+    assert_eq!(cast::<bool, f64>(&[true, false]), [1.0, 0.0]);
+    assert_eq!(cast::<bool, bf16>(&[true, false]), [bf16::ONE, bf16::ZERO]);
+    assert_eq!(cast::<bool, bool>(&[true, false]), [true, false]);
+}
+
+#[test]
+fn floats_are_rounded_once() {
+    let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
+    assert_eq!(
+        cast::<f64, f16>(&[above, 1e300, -1e-300]),
+        [f16::from_bits(0x3C01), f16::INFINITY, f16::NEG_ZERO]
+    );
+    assert_eq!(cast::<i32, bf16>(&[(1 << 30) + (1 << 22) + 1]), [bf16::from_bits(0x4E81)]);
+    assert_eq!(cast::<i64, f32>(&[(1 << 60) + (1 << 36) + 1]), [f32::from_bits((127 + 60) << 23 | 1)]);
+    assert_eq!(cast::<f32, f16>(&[65519.0, 65520.0]), [f16::MAX, f16::INFINITY]);
+    assert_eq!(cast::<f16, bf16>(&[f16::from_f32(1.0039)]), [bf16::from_f32(1.0039)]);
+    assert_eq!(cast::<f64, f32>(&[0.1, 1e39]), [0.1, f32::INFINITY]);
+}
+
+#[test]
+fn floats_of_eight_bits_end_where_they_are_told_to() {
+    let x = Array::of(&[4], &[1f32, 500.0, 1e6, f32::NAN]);
+    let bytes = |to, saturate: i64| {
+        compute("Cast", 19, &[("saturate", Attribute::Int(saturate))], &[&x], (to, &[4])).bytes().to_vec()
+    };
+    assert_eq!(bytes(Dtype::F8E4M3, 1), [0x38, 0x7E, 0x7E, 0x7F]);
+    assert_eq!(bytes(Dtype::F8E4M3, 0), [0x38, 0x7F, 0x7F, 0x7F]);
+    assert_eq!(bytes(Dtype::F8E5M2, 1), [0x3C, 0x60, 0x7B, 0x7F]);
+    assert_eq!(bytes(Dtype::F8E5M2, 0), [0x3C, 0x60, 0x7C, 0x7F]);
+    let wide = Array::of(&[2], &[1f64, 1e300]);
+    let found = compute("Cast", 19, &[("saturate", Attribute::Int(0))], &[&wide], (Dtype::F8E5M2, &[2]));
+    assert_eq!(found.bytes(), [0x3C, 0x7C]);
+    let codes = Array::of_bytes(Dtype::F8E4M3, &[3], &[0x38, 0xFE, 0x01]);
+    let back = compute("Cast", 19, &[], &[&codes], (Dtype::F64, &[3])).values::<f64>();
+    assert_eq!(back, [1.0, -448.0, 2f64.powi(-9)]);
+    let other = compute("Cast", 19, &[], &[&codes], (Dtype::F8E5M2, &[3]));
+    assert_eq!(other.bytes(), [0x3C, 0xDF, 0x18]);
+}
+
+#[test]
+fn elements_of_four_bits_lie_two_in_a_byte() {
+    let count = 5001;
+    let values: Vec<i8> = (0..count).map(|x| (x % 16 - 8) as i8).collect();
+    let packed = compute("Cast", 21, &[], &[&Array::of(&[count], &values)], (Dtype::I4, &[count]));
+    assert_eq!(&packed.bytes()[..3], [0x98, 0xBA, 0xDC]);
+    let back = |array: &Array, dtype| compute("Cast", 21, &[], &[array], (dtype, &[count]));
+    assert_eq!(back(&packed, Dtype::I8).values::<i8>(), values);
+    let floats = back(&packed, Dtype::F32);
+    assert_eq!(floats.values::<f32>(), values.iter().map(|x| f32::from(*x)).collect::<Vec<_>>());
+    assert_eq!(back(&floats, Dtype::I4).bytes(), packed.bytes());
+    let unsigned = back(&packed, Dtype::U4);
+    assert_eq!(unsigned.bytes(), packed.bytes());
+    assert_eq!(back(&unsigned, Dtype::I64).values::<i64>()[..3], [8, 9, 10]);
+}
+
+#[test]
+fn a_cast_like_another_takes_its_dtype() {
+    let (x, like) = (Array::of(&[2], &[1.5f32, -2.5]), Array::of(&[], &[0i16]));
+    let found = compute("CastLike", 15, &[], &[&x, &like], (Dtype::I16, &[2])).values::<i16>();
+    assert_eq!(found, [1, -2]);
+}
+
+#[test]
+fn every_dtype_can_be_cast_to_every_other() {
+    const ALL: [Dtype; 17] = [
+        Dtype::BOOL,
+        Dtype::I4,
+        Dtype::U4,
+        Dtype::I8,
+        Dtype::U8,
+        Dtype::I16,
+        Dtype::U16,
+        Dtype::I32,
+        Dtype::U32,
+        Dtype::I64,
+        Dtype::U64,
+        Dtype::F8E4M3,
+        Dtype::F8E5M2,
+        Dtype::F16,
+        Dtype::BF16,
+        Dtype::F32,
+        Dtype::F64,
+    ];
+    let ones = |dtype| {
+        compute_with("", "Cast", 21, &[], &[&Array::of(&[3], &[true, false, true])], (dtype, &[3])).unwrap()
+    };
+    for from in ALL {
+        for to in ALL {
+            let found = compute_with("", "Cast", 21, &[], &[&ones(from)], (to, &[3])).unwrap();
+            assert_eq!(found.bytes(), ones(to).bytes(), "{:?} to {:?}", from.name(), to.name());
+        }
+    }
+}

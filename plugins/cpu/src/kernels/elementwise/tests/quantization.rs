@@ -1,0 +1,118 @@
+//! Quantization.
+
+use oarlock_sdk::f16;
+
+use super::*;
+
+fn quantize(attributes: &[(&str, Attribute<'_>)], inputs: &[&Array], to: Dtype) -> Array {
+    compute("QuantizeLinear", 21, attributes, inputs, (to, &inputs[0].dims))
+}
+
+fn dequantize(attributes: &[(&str, Attribute<'_>)], inputs: &[&Array]) -> Vec<f32> {
+    compute("DequantizeLinear", 21, attributes, inputs, (Dtype::F32, &inputs[0].dims)).values()
+}
+
+#[test]
+fn one_scale_is_for_all() {
+    let x = Array::of(&[6], &[0f32, 2.0, 3.0, 1000.0, -254.0, -1000.0]);
+    let (scale, zero) = (Array::of(&[], &[2f32]), Array::of(&[], &[128u8]));
+    let y = quantize(&[], &[&x, &scale, &zero], Dtype::U8);
+    assert_eq!(y.values::<u8>(), [128, 129, 130, 255, 1, 0]);
+    assert_eq!(dequantize(&[], &[&y, &scale, &zero]), [0.0, 2.0, 4.0, 254.0, -254.0, -256.0]);
+    let y = quantize(&[], &[&x, &scale], Dtype::I16);
+    assert_eq!(y.values::<i16>(), [0, 1, 2, 500, -127, -500]);
+}
+
+#[test]
+fn each_index_of_an_axis_has_a_scale() {
+    let x = Array::of(&[2, 3, 2], &[2f32, 4.0, 2.0, 4.0, 2.0, 4.0, 8.0, 16.0, 8.0, 16.0, 8.0, 16.0]);
+    let (scale, zero) = (Array::of(&[3], &[1f32, 2.0, 4.0]), Array::of(&[3], &[0i8, 1, -1]));
+    let y = quantize(&[("axis", Attribute::Int(1))], &[&x, &scale, &zero], Dtype::I8);
+    assert_eq!(y.values::<i8>(), [2, 4, 2, 3, -1, 0, 8, 16, 5, 9, 1, 3]);
+    let back = dequantize(&[("axis", Attribute::Int(-2))], &[&y, &scale, &zero]);
+    assert_eq!(back, [2.0, 4.0, 2.0, 4.0, 0.0, 4.0, 8.0, 16.0, 8.0, 16.0, 8.0, 16.0]);
+}
+
+#[test]
+fn each_block_has_a_scale_and_the_last_may_be_shorter() {
+    for (rows, block, columns) in [(6, 2, 5), (7, 3, 4), (5, 8, 3), (1, 1, 1)] {
+        let blocks = (rows as usize).div_ceil(block);
+        let count = rows as usize * columns;
+        let x = Array::of(
+            &[2, rows, columns as i64],
+            &(0..2 * count).map(|x| (x % 100) as i8).collect::<Vec<_>>(),
+        );
+        let scales: Vec<f32> = (0..2 * blocks * columns).map(|x| x as f32 + 0.5).collect();
+        let scale = Array::of(&[2, blocks as i64, columns as i64], &scales);
+        let attributes = [("axis", Attribute::Int(1)), ("block_size", Attribute::Int(block as i64))];
+        let found = dequantize(&attributes, &[&x, &scale]);
+        for (index, found) in found.iter().enumerate() {
+            let (outer, row, column) = (index / count, index % count / columns, index % columns);
+            let expected = (index % 100) as f32 * scales[(outer * blocks + row / block) * columns + column];
+            assert_eq!(*found, expected, "{rows} rows in blocks of {block}, element {index}");
+        }
+    }
+}
+
+#[test]
+fn weights_of_four_bits_have_scales_of_blocks() {
+    // Odd columns, so that rows begin in the middle of bytes.
+    let (rows, columns, block) = (32, 37, 16);
+    let values: Vec<i8> = (0..rows * columns).map(|x| (x * 7 % 16) as i8 - 8).collect();
+    let dims = [rows as i64, columns as i64];
+    let packed = compute("Cast", 21, &[], &[&Array::of(&dims, &values)], (Dtype::I4, &dims));
+    let scales: Vec<f16> = (0..2 * columns).map(|x| f16::from_f32(x as f32 * 0.125)).collect();
+    let scale = Array::of(&[2, columns as i64], &scales);
+    let attributes = [("axis", Attribute::Int(0)), ("block_size", Attribute::Int(block as i64))];
+    let found =
+        compute("DequantizeLinear", 21, &attributes, &[&packed, &scale], (Dtype::F16, &dims)).values::<f16>();
+    for (index, found) in found.iter().enumerate() {
+        let scale = scales[index / columns / block * columns + index % columns];
+        assert_eq!(found.to_f32(), f32::from(values[index]) * scale.to_f32(), "element {index}");
+    }
+    let floats = Array::of(&dims, &values.iter().map(|x| f32::from(*x) * 3.0).collect::<Vec<_>>());
+    let threes = Array::of(&[2, columns as i64], &vec![3f32; 2 * columns]);
+    assert_eq!(quantize(&attributes, &[&floats, &threes], Dtype::I4).bytes(), packed.bytes());
+}
+
+#[test]
+fn floats_of_eight_bits_are_scaled_and_end_where_they_are_told_to() {
+    let (x, scale) = (Array::of(&[3], &[2f32, -4.0, 1e9]), Array::of(&[], &[2f32]));
+    assert_eq!(quantize(&[], &[&x, &scale], Dtype::F8E4M3).bytes(), [0x38, 0xC0, 0x7E]);
+    let unbounded = [("saturate", Attribute::Int(0))];
+    assert_eq!(quantize(&unbounded, &[&x, &scale], Dtype::F8E5M2).bytes(), [0x3C, 0xC0, 0x7C]);
+    let codes = Array::of_bytes(Dtype::F8E4M3, &[2], &[0x38, 0xC0]);
+    assert_eq!(dequantize(&[], &[&codes, &scale]), [2.0, -4.0]);
+}
+
+#[test]
+fn scales_that_do_not_fit_are_refused() {
+    let (x, scale) = (Array::of(&[2, 3], &[1i8; 6]), Array::of(&[2], &[1f32; 2]));
+    let run = |attributes: &[(&str, Attribute<'_>)], scale: &Array| {
+        compute_with("", "DequantizeLinear", 21, attributes, &[&x, scale], (Dtype::F32, &[2, 3])).unwrap_err()
+    };
+    assert!(run(&[], &scale).contains("3 scales"));
+    assert!(run(&[("axis", Attribute::Int(2))], &scale).contains("`axis`"));
+    assert!(run(&[("block_size", Attribute::Int(2))], &scale).contains("[2, 3]"));
+    assert!(run(&[("block_size", Attribute::Int(-2))], &scale).contains("`block_size`"));
+}
+
+#[test]
+fn a_scale_is_made_of_the_smallest_and_the_largest() {
+    let run = |x: &[f32]| {
+        let dims = [x.len() as i64];
+        let outputs = [Some((Dtype::U8, &dims[..])), Some((Dtype::F32, &[][..])), Some((Dtype::U8, &[][..]))];
+        let found =
+            run_with_isa("", "DynamicQuantizeLinear", 11, &[], &[Some(&Array::of(&dims, x))], &outputs)
+                .unwrap();
+        let [y, scale, zero] = [0, 1, 2].map(|index: usize| found[index].clone().unwrap());
+        (y.values::<u8>(), scale.values::<f32>()[0], zero.values::<u8>()[0])
+    };
+    let (y, scale, zero) = run(&[0.0, 2.0, -3.0, -2.5, 1.34, 0.5]);
+    assert_eq!((y, zero), (vec![153, 255, 0, 26, 221, 179], 153));
+    assert!((scale - 5.0 / 255.0).abs() < 1e-8);
+    assert_eq!(run(&[1.0, 2.1, 1.3, 2.5, 3.34, 4.0]).0, [64, 134, 83, 159, 213, 255]);
+    assert_eq!(run(&[0.0; 3]), (vec![0; 3], 0.0, 0));
+    let many: Vec<f32> = (0..20_000).map(|x| x as f32 - 5000.0).collect();
+    assert_eq!(run(&many).2, 64);
+}

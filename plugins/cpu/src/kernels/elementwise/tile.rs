@@ -1,0 +1,352 @@
+//! The walk over operands in tiles: parts that fit into the nearest cache when an operand must be copied or converted for the
+//! loop, and that otherwise are read and written where they lie.
+
+#![expect(unsafe_code, reason = "operands are read and written through pointers")]
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use oarlock_sdk::{Result, ensure};
+
+use super::inner::{Fault, Inner};
+use super::plan::{Axis, OPERANDS, Plan};
+use super::port::Port;
+use crate::isa::Isa;
+
+/// Bytes of an operand in a tile.
+const TILE: usize = 4096;
+
+/// Room for an operand in a tile, and for one more element where half of the first byte is another tile's.
+#[repr(C, align(64))]
+struct Buffer([u8; TILE + 64]);
+
+/// Memory for the operands of one tile.
+struct Scratch {
+    /// Operands as the loop takes them, and elements that were collected and not yet converted.
+    buffers: MaybeUninit<[Buffer; OPERANDS + 1]>,
+    /// For each operand, from which element on the buffer was filled, and how many elements.
+    filled: [Option<(usize, usize)>; OPERANDS],
+}
+
+impl Scratch {
+    /// The buffer of an operand.
+    fn buffer(&mut self, index: usize) -> *mut u8 {
+        self.buffers.as_mut_ptr().cast::<Buffer>().wrapping_add(index).cast()
+    }
+}
+
+/// Which buffer is for collected elements.
+const COLLECTED: usize = OPERANDS;
+
+/// How an operand lies in each tile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// As the loop takes it.
+    Direct,
+    /// Side by side, to be converted.
+    Converted,
+    /// Scattered or repeated, to be collected first.
+    Collected,
+}
+
+/// How a plan is cut into tiles.
+pub(super) struct Tiling<'a> {
+    plan: &'a Plan,
+    inputs: &'a [Port],
+    output: &'a Port,
+    access: [Access; OPERANDS],
+    /// The dimension that is cut. Those inside of it are in each tile as a whole.
+    cut: usize,
+    /// Elements from one index of the cut dimension to the next.
+    row: usize,
+    /// Indices of the cut dimension in a tile, of which the last has fewer.
+    rows: usize,
+    /// Tiles along the cut dimension.
+    tiles_of_cut: usize,
+}
+
+impl<'a> Tiling<'a> {
+    /// Cuts a plan. `shared` says that an input shares memory with the output.
+    pub(super) fn new(plan: &'a Plan, inputs: &'a [Port], output: &'a Port, shared: bool) -> Result<Self> {
+        let axes = plan.axes();
+        let ports = || inputs.iter().chain([output]);
+        let largest = ports().map(|port| port.computed_size).max().unwrap_or(1);
+        let capacity = TILE / largest;
+        let goes_on = |axis: &Axis, operand: usize, row: usize| axis.steps[operand] == row;
+        let (mut cut, mut row) = (0, 1);
+        while cut < axes.len() && row * axes[cut].size <= capacity {
+            row *= axes[cut].size;
+            cut += 1;
+        }
+        let mut whole = 1;
+        for axis in axes {
+            ensure!(
+                goes_on(axis, inputs.len(), whole),
+                invalid_argument,
+                "expected a contiguous output, found one with strides"
+            );
+            whole *= axis.size;
+        }
+        let length = axes.get(cut).map_or(1, |axis| axis.size);
+        let rows = (capacity / row).clamp(1, length);
+        let inside = if rows > 1 { cut + 1 } else { cut };
+        let mut access = [Access::Direct; OPERANDS];
+        for (index, port) in ports().enumerate() {
+            let mut row = 1;
+            let side_by_side = axes[..inside].iter().all(|axis| {
+                let is_next = goes_on(axis, index, row);
+                row *= axis.size;
+                is_next
+            });
+            ensure!(
+                side_by_side || !port.is_packed(),
+                unimplemented,
+                "expected contiguous elements of 4 bits, found some with strides"
+            );
+            let is_shared_output = shared && index == inputs.len();
+            access[index] = match (side_by_side, port.conversion) {
+                (true, None) if !is_shared_output => Access::Direct,
+                (true, _) => Access::Converted,
+                (false, _) => Access::Collected,
+            };
+        }
+        Ok(Self { plan, inputs, output, access, cut, row, rows, tiles_of_cut: length.div_ceil(rows) })
+    }
+
+    /// How many tiles there are.
+    pub(super) fn count(&self) -> usize {
+        let outside = self.plan.axes().iter().skip(self.cut + 1).map(|axis| axis.size).product::<usize>();
+        outside * self.tiles_of_cut
+    }
+
+    /// How many elements of each operand a tile has.
+    pub(super) fn tile_count(&self) -> usize {
+        self.row * self.rows
+    }
+
+    /// Runs a loop over some tiles, in rising order.
+    ///
+    /// # Safety
+    ///
+    /// The operands at the addresses, the output last, lie in memory as far as the plan reaches, and the output's part is
+    /// nobody else's.
+    pub(super) unsafe fn run(
+        &self,
+        inner: &dyn Inner,
+        isa: Isa,
+        addresses: &[usize; OPERANDS],
+        tiles: Range<usize>,
+    ) -> Result<(), Fault> {
+        let mut scratch = Scratch { buffers: MaybeUninit::uninit(), filled: [None; OPERANDS] };
+        let all_direct = self.access[..=self.inputs.len()].iter().all(|access| *access == Access::Direct);
+        // Tiles of one row may not lie side by side.
+        let fuses = all_direct && self.rows > 1;
+        let length = self.plan.axes().get(self.cut).map_or(1, |axis| axis.size);
+        let mut tile = tiles.start;
+        while tile < tiles.end {
+            let first = tile % self.tiles_of_cut * self.rows;
+            let wanted = if fuses { (tiles.end - tile) * self.rows } else { self.rows };
+            let rows = wanted.min(length - first);
+            let offsets = self.offsets(tile / self.tiles_of_cut, first);
+            // SAFETY: as the caller vouches; the rows are some of the plan's.
+            unsafe { self.run_tile(inner, isa, addresses, &offsets, rows, &mut scratch)? };
+            tile += rows.div_ceil(self.rows);
+        }
+        Ok(())
+    }
+
+    /// The first element of each operand at an index of all dimensions outside of the cut and a row of the cut.
+    fn offsets(&self, mut outside: usize, row: usize) -> [usize; OPERANDS] {
+        let mut offsets = [0; OPERANDS];
+        let mut add = |axis: &Axis, index: usize| {
+            for (offset, step) in offsets.iter_mut().zip(&axis.steps) {
+                *offset += index * step;
+            }
+        };
+        let mut axes = self.plan.axes().iter().skip(self.cut);
+        if let Some(axis) = axes.next() {
+            add(axis, row);
+        }
+        for axis in axes {
+            add(axis, outside % axis.size);
+            outside /= axis.size;
+        }
+        offsets
+    }
+
+    unsafe fn run_tile(
+        &self,
+        inner: &dyn Inner,
+        isa: Isa,
+        addresses: &[usize; OPERANDS],
+        offsets: &[usize; OPERANDS],
+        rows: usize,
+        scratch: &mut Scratch,
+    ) -> Result<(), Fault> {
+        let last = self.inputs.len();
+        let mut pointers = [std::ptr::null(); OPERANDS];
+        for (index, port) in self.inputs.iter().enumerate() {
+            let source = (addresses[index] + offsets[index] * port.bits / 8) as *const u8;
+            pointers[index] = match self.access[index] {
+                Access::Direct => source,
+                // SAFETY: as the caller vouches.
+                _ => unsafe { self.fetch(isa, index, source, offsets[index], rows, scratch)? },
+            };
+        }
+        let (count, port, offset) = (rows * self.row, self.output, offsets[last]);
+        let target = (addresses[last] + offset * port.bits / 8) as *mut u8;
+        if self.access[last] == Access::Direct {
+            // SAFETY: all operands have `count` elements here, and the output shares no memory with an input.
+            return unsafe { inner.run(isa, &pointers[..last], target, count) };
+        }
+        let buffer = scratch.buffer(last);
+        let before = odd(port, offset);
+        // SAFETY: as above, in a buffer that has room for a tile and one more element.
+        unsafe {
+            inner.run(isa, &pointers[..last], buffer.add(before * port.computed_size), count)?;
+            let Some(conversion) = port.conversion else {
+                target.copy_from_nonoverlapping(buffer, count * port.computed_size);
+                return Ok(());
+            };
+            if before > 0 {
+                // The lower half of the first byte is an element that was computed before.
+                buffer.write(*target & 0xF);
+            }
+            conversion.run(isa, &[buffer], target, count + before)
+        }
+    }
+
+    /// Brings a tile of an input into the form that the loop takes.
+    unsafe fn fetch(
+        &self,
+        isa: Isa,
+        index: usize,
+        source: *const u8,
+        offset: usize,
+        rows: usize,
+        scratch: &mut Scratch,
+    ) -> Result<*const u8, Fault> {
+        let port = &self.inputs[index];
+        let before = odd(port, offset);
+        let count = rows * self.row;
+        let buffer = scratch.buffer(index);
+        let result = buffer.wrapping_add(before * port.computed_size).cast_const();
+        // An input that is repeated is there already.
+        if scratch.filled[index].is_some_and(|(from, length)| from == offset && count <= length) {
+            return Ok(result);
+        }
+        scratch.filled[index] = Some((offset, count));
+        let is_collected = self.access[index] == Access::Collected;
+        let collected = scratch.buffer(COLLECTED);
+        // SAFETY: the buffers have room for a tile and one more element.
+        unsafe {
+            if is_collected {
+                let target = if port.conversion.is_some() { collected } else { buffer };
+                self.collect(index, source, rows, target);
+            }
+            if let Some(conversion) = port.conversion {
+                let source = if is_collected { collected.cast_const() } else { source };
+                conversion.run(isa, &[source], buffer, count + before)?;
+            }
+        }
+        Ok(result)
+    }
+
+    /// Copies the scattered elements of a tile of an input.
+    unsafe fn collect(&self, index: usize, source: *const u8, rows: usize, target: *mut u8) {
+        let inside = &self.plan.axes()[..self.cut];
+        let cut = self.plan.axes().get(self.cut).map(|axis| (axis.size.min(rows), axis.steps[index]));
+        // SAFETY: as the caller vouches, for elements of this size.
+        unsafe {
+            match self.inputs[index].bits {
+                8 => collect::<u8>(inside, cut, index, source.cast(), target.cast()),
+                16 => collect::<u16>(inside, cut, index, source.cast(), target.cast()),
+                32 => collect::<u32>(inside, cut, index, source.cast(), target.cast()),
+                64 => collect::<[u32; 2]>(inside, cut, index, source.cast(), target.cast()),
+                _ => collect::<[u64; 2]>(inside, cut, index, source.cast(), target.cast()),
+            };
+        }
+    }
+}
+
+/// 1 where an element is in the upper half of its byte.
+fn odd(port: &Port, offset: usize) -> usize {
+    if port.is_packed() { offset % 2 } else { 0 }
+}
+
+/// Copies elements from where they are scattered, and returns how many.
+unsafe fn collect<E: Copy>(
+    inside: &[Axis],
+    outermost: Option<(usize, usize)>,
+    operand: usize,
+    source: *const E,
+    target: *mut E,
+) -> usize {
+    let (inside, (size, step)) = match (outermost, inside) {
+        (Some(outermost), _) => (inside, outermost),
+        (None, [inside @ .., axis]) => (inside, (axis.size, axis.steps[operand])),
+        (None, []) => (inside, (1, 0)),
+    };
+    // SAFETY: the source has elements as far as the dimensions reach, and the target has room for as many.
+    unsafe {
+        if !inside.is_empty() {
+            let copy = |count, index| {
+                count + collect(inside, None, operand, source.add(index * step), target.add(count))
+            };
+            return (0..size).fold(0, copy);
+        }
+        match step {
+            0 => std::slice::from_raw_parts_mut(target.cast::<MaybeUninit<E>>(), size)
+                .fill(MaybeUninit::new(*source)),
+            1 => target.copy_from_nonoverlapping(source, size),
+            _ => (0..size).for_each(|index| target.add(index).write(*source.add(index * step))),
+        }
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use std::marker::PhantomData;
+
+    use oarlock_sdk::{Dtype, Element, f16};
+
+    use super::super::binary::Plus;
+    use super::super::inner::Loop;
+    use super::super::plan::Shape;
+    use super::*;
+
+    /// Adds a row to each row of a matrix, in the matrix's own memory.
+    fn add_in_place<E: Element>(matrix: &mut [E], row: &mut [E], columns: usize) {
+        let dims = [(matrix.len() / columns) as i64, columns as i64];
+        let shape = |dims| Shape { dims, strides: &[] };
+        let plan = Plan::new(&[shape(&dims), shape(&dims[1..]), shape(&dims)]).unwrap();
+        let input = Port::input(E::DTYPE, Dtype::F32).unwrap();
+        let (inputs, output) = ([input; 2], Port::output(E::DTYPE, Dtype::F32).unwrap());
+        let tiling = Tiling::new(&plan, &inputs, &output, true).unwrap();
+        let mut addresses = [matrix.as_mut_ptr() as usize; OPERANDS];
+        addresses[1] = row.as_mut_ptr() as usize;
+        for tile in 0..tiling.count() {
+            // SAFETY: the operands are as large as their shapes say.
+            unsafe { tiling.run(&Loop(Plus::<f32>(PhantomData)), Isa::best(), &addresses, tile..tile + 1) }
+                .unwrap();
+        }
+    }
+
+    #[test]
+    fn the_output_may_be_the_memory_of_an_input() {
+        for columns in [3, 700, 3000] {
+            let value = |index: usize| (index % 1000) as f32;
+            let mut matrix: Vec<f32> = (0..2 * columns).map(value).collect();
+            let mut row: Vec<f32> = (0..columns).map(|index| 0.5 * value(index)).collect();
+            add_in_place(&mut matrix, &mut row, columns);
+            assert!(
+                (0..2 * columns).all(|index| matrix[index] == value(index) + 0.5 * value(index % columns))
+            );
+            let mut matrix: Vec<f16> = (0..2 * columns).map(|index| f16::from_f32(value(index))).collect();
+            let mut row = vec![f16::ONE; columns];
+            add_in_place(&mut matrix, &mut row, columns);
+            assert!((0..2 * columns).all(|index| matrix[index].to_f32() == value(index) + 1.0));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Functions of one element.
+
+use std::marker::PhantomData;
+
+use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Result};
+
+use super::inner::{Fault, Loop, Map};
+use super::math::{self, Float, Trigonometry};
+use super::number::{Number, with_number};
+use super::pass::Pass;
+use super::port::{Port, computed};
+use super::row::{BOOL, FLOATS, NUMBERS, SIGNED, input, output, row};
+use crate::device::Cpu;
+use crate::isa::Target;
+
+/// A function of one float, generic over which.
+pub(super) trait Function: Copy + Send + Sync + 'static {
+    /// Whether some values need more than [`Function::apply`].
+    const HAS_EXCEPTIONS: bool = false;
+
+    /// The function, without branches.
+    fn apply<T: Target, F: Trigonometry>(self, x: F) -> F;
+
+    /// Whether `apply` must not be used.
+    #[inline(always)]
+    fn is_exception<F: Trigonometry>(_x: F) -> bool {
+        false
+    }
+
+    /// The function of any value, however slow.
+    fn apply_to_any<F: Trigonometry>(self, x: F) -> F {
+        self.apply::<crate::isa::Baseline, F>(x)
+    }
+}
+
+/// A function of one float type.
+#[derive(Clone, Copy)]
+pub(super) struct Of<G, F>(G, PhantomData<F>);
+
+impl<G: Function, F: Trigonometry> Map for Of<G, F> {
+    type Input = (F,);
+    type Output = F;
+    const HAS_EXCEPTIONS: bool = G::HAS_EXCEPTIONS;
+
+    #[inline(always)]
+    fn apply<T: Target>(self, (x,): (F,)) -> F {
+        self.0.apply::<T, F>(x)
+    }
+
+    #[inline(always)]
+    fn is_exception(self, (x,): (F,)) -> bool {
+        G::is_exception(x)
+    }
+
+    fn apply_to_any(self, (x,): (F,)) -> Result<F, Fault> {
+        Ok(self.0.apply_to_any(x))
+    }
+}
+
+/// The pass of a function over elements of a dtype, computed as floats.
+pub(super) fn function<G: Function>(dtype: Dtype, function: G) -> Result<Pass> {
+    let is_f64 = dtype == Dtype::F64 || computed(dtype) != Dtype::F32;
+    let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
+    let (input, output) = (Port::input(dtype, float)?, Port::output(dtype, float)?);
+    Ok(if is_f64 {
+        Pass::new(Loop(Of::<G, f64>(function, PhantomData)), [input], output)
+    } else {
+        Pass::new(Loop(Of::<G, f32>(function, PhantomData)), [input], output)
+    })
+}
+
+/// The row of a function of floats whose attributes `read` reads.
+pub(super) fn float_row<G: Function>(
+    op: &'static str,
+    since: u32,
+    read: impl Fn(&Call<'_>) -> Result<G> + Send + Sync + 'static,
+) -> Kernel<Cpu> {
+    function_row(op, since, FLOATS, read)
+}
+
+/// As [`float_row`], for any dtypes; integers are computed as `f64`.
+pub(super) fn function_row<G: Function>(
+    op: &'static str,
+    since: u32,
+    dtypes: DtypeSet,
+    read: impl Fn(&Call<'_>) -> Result<G> + Send + Sync + 'static,
+) -> Kernel<Cpu> {
+    let pass = move |call: &Call<'_>| function(call.input(0)?.dtype(), read(call)?);
+    row(op, since, [input("", dtypes).group(1)], output("", dtypes).group(1), pass).in_place(0, 0)
+}
+
+/// Defines functions of floats: their name, their parameters, and what they are of an argument. `T` and `F` stand for the
+/// instruction set and the float.
+macro_rules! functions {
+    ($($(#[$docs:meta])* $name:ident $({ $($field:ident),* })? ($x:ident) => $body:expr;)*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Clone, Copy)]
+            pub(super) struct $name { $($(pub(super) $field: f64),*)? }
+
+            impl $crate::kernels::elementwise::unary::Function for $name {
+                #[inline(always)]
+                fn apply<T: Target, F: Trigonometry>(self, $x: F) -> F {
+                    $($(let $field = F::of(self.$field);)*)?
+                    $body
+                }
+            }
+        )*
+    };
+}
+
+pub(super) use functions;
+
+/// The rounded value, the root and so on of a float.
+mod of_float {
+    use super::{Target, Trigonometry, math};
+
+    functions! {
+        Ceil(x) => x.rounded_up();
+        Floor(x) => x.rounded_down();
+        Round(x) => x.rounded_to_even();
+        Reciprocal(x) => F::ONE / x;
+        Sqrt(x) => x.root();
+        Exp(x) => math::exp::<T, F>(x);
+        Log(x) => math::log::<T, F>(x);
+        Asin(x) => x.asin::<T>();
+        Acos(x) => x.acos::<T>();
+        Atan(x) => x.atan::<T>();
+        Sinh(x) => math::sinh::<T, F>(x);
+        Cosh(x) => math::cosh::<T, F>(x);
+        Tanh(x) => math::tanh::<T, F>(x);
+        Asinh(x) => math::asinh::<T, F>(x);
+        Acosh(x) => math::acosh::<T, F>(x);
+        Atanh(x) => math::atanh::<T, F>(x);
+        Erf(x) => math::erf::<T, F>(x);
+    }
+}
+
+macro_rules! angles {
+    ($($name:ident: $function:ident $function_of_any:ident;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name;
+
+            impl Function for $name {
+                const HAS_EXCEPTIONS: bool = true;
+
+                #[inline(always)]
+                fn apply<T: Target, F: Trigonometry>(self, x: F) -> F {
+                    x.$function::<T>()
+                }
+
+                #[inline(always)]
+                fn is_exception<F: Trigonometry>(x: F) -> bool {
+                    x.is_huge()
+                }
+
+                fn apply_to_any<F: Trigonometry>(self, x: F) -> F {
+                    x.$function_of_any()
+                }
+            }
+        )*
+    };
+}
+
+angles! {
+    Sin: sin sin_of_any;
+    Cos: cos cos_of_any;
+    Tan: tan tan_of_any;
+}
+
+/// Defines maps of numbers of one type `N`, to the same type or another.
+macro_rules! maps {
+    ($($(#[$docs:meta])* $name:ident($($x:ident),*) $(-> $output:ty)? => $body:expr;)*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Clone, Copy)]
+            pub(super) struct $name<N>(pub(super) std::marker::PhantomData<N>);
+
+            impl<N: Number> Map for $name<N> {
+                type Input = ($(maps!(@type $x N),)*);
+                type Output = maps!(@output N $($output)?);
+
+                #[inline(always)]
+                fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {
+                    $body
+                }
+            }
+        )*
+    };
+    (@type $x:ident $number:ident) => { $number };
+    (@output $number:ident) => { $number };
+    (@output $number:ident $output:ty) => { $output };
+}
+
+pub(super) use maps;
+
+maps! {
+    Abs(x) => x.magnitude();
+    Neg(x) => x.negated();
+    Sign(x) => x.sign();
+    Relu(x) => if x < N::default() { N::default() } else { x };
+    /// The element itself.
+    Same(x) => x;
+    IsNan(x) -> u8 => u8::from(x.is_no_number());
+}
+
+/// Whether a float is infinite, with a sign that is looked for.
+#[derive(Clone, Copy)]
+struct IsInfinite<F> {
+    negative: bool,
+    positive: bool,
+    float: PhantomData<F>,
+}
+
+impl<F: Float> Map for IsInfinite<F> {
+    type Input = (F,);
+    type Output = u8;
+
+    #[inline(always)]
+    fn apply<T: Target>(self, (x,): (F,)) -> u8 {
+        u8::from(self.positive & (x == F::INFINITY)) | u8::from(self.negative & (x == -F::INFINITY))
+    }
+}
+
+/// A row of a map of numbers to the same dtype.
+macro_rules! number_row {
+    ($op:literal, $since:literal, $dtypes:expr, $map:ident) => {
+        row($op, $since, [input("", $dtypes).group(1)], output("", $dtypes).group(1), |call| {
+            let dtype = call.input(0)?.dtype();
+            with_number!(dtype, all, N => {
+                let (input, output) = (Port::input(dtype, N::DTYPE)?, Port::output(dtype, N::DTYPE)?);
+                Ok(Pass::new(Loop($map::<N>(PhantomData)), [input], output))
+            })
+        })
+        .in_place(0, 0)
+    };
+}
+
+/// The floats, and those of 8 bits.
+const ALL_FLOATS: DtypeSet = FLOATS.union(DtypeSet::F8E4M3).union(DtypeSet::F8E5M2);
+
+fn tests_of_floats() -> [Kernel<Cpu>; 2] {
+    let (x, y) = (input("X", ALL_FLOATS), output("Y", BOOL));
+    let ways = |call: &Call<'_>, float| {
+        Ok::<_, oarlock_sdk::Error>((Port::input(call.input(0)?.dtype(), float)?, Port::direct(Dtype::BOOL)))
+    };
+    let is_nan = row("IsNaN", 9, [x], y, move |call| {
+        with_number!(call.input(0)?.dtype(), floats, N => {
+            let (input, output) = ways(call, N::DTYPE)?;
+            Ok(Pass::new(Loop(IsNan::<N>(PhantomData)), [input], output))
+        })
+    });
+    let is_infinite = row("IsInf", 10, [x], y, move |call| {
+        let negative = call.int("detect_negative")?.unwrap_or(1) != 0;
+        let positive = call.int("detect_positive")?.unwrap_or(1) != 0;
+        with_number!(call.input(0)?.dtype(), floats, N => {
+            let (input, output) = ways(call, N::DTYPE)?;
+            Ok(Pass::new(Loop(IsInfinite::<N> { negative, positive, float: PhantomData }), [input], output))
+        })
+    });
+    [is_nan, is_infinite]
+}
+
+/// The rows of all functions of one element that are no activations.
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    use of_float::*;
+    macro_rules! float_rows {
+        ($($op:ident $since:literal)*) => { [$(float_row(stringify!($op), $since, |_| Ok($op {}))),*] };
+    }
+    let mut kernels = Vec::from(float_rows! {
+        Ceil 1 Floor 1 Round 11 Reciprocal 1 Sqrt 1 Exp 1 Log 1 Sin 7 Cos 7 Tan 7 Asin 7 Acos 7 Atan 7 Sinh 9 Cosh 9
+        Tanh 1 Asinh 9 Acosh 9 Atanh 9
+    });
+    kernels.extend([
+        function_row("Erf", 9, NUMBERS, |_| Ok(Erf {})),
+        number_row!("Abs", 1, NUMBERS, Abs),
+        number_row!("Neg", 1, FLOATS.union(SIGNED), Neg),
+        number_row!("Sign", 9, NUMBERS, Sign),
+        number_row!("Relu", 1, NUMBERS, Relu),
+    ]);
+    kernels.extend(tests_of_floats());
+    kernels
+}

@@ -1,0 +1,163 @@
+//! The equation of an `Einsum`, such as `...ij, ...jk -> ...ik`.
+
+use std::collections::BTreeMap;
+
+use oarlock_sdk::{Result, ensure};
+
+use super::super::size;
+
+/// The name of a dimension: a letter, or one that stands for a dimension of an ellipsis.
+pub(super) type Label = char;
+
+/// Labels of the dimensions of an ellipsis, the last first, in a range of characters that is nobody's.
+const ELLIPSIS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
+
+/// An equation whose syntax is right.
+pub(super) struct Equation {
+    text: String,
+    inputs: Vec<Term>,
+    output: Option<Term>,
+}
+
+/// One side of a comma: letters, of which some come after an ellipsis.
+#[derive(Clone, Default)]
+struct Term {
+    before: Vec<Label>,
+    ellipsis: bool,
+    after: Vec<Label>,
+}
+
+/// The labels of all dimensions of some operands.
+pub(super) struct Labels {
+    pub(super) inputs: Vec<Vec<Label>>,
+    pub(super) output: Vec<Label>,
+    sizes: BTreeMap<Label, usize>,
+}
+
+impl Labels {
+    /// How large the dimensions of a label are.
+    pub(super) fn size(&self, label: Label) -> usize {
+        self.sizes.get(&label).copied().unwrap_or(1)
+    }
+}
+
+impl Equation {
+    pub(super) fn new(text: &str) -> Result<Self> {
+        let (inputs, output) = match text.split_once("->") {
+            Some((inputs, output)) => (inputs, Some(Term::new(output, text)?)),
+            None => (text, None),
+        };
+        let inputs = inputs.split(',').map(|term| Term::new(term, text)).collect::<Result<_>>()?;
+        Ok(Self { text: text.to_owned(), inputs, output })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Names the dimensions of operands of these shapes.
+    pub(super) fn labels(&self, shapes: &[&[i64]]) -> Result<Labels> {
+        ensure!(
+            shapes.len() == self.inputs.len(),
+            invalid_argument,
+            "expected {} operands for `{}`, found {}",
+            self.inputs.len(),
+            self.text,
+            shapes.len()
+        );
+        let mut sizes = BTreeMap::new();
+        let mut inputs = Vec::new();
+        let mut widest = 0;
+        for (term, dims) in self.inputs.iter().zip(shapes) {
+            let named = term.before.len() + term.after.len();
+            ensure!(
+                if term.ellipsis { dims.len() >= named } else { dims.len() == named },
+                invalid_argument,
+                "expected operands with the dimensions that `{}` names, found shape {dims:?}",
+                self.text
+            );
+            let labels = term.expanded(dims.len() - named)?;
+            widest = widest.max(dims.len() - named);
+            for (label, dim) in labels.iter().zip(*dims) {
+                let (dim, known) = (size(*dim)?, sizes.entry(*label).or_insert(1));
+                ensure!(
+                    *known == 1 || dim == 1 || *known == dim,
+                    invalid_argument,
+                    "expected one size for `{label}` in `{}`, found {known} and {dim}",
+                    self.text
+                );
+                *known = if *known == 1 { dim } else { *known };
+            }
+            inputs.push(labels);
+        }
+        let output = match &self.output {
+            Some(term) => term.expanded(if term.ellipsis { widest } else { 0 })?,
+            None => self.implicit_output(widest)?,
+        };
+        for (index, label) in output.iter().enumerate() {
+            ensure!(
+                sizes.contains_key(label),
+                invalid_argument,
+                "expected `{label}` of `{}` in an input",
+                self.text
+            );
+            ensure!(
+                !output[..index].contains(label),
+                invalid_argument,
+                "expected each label of the output of `{}` once, found `{label}` twice",
+                self.text
+            );
+        }
+        Ok(Labels { inputs, output, sizes })
+    }
+
+    /// The dimensions of ellipses, then the letters that are there once, in the order of the alphabet.
+    fn implicit_output(&self, widest: usize) -> Result<Vec<Label>> {
+        let mut counts = BTreeMap::new();
+        for label in self.inputs.iter().flat_map(|term| term.before.iter().chain(&term.after)) {
+            *counts.entry(*label).or_insert(0) += 1;
+        }
+        let once = counts.into_iter().filter(|(_, count)| *count == 1).map(|(label, _)| label);
+        Term { ellipsis: true, after: once.collect(), before: Vec::new() }.expanded(widest)
+    }
+}
+
+impl Term {
+    fn new(term: &str, text: &str) -> Result<Self> {
+        let mut parts = term.split("...");
+        let letters = |part: Option<&str>| -> Result<Vec<Label>> {
+            let letters = part.unwrap_or("").chars().filter(|letter| !letter.is_whitespace());
+            letters
+                .map(|letter| {
+                    ensure!(
+                        letter.is_ascii_alphabetic(),
+                        invalid_argument,
+                        "expected letters, commas, `...` and `->` in the equation `{text}`, found `{letter}`"
+                    );
+                    Ok(letter)
+                })
+                .collect()
+        };
+        let before = letters(parts.next())?;
+        let after = parts.next();
+        ensure!(parts.next().is_none(), invalid_argument, "expected one `...` for each operand in `{text}`");
+        Ok(Self { before, ellipsis: after.is_some(), after: letters(after)? })
+    }
+
+    /// The labels with an ellipsis of so many dimensions.
+    fn expanded(&self, dimensions: usize) -> Result<Vec<Label>> {
+        let ellipsis: Vec<_> = ELLIPSIS.take(dimensions).collect();
+        ensure!(
+            ellipsis.len() == dimensions,
+            unimplemented,
+            "expected fewer dimensions than {dimensions} for an ellipsis"
+        );
+        Ok(self
+            .before
+            .iter()
+            .copied()
+            .chain(ellipsis.into_iter().rev())
+            .chain(self.after.iter().copied())
+            .collect())
+    }
+}

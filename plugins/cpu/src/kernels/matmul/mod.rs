@@ -1,0 +1,51 @@
+//! Products of matrices: `MatMul`, `Gemm`, their integer forms and `Einsum`, all on the one product in [`crate::gemm`].
+
+mod einsum;
+mod gemm;
+mod integer;
+mod plain;
+pub(crate) mod quantised;
+mod shape;
+
+use oarlock_sdk::{Dtype, DtypeSet, Error, Kernel, Result, dtype_set};
+
+use crate::device::Cpu;
+use crate::gemm::{Convert, Form, Stored};
+
+/// What products take, as ONNX has it.
+const NUMBERS: DtypeSet = dtype_set(&[
+    Dtype::F16,
+    Dtype::BF16,
+    Dtype::F32,
+    Dtype::F64,
+    Dtype::I32,
+    Dtype::I64,
+    Dtype::U32,
+    Dtype::U64,
+]);
+
+pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = vec![plain::kernel(), gemm::kernel(), einsum::kernel()];
+    kernels.extend(integer::kernels());
+    kernels
+}
+
+/// How matrices of this element are read.
+fn form<E: Stored>(items: usize, side_by_side: bool) -> Form {
+    if <E as Convert<E::Computed>>::SAME {
+        Form::InPlace { items, side_by_side }
+    } else {
+        Form::Anew { items }
+    }
+}
+
+/// An operand whose elements lie outside of its memory, which its own checks rule out.
+fn too_small() -> Error {
+    Error::out_of_range("expected operands as large as their shapes say, found smaller ones")
+}
+
+/// A dimension as a size.
+fn size(dim: i64) -> Result<usize> {
+    usize::try_from(dim)
+        .map_err(|_| Error::invalid_argument(format!("expected a dimension of at least 0, found {dim}")))
+}

@@ -1,0 +1,265 @@
+//! `Gather`, `GatherElements` and `GatherND`: elements picked by their positions.
+
+use std::sync::Arc;
+
+use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, Tensor, ensure};
+
+use super::operand::{by_size, cells, cells_mut, in_pieces, integers};
+use super::strided::Cursor;
+use super::{data, indices, shape};
+use crate::device::Cpu;
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let along = |op: &str, run: fn(&Cpu, &Call<'_>, i64) -> Result<()>| {
+        Kernel::prepared(op, move |_, call| {
+            let axis = call.int("axis")?.unwrap_or(0);
+            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run(cpu, call, axis)))
+        })
+        .inputs([data("data"), indices("indices")])
+        .outputs([data("output")])
+    };
+    vec![
+        along("Gather", gather),
+        along("GatherElements", gather_elements).since(11),
+        Kernel::prepared("GatherND", |_, call| {
+            let batch_dims = call.int("batch_dims")?.unwrap_or(0);
+            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| gather_nd(cpu, call, batch_dims)))
+        })
+        .since(11)
+        .inputs([data("data"), Operand::new(DtypeSet::I64).named("indices")])
+        .outputs([data("output")]),
+    ]
+}
+
+/// The indices of an operand, each checked against the dimension it counts in.
+pub(super) fn checked(tensor: &Tensor<'_>, dim: usize) -> Result<Vec<usize>> {
+    integers(tensor)?.into_iter().map(|index| checked_index(index, dim)).collect()
+}
+
+pub(super) fn checked_index(index: i64, dim: usize) -> Result<usize> {
+    shape::index(index, dim).ok_or_else(|| {
+        Error::out_of_range(format!("expected `indices` from -{dim} to {dim} (exclusive), found {index}"))
+    })
+}
+
+fn gather(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
+    let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
+    let dims = shape::dims(&input)?;
+    let axis = shape::axis(axis, dims.len())?;
+    let expected = [&dims[..axis], &shape::dims(&positions)?, &dims[axis + 1..]].concat();
+    shape::expect(&output, "output", &expected)?;
+    let (_, length, inner) = shape::around(&dims, axis);
+    let positions = checked(&positions, length)?;
+    by_size!(input.dtype(), N => {
+        let from = cells::<N>(&input)?;
+        in_pieces(cpu, cells_mut::<N>(&output)?, inner, |begin, out| {
+            for (row, out) in out.chunks_mut(inner).enumerate() {
+                let (outer, index) = ((begin + row) / positions.len(), (begin + row) % positions.len());
+                let first = (outer * length + positions[index]) * inner;
+                out.copy_from_slice(&from[first..first + inner]);
+            }
+        });
+        Ok(())
+    })
+}
+
+fn gather_elements(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
+    let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
+    let places = Places::new(&input, &positions, axis)?;
+    shape::expect(&output, "output", &places.dims)?;
+    by_size!(input.dtype(), N => {
+        let from = cells::<N>(&input)?;
+        in_pieces(cpu, cells_mut::<N>(&output)?, 1, |begin, out| {
+            for (cell, place) in out.iter_mut().zip(places.from(begin)) {
+                *cell = from[place];
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Where in the data the positions of `GatherElements` and `ScatterElements` point.
+pub(super) struct Places {
+    dims: Vec<usize>,
+    strides: Vec<isize>,
+    step: usize,
+    positions: Vec<usize>,
+}
+
+impl Places {
+    pub(super) fn new(data: &Tensor<'_>, positions: &Tensor<'_>, axis: i64) -> Result<Self> {
+        let (dims, around) = (shape::dims(positions)?, shape::dims(data)?);
+        let axis = shape::axis(axis, around.len())?;
+        let fits = dims.len() == around.len()
+            && (0..dims.len()).all(|other| other == axis || dims[other] <= around[other]);
+        ensure!(
+            fits,
+            invalid_argument,
+            "expected `indices` of a shape inside of the data's {around:?}, found {dims:?}"
+        );
+        let mut strides: Vec<_> = shape::strides(&around).into_iter().map(|step| step as isize).collect();
+        let step = std::mem::replace(&mut strides[axis], 0) as usize;
+        Ok(Self { dims, strides, step, positions: checked(positions, around[axis])? })
+    }
+
+    pub(super) fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// The places of the positions from one on.
+    pub(super) fn from(&self, begin: usize) -> impl Iterator<Item = usize> {
+        let mut cursor = Cursor::new(&self.dims, &self.strides, begin);
+        self.positions[begin..].iter().map(move |position| {
+            let place = cursor.offset as usize + position * self.step;
+            cursor.advance();
+            place
+        })
+    }
+}
+
+fn gather_nd(cpu: &Cpu, call: &Call<'_>, batch_dims: i64) -> Result<()> {
+    let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
+    let (dims, tuples) = (shape::dims(&input)?, Tuples::new(&input, &positions, batch_dims)?);
+    let expected = [&tuples.dims[..], &dims[tuples.depth..]].concat();
+    shape::expect(&output, "output", &expected)?;
+    let (starts, width) = (&tuples.starts, tuples.width);
+    by_size!(input.dtype(), N => {
+        let from = cells::<N>(&input)?;
+        in_pieces(cpu, cells_mut::<N>(&output)?, width, |begin, out| {
+            for (out, start) in out.chunks_mut(width).zip(&starts[begin..]) {
+                out.copy_from_slice(&from[*start..start + width]);
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Where in the data the tuples of indices of `GatherND` and `ScatterND` point, each to `width` elements.
+pub(super) struct Tuples {
+    /// The dimensions of the indices without the last.
+    pub(super) dims: Vec<usize>,
+    /// How many dimensions of the data a tuple and its batch settle.
+    pub(super) depth: usize,
+    pub(super) width: usize,
+    pub(super) starts: Vec<usize>,
+}
+
+impl Tuples {
+    pub(super) fn new(data: &Tensor<'_>, positions: &Tensor<'_>, batch_dims: i64) -> Result<Self> {
+        let (around, mut dims) = (shape::dims(data)?, shape::dims(positions)?);
+        let batch_dims = usize::try_from(batch_dims).unwrap_or(usize::MAX);
+        let length = dims.pop().ok_or_else(|| {
+            Error::invalid_argument("expected `indices` of at least one dimension, found a scalar")
+        })?;
+        let depth = batch_dims.saturating_add(length);
+        ensure!(
+            batch_dims <= dims.len() && depth <= around.len() && dims[..batch_dims] == around[..batch_dims],
+            invalid_argument,
+            "expected `indices` that lead {depth} dimensions deep into {around:?} with {batch_dims} in common, \
+             found the shape {:?}",
+            positions.dims()
+        );
+        let width = shape::count(&around[depth..])?;
+        let steps = shape::strides(&around);
+        let tuples = shape::count(&dims)?;
+        let batches: usize = dims[..batch_dims].iter().product();
+        let (per_batch, batch_step) =
+            (tuples / batches.max(1), if batch_dims == 0 { 0 } else { steps[batch_dims - 1] });
+        let indices = integers(positions)?;
+        let start = |tuple: usize| {
+            let mut start = tuple / per_batch.max(1) * batch_step;
+            for axis in 0..length {
+                let at = batch_dims + axis;
+                start += checked_index(indices[tuple * length + axis], around[at])? * steps[at];
+            }
+            Ok(start)
+        };
+        let starts = (0..tuples).map(start).collect::<Result<_>>()?;
+        // An empty remainder makes the starts meaningless, but then nothing is moved from or to them.
+        Ok(Self { dims, depth, width, starts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::testing::{Array, Attribute, run};
+
+    fn data() -> Array {
+        Array::of(&[3, 2], &[1f32, 2., 3., 4., 5., 6.])
+    }
+
+    #[test]
+    fn rows_are_gathered_along_any_axis() {
+        let positions = Array::of(&[1, 2], &[-1i32, 0]);
+        for (axis, dims, expected) in
+            [(0, &[1, 2, 2][..], &[5f32, 6., 1., 2.][..]), (-1, &[3, 1, 2], &[2., 1., 4., 3., 6., 5.])]
+        {
+            let axis = [("axis", Attribute::Int(axis))];
+            let outputs = [Some((Dtype::F32, dims))];
+            let results = run("Gather", 13, &axis, &[Some(&data()), Some(&positions)], &outputs).unwrap();
+            assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
+        }
+    }
+
+    #[test]
+    fn a_scalar_position_takes_the_axis_away() {
+        let position = Array::of(&[], &[1i64]);
+        let outputs = [Some((Dtype::F32, &[2][..]))];
+        let results = run("Gather", 13, &[], &[Some(&data()), Some(&position)], &outputs).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [3., 4.]);
+    }
+
+    #[test]
+    fn no_position_gathers_nothing() {
+        let positions = Array::of::<i64>(&[0], &[]);
+        let outputs = [Some((Dtype::F32, &[0, 2][..]))];
+        assert!(run("Gather", 13, &[], &[Some(&data()), Some(&positions)], &outputs).is_ok());
+    }
+
+    #[test]
+    fn positions_outside_are_refused_by_every_op() {
+        for (op, dims, out) in [
+            ("Gather", &[1][..], &[1, 2][..]),
+            ("GatherElements", &[1, 1], &[1, 1]),
+            ("GatherND", &[1], &[2]),
+        ] {
+            for position in [3, -4, i64::MIN, i64::MAX] {
+                let positions = Array::of(dims, &[position]);
+                let outputs = [Some((Dtype::F32, out))];
+                let message = run(op, 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap_err();
+                assert!(message.contains("`indices` from -3 to 3"), "{op}: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_are_gathered_along_an_axis() {
+        let positions = Array::of(&[2, 2], &[1i64, -1, 0, 0]);
+        let outputs = [Some((Dtype::F32, &[2, 2][..]))];
+        let results = run("GatherElements", 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [3., 6., 1., 2.]);
+    }
+
+    #[test]
+    fn tuples_of_indices_gather_what_they_lead_to() {
+        let positions = Array::of(&[2, 2], &[0i64, 1, -1, 0]);
+        let outputs = [Some((Dtype::F32, &[2][..]))];
+        let results = run("GatherND", 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [2., 5.]);
+        let (positions, batch) = (Array::of(&[3, 1], &[1i64, 0, 1]), [("batch_dims", Attribute::Int(1))]);
+        let outputs = [Some((Dtype::F32, &[3][..]))];
+        let results = run("GatherND", 13, &batch, &[Some(&data()), Some(&positions)], &outputs).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [2., 3., 6.]);
+    }
+
+    #[test]
+    fn tuples_that_lead_too_deep_are_refused() {
+        let positions = Array::of(&[1, 3], &[0i64, 0, 0]);
+        let outputs = [Some((Dtype::F32, &[1][..]))];
+        assert!(run("GatherND", 13, &[], &[Some(&data()), Some(&positions)], &outputs).is_err());
+        let batch = [("batch_dims", Attribute::Int(-1))];
+        assert!(run("GatherND", 13, &batch, &[Some(&data()), Some(&positions)], &outputs).is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! Operands as plain slices. Data movement does not care what elements mean, so all dtypes of one size share one code path:
+//! an element is an array of bytes.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use oarlock_sdk::{Call, Dtype, DtypeSet, Element, Error, Result, Tensor, abi, dtype_set, ensure};
+
+use crate::device::Cpu;
+
+/// Every dtype whose elements are whole bytes.
+pub(super) const WHOLE_BYTES: DtypeSet = dtype_set(&[
+    Dtype::BOOL,
+    Dtype::I8,
+    Dtype::U8,
+    Dtype::I16,
+    Dtype::U16,
+    Dtype::I32,
+    Dtype::U32,
+    Dtype::I64,
+    Dtype::U64,
+    Dtype::F8E4M3,
+    Dtype::F8E5M2,
+    Dtype::F16,
+    Dtype::BF16,
+    Dtype::F32,
+    Dtype::F64,
+    Dtype::C64,
+    Dtype::C128,
+    Dtype::STRING,
+]);
+
+/// The dtypes of indices and shapes.
+pub(super) const INDEX: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
+
+/// The fewest bytes worth handing to another thread.
+const GRAIN: usize = 64 << 10;
+
+/// Runs a function that is generic over the size of an element for a dtype.
+macro_rules! by_size {
+    ($dtype:expr, $size:ident => $body:expr) => {
+        match $crate::kernels::movement::operand::size_of_dtype($dtype)? {
+            1 => {
+                const $size: usize = 1;
+                $body
+            }
+            2 => {
+                const $size: usize = 2;
+                $body
+            }
+            4 => {
+                const $size: usize = 4;
+                $body
+            }
+            8 => {
+                const $size: usize = 8;
+                $body
+            }
+            _ => {
+                const $size: usize = 16;
+                $body
+            }
+        }
+    };
+}
+pub(super) use by_size;
+
+/// The size of an element in bytes: a power of two up to 16.
+pub(super) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
+    match dtype {
+        Dtype::BOOL | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => Ok(1),
+        Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::BF16 => Ok(2),
+        Dtype::I32 | Dtype::U32 | Dtype::F32 => Ok(4),
+        Dtype::I64 | Dtype::U64 | Dtype::F64 | Dtype::C64 => Ok(8),
+        Dtype::C128 | Dtype::STRING => Ok(16),
+        other => Err(Error::unimplemented(format!(
+            "expected elements of whole bytes, found {}",
+            other.name().unwrap_or("an unknown dtype")
+        ))),
+    }
+}
+
+/// Where `count` elements of `size` bytes lie, which are all there.
+fn address(tensor: &Tensor<'_>, count: usize, size: usize) -> Result<*mut u8> {
+    let needed = count.checked_mul(size).filter(|needed| isize::try_from(*needed).is_ok());
+    let found = tensor.size_in_bytes();
+    ensure!(
+        needed.is_some_and(|needed| needed as u64 <= found),
+        out_of_range,
+        "expected room for {count} elements of {size} bytes, found {found} bytes"
+    );
+    let (block, offset) = tensor.place();
+    let address = (block.0.wrapping_add(offset)) as *mut u8;
+    ensure!(count == 0 || !address.is_null(), invalid_argument, "expected an operand in memory, found none");
+    Ok(if count == 0 { std::ptr::dangling_mut() } else { address })
+}
+
+fn contiguous_count(tensor: &Tensor<'_>, size: usize) -> Result<usize> {
+    ensure!(
+        tensor.strides().is_empty(),
+        invalid_argument,
+        "expected a contiguous operand, found strides {:?}",
+        tensor.strides()
+    );
+    let found = size_of_dtype(tensor.dtype())?;
+    ensure!(found == size, invalid_argument, "expected elements of {size} bytes, found {found} bytes");
+    tensor.element_count()
+}
+
+/// The elements of a contiguous operand.
+pub(super) fn cells<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a [[u8; N]]> {
+    let count = contiguous_count(tensor, N)?;
+    let address = address(tensor, count, N)?;
+    // SAFETY: the address is not null and `count` elements of N bytes lie there; the call vouches that nothing writes an
+    // input while it runs.
+    Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
+}
+
+/// The elements from the first to the last of an operand that may have strides.
+pub(super) fn cells_with_gaps<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a [[u8; N]]> {
+    if tensor.strides().is_empty() {
+        return cells(tensor);
+    }
+    let found = size_of_dtype(tensor.dtype())?;
+    ensure!(found == N, invalid_argument, "expected elements of {N} bytes, found {found} bytes");
+    let count = usize::try_from(tensor.size_in_bytes()).unwrap_or(usize::MAX) / N;
+    let address = address(tensor, count, N)?;
+    // SAFETY: as for `cells`; the operand's size in bytes has room for `count` elements.
+    Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
+}
+
+/// The elements of an output, of which a kernel takes each only once.
+pub(super) fn cells_mut<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a mut [[u8; N]]> {
+    let count = contiguous_count(tensor, N)?;
+    let address = address(tensor, count, N)?;
+    // SAFETY: as for `cells`; the call vouches that an output is the kernel's alone.
+    Ok(unsafe { std::slice::from_raw_parts_mut(address.cast(), count) })
+}
+
+/// The values of a contiguous operand.
+pub(super) fn values<'a, T: Element>(tensor: &Tensor<'a>) -> Result<&'a [T]> {
+    // SAFETY: the memory of the device is the host's, and the call vouches that nothing writes an input while it runs.
+    unsafe { tensor.elements() }
+}
+
+/// The values of an output, of which a kernel takes each only once.
+pub(super) fn values_mut<'a, T: Element>(tensor: &Tensor<'a>) -> Result<&'a mut [T]> {
+    // SAFETY: as above; the call vouches that an output is the kernel's alone.
+    unsafe { tensor.elements_mut() }
+}
+
+/// Copies all bytes of a contiguous operand to an output of the same size, which may be the same memory.
+pub(super) fn copy_all(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
+    let (count, expected) = (from.element_count()?, to.element_count()?);
+    ensure!(
+        count == expected && from.dtype() == to.dtype(),
+        invalid_argument,
+        "expected an output with the {count} elements of the input, found shape {:?}",
+        to.dims()
+    );
+    let is_packed = matches!(from.dtype(), Dtype::I4 | Dtype::U4);
+    let (count, size) =
+        if is_packed { (count.div_ceil(2), 1) } else { (count, size_of_dtype(from.dtype())?) };
+    let is_contiguous = from.strides().is_empty() && to.strides().is_empty();
+    ensure!(is_contiguous, invalid_argument, "expected contiguous operands, found ones with strides");
+    let (from, to) = (address(from, count, size)?.cast_const(), address(to, count, size)?);
+    if from == to.cast_const() {
+        return Ok(());
+    }
+    // SAFETY: as for `cells` and `cells_mut`; an output that is not the input's memory does not overlap it.
+    let (from, to) = unsafe {
+        (std::slice::from_raw_parts(from, count * size), std::slice::from_raw_parts_mut(to, count * size))
+    };
+    in_pieces(cpu, to, 1, |begin, to| to.copy_from_slice(&from[begin..begin + to.len()]));
+    Ok(())
+}
+
+/// Calls `body(first, piece)` for pieces of a slice that together are all of it, on several threads where that pays. A
+/// piece is a whole number of units, and `first` the index of its first unit.
+pub(super) fn in_pieces<T: Send>(
+    cpu: &Cpu,
+    out: &mut [T],
+    unit: usize,
+    body: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let bytes = unit * size_of::<T>();
+    if bytes == 0 || out.is_empty() {
+        return;
+    }
+    let count = out.len() / unit;
+    let whole = Shared(out.as_mut_ptr());
+    cpu.parallel_for(count, GRAIN.div_ceil(bytes), |begin, end| {
+        assert!(begin <= end && end <= count);
+        // SAFETY: the range lies in the slice, and the host hands out every part of the loop once, so no two pieces overlap.
+        let piece = unsafe { std::slice::from_raw_parts_mut(whole.at(begin * unit), (end - begin) * unit) };
+        body(begin, piece);
+    });
+}
+
+/// The start of a slice whose parts go to several threads.
+struct Shared<T>(*mut T);
+
+// SAFETY: `in_pieces` gives each thread elements of its own, and those may be sent.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// # Safety
+    ///
+    /// The index is at most the length of the slice.
+    unsafe fn at(&self, index: usize) -> *mut T {
+        // SAFETY: as the caller vouches.
+        unsafe { self.0.add(index) }
+    }
+}
+
+/// The integers of an optional operand of the dtypes of indices.
+pub(super) fn optional_integers(call: &Call<'_>, index: usize) -> Result<Option<Vec<i64>>> {
+    call.optional_input(index)?.map(|tensor| integers(&tensor)).transpose()
+}
+
+/// The integers of an operand of the dtypes of indices.
+pub(super) fn integers(tensor: &Tensor<'_>) -> Result<Vec<i64>> {
+    match tensor.dtype() {
+        Dtype::I32 => Ok(values::<i32>(tensor)?.iter().map(|value| i64::from(*value)).collect()),
+        _ => Ok(values::<i64>(tensor)?.to_vec()),
+    }
+}
+
+/// The dtype and the bytes of the first element of an attribute that is a tensor.
+pub(super) fn tensor_attribute(call: &Call<'_>, name: &str) -> Result<Option<(Dtype, [u8; 16])>> {
+    let raw = call.raw();
+    for index in 0..raw.attributes_count as usize {
+        // SAFETY: the host promises that the list matches its count and that its items are not null.
+        let attribute = unsafe { &**raw.attributes.add(index) };
+        // SAFETY: the name lives as long as the call.
+        let is_named = unsafe { attribute.name.text() } == Some(name);
+        if !is_named || attribute.kind != abi::AttributeKind::TENSOR || attribute.tensors_count == 0 {
+            continue;
+        }
+        // SAFETY: as above; the list has an item.
+        let tensor = unsafe { &**attribute.tensors };
+        let size = size_of_dtype(tensor.dtype)?;
+        let address = (tensor.block.0.wrapping_add(tensor.offset)) as *const u8;
+        ensure!(
+            tensor.size_in_bytes >= size as u64 && !address.is_null(),
+            invalid_argument,
+            "expected `{name}` to hold an element, found {} bytes",
+            tensor.size_in_bytes
+        );
+        let mut bytes = [0; 16];
+        // SAFETY: the element lies at the address, and 16 bytes have room for it.
+        unsafe { std::ptr::copy_nonoverlapping(address, bytes.as_mut_ptr(), size) };
+        return Ok(Some((tensor.dtype, bytes)));
+    }
+    Ok(None)
+}

@@ -1,0 +1,110 @@
+//! `Expand` and `Tile`: elements that appear several times. A repeated dimension is one of stride 0.
+
+use oarlock_sdk::{Call, DtypeSet, Kernel, Result, Tensor, ensure};
+
+use super::operand::{by_size, cells, cells_mut, integers};
+use super::strided::Strided;
+use super::{data, host, shape};
+use crate::device::Cpu;
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let row = |kernel: Kernel<Cpu>, list: &'static str| {
+        kernel.inputs([data("input"), host(list, DtypeSet::I64)]).outputs([data("output")])
+    };
+    vec![
+        row(Kernel::new("Expand", expand).since(8), "shape"),
+        row(Kernel::new("Tile", tile).since(6), "repeats"),
+    ]
+}
+
+fn expand(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    let (input, output) = (call.input(0)?, call.output(0)?);
+    let (from, wanted, to) = (shape::dims(&input)?, integers(&call.input(1)?)?, shape::dims(&output)?);
+    let rank = from.len().max(wanted.len());
+    ensure!(to.len() == rank, invalid_argument, "expected an output of rank {rank}, found {to:?}");
+    let steps = shape::strides(&from);
+    let mut strides = vec![0; rank];
+    for (axis, stride) in strides.iter_mut().enumerate() {
+        let at = (axis + from.len()).checked_sub(rank);
+        let dim = at.map_or(1, |at| from[at]);
+        let wish = (axis + wanted.len()).checked_sub(rank).map_or(1, |at| wanted[at]);
+        let expected = if wish == 1 { dim as i64 } else { wish };
+        ensure!(
+            (dim == 1 || expected == dim as i64) && to[axis] as i64 == expected,
+            invalid_argument,
+            "expected `shape` to broadcast with {from:?} to the output's {to:?}, found {wanted:?}"
+        );
+        if let Some(at) = at.filter(|_| dim != 1) {
+            *stride = steps[at] as isize;
+        }
+    }
+    copy(cpu, &input, &output, &to, &strides)
+}
+
+fn tile(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    let (input, output) = (call.input(0)?, call.output(0)?);
+    let (from, repeats) = (shape::dims(&input)?, integers(&call.input(1)?)?);
+    shape::expect_length(&repeats, "repeats", from.len())?;
+    let steps = shape::strides(&from);
+    let (mut dims, mut strides, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for ((dim, repeat), step) in from.iter().zip(&repeats).zip(steps) {
+        let repeat = usize::try_from(*repeat).unwrap_or(usize::MAX);
+        expected.push(dim.saturating_mul(repeat));
+        dims.extend([repeat, *dim]);
+        strides.extend([0, step as isize]);
+    }
+    shape::expect(&output, "output", &expected)?;
+    copy(cpu, &input, &output, &dims, &strides)
+}
+
+fn copy(cpu: &Cpu, input: &Tensor<'_>, output: &Tensor<'_>, dims: &[usize], strides: &[isize]) -> Result<()> {
+    by_size!(input.dtype(), N => {
+        let (from, to) = (cells::<N>(input)?, cells_mut::<N>(output)?);
+        Strided::new(0, dims, strides, from.len())?.copy(cpu, from, to)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::testing::{Array, run};
+
+    #[test]
+    fn dimensions_of_one_are_repeated() {
+        let input = Array::of(&[3, 1], &[1f32, 2., 3.]);
+        let shape = Array::of(&[3], &[2i64, 1, 2]);
+        let outputs = [Some((Dtype::F32, &[2, 3, 2][..]))];
+        let results = run("Expand", 13, &[], &[Some(&input), Some(&shape)], &outputs).unwrap();
+        let expected = [1., 1., 2., 2., 3., 3., 1., 1., 2., 2., 3., 3.];
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
+    }
+
+    #[test]
+    fn shapes_that_do_not_broadcast_are_refused() {
+        let input = Array::of(&[3], &[1u8, 2, 3]);
+        let shape = Array::of(&[1], &[4i64]);
+        let message = run("Expand", 13, &[], &[Some(&input), Some(&shape)], &[Some((Dtype::U8, &[4]))]);
+        assert!(message.unwrap_err().contains("[4]"));
+    }
+
+    #[test]
+    fn tiles_stand_beside_and_below_each_other() {
+        let input = Array::of(&[2, 2], &[1u8, 2, 3, 4]);
+        let repeats = Array::of(&[2], &[2i64, 2]);
+        let outputs = [Some((Dtype::U8, &[4, 4][..]))];
+        let results = run("Tile", 13, &[], &[Some(&input), Some(&repeats)], &outputs).unwrap();
+        let expected = [1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4];
+        assert_eq!(results[0].as_ref().unwrap().bytes(), expected);
+        let none = Array::of(&[2], &[0i64, 2]);
+        let outputs = [Some((Dtype::U8, &[0, 4][..]))];
+        assert!(run("Tile", 13, &[], &[Some(&input), Some(&none)], &outputs).is_ok());
+    }
+
+    #[test]
+    fn fewer_than_no_repeats_are_refused() {
+        let input = Array::of(&[1], &[1u8]);
+        let repeats = Array::of(&[1], &[-1i64]);
+        assert!(run("Tile", 13, &[], &[Some(&input), Some(&repeats)], &[Some((Dtype::U8, &[1]))]).is_err());
+    }
+}

@@ -1,0 +1,338 @@
+//! `Resize` and `Upsample`. Every method of ONNX weighs each axis on its own, so the axes are resized one after another.
+
+mod taps;
+
+use std::convert::identity;
+use std::sync::Arc;
+
+use oarlock_sdk::{
+    Call, DtypeSet, Element, Error, Kernel, Operand, OperandFlags, Result, Tensor, bf16, dispatch, ensure,
+    f16,
+};
+
+use self::taps::{Axis, Method, Taps};
+use super::operand::{in_pieces, optional_integers, values, values_mut};
+use super::strided::Cursor;
+use super::{host, shape};
+use crate::device::Cpu;
+
+const SAMPLES: DtypeSet =
+    oarlock_sdk::family::FLOATING_AND_INTEGRAL.union(DtypeSet::F16).union(DtypeSet::BF16);
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let sample = Operand::new(SAMPLES).group(1);
+    let scales = host("scales", DtypeSet::F32);
+    let (input, output) = (sample.named("X"), sample.named("Y"));
+    let optional = OperandFlags::OPTIONAL;
+    let row = |op: &str, scales_at: usize, is_old: bool| {
+        Kernel::prepared(op, move |_, call| {
+            let resize = Resize::new(call, scales_at, is_old)?;
+            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| resize.run(cpu, call)))
+        })
+        .outputs([output])
+    };
+    vec![
+        row("Upsample", usize::MAX, true).since(7).until(8).inputs([input]),
+        row("Upsample", 1, true).since(9).until(9).inputs([input, scales]),
+        row("Resize", 1, true).since(10).until(10).inputs([input, scales]),
+        row("Resize", 2, false).since(11).inputs([
+            input,
+            host("roi", oarlock_sdk::family::FLOATING_AND_HALF).flags(optional),
+            scales.flags(optional),
+            host("sizes", DtypeSet::I64).flags(optional),
+        ]),
+    ]
+}
+
+/// What a resize is told by its attributes.
+struct Resize {
+    method: Method,
+    outside: f64,
+    scales: Option<Vec<f64>>,
+    axes: Option<Vec<i64>>,
+    /// Whether one scale is for all axes, and then whether it is the largest that fits (or the smallest that covers).
+    keeps_aspect: Option<bool>,
+    scales_at: usize,
+}
+
+impl Resize {
+    fn new(call: &Call<'_>, scales_at: usize, is_old: bool) -> Result<Self> {
+        let (coordinates, rounding) =
+            if is_old { ("asymmetric", "floor") } else { ("half_pixel", "round_prefer_floor") };
+        let keeps_aspect = match call.string("keep_aspect_ratio_policy")?.unwrap_or("stretch") {
+            "stretch" => None,
+            "not_larger" => Some(true),
+            "not_smaller" => Some(false),
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `keep_aspect_ratio_policy` to be `stretch`, `not_larger` or `not_smaller`, found `{other}`"
+                )));
+            }
+        };
+        Ok(Self {
+            method: Method::new(call, coordinates, rounding)?,
+            outside: call.float("extrapolation_value")?.unwrap_or(0.0),
+            scales: call.floats("scales")?.map(<[f64]>::to_vec),
+            axes: call.ints("axes")?.map(<[i64]>::to_vec),
+            keeps_aspect,
+            scales_at,
+        })
+    }
+
+    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+        let (input, output) = (call.input(0)?, call.output(0)?);
+        let axes = self.resized(call, &shape::dims(&input)?, &shape::dims(&output)?)?;
+        dispatch!(input.dtype(), floating_and_integral + f16 + bf16, T => self.resize::<T>(cpu, &input, &output, &axes))
+    }
+
+    /// Every axis, those that keep their size too.
+    fn resized(&self, call: &Call<'_>, from: &[usize], to: &[usize]) -> Result<Vec<Axis>> {
+        let rank = from.len();
+        ensure!(to.len() == rank, invalid_argument, "expected an output of rank {rank}, found {to:?}");
+        let axes = match &self.axes {
+            Some(axes) => shape::axes(axes, rank)?,
+            None => (0..rank).collect(),
+        };
+        let given = call.optional_input(self.scales_at)?.map(|scales| numbers(&scales)).transpose()?;
+        let scales = match given.filter(|scales| !scales.is_empty()).or_else(|| self.scales.clone()) {
+            Some(scales) => scales,
+            None => self.scales_of_sizes(call, from, &axes)?,
+        };
+        let found = scales.len();
+        ensure!(found == axes.len(), invalid_argument, "expected {} `scales`, found {found}", axes.len());
+        let roi = call.optional_input(1)?.filter(|_| self.scales_at == 2);
+        let roi = roi.map(|roi| numbers(&roi)).transpose()?.filter(|roi| roi.len() == 2 * axes.len());
+        ensure!(
+            roi.is_some() || self.method.coordinates != taps::Coordinates::Crop,
+            invalid_argument,
+            "expected a `roi` of {} numbers, found another",
+            2 * axes.len()
+        );
+        let mut all: Vec<_> =
+            from.iter().map(|from| Axis { from: *from, to: *from, scale: 1.0, crop: (0.0, 1.0) }).collect();
+        for (index, axis) in axes.iter().enumerate() {
+            all[*axis].scale = scales[index];
+            all[*axis].to = to[*axis];
+            all[*axis].crop = roi.as_ref().map_or((0.0, 1.0), |roi| (roi[index], roi[index + axes.len()]));
+        }
+        for (axis, to) in all.iter().zip(to) {
+            let wanted = axis.from as f64 * axis.scale;
+            // A crop has the size of its part of the input, which the host has worked out.
+            let is_crop = self.method.coordinates == taps::Coordinates::Crop;
+            ensure!(
+                axis.to == *to && axis.scale > 0.0 && (is_crop || (*to as f64 - wanted).abs() <= 1.0),
+                invalid_argument,
+                "expected {wanted} elements along an axis of {} with a scale of {}, found {to}",
+                axis.from,
+                axis.scale
+            );
+            ensure!(axis.from > 0 || *to == 0, invalid_argument, "expected elements to resize, found none");
+        }
+        Ok(all)
+    }
+
+    fn scales_of_sizes(&self, call: &Call<'_>, from: &[usize], axes: &[usize]) -> Result<Vec<f64>> {
+        let sizes = optional_integers(call, 3)?
+            .ok_or_else(|| Error::invalid_argument("expected `scales` or `sizes`, found neither"))?;
+        shape::expect_length(&sizes, "sizes", axes.len())?;
+        let scales = axes.iter().zip(sizes).map(|(axis, size)| size as f64 / from[*axis] as f64);
+        let shared = match self.keeps_aspect {
+            None => return Ok(scales.collect()),
+            Some(true) => scales.reduce(f64::min),
+            Some(false) => scales.reduce(f64::max),
+        };
+        Ok(vec![shared.unwrap_or(1.0); axes.len()])
+    }
+
+    fn resize<T: Sample>(
+        &self,
+        cpu: &Cpu,
+        input: &Tensor<'_>,
+        output: &Tensor<'_>,
+        axes: &[Axis],
+    ) -> Result<()> {
+        let out = values_mut::<T>(output)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let mut current: Vec<f64> = values::<T>(input)?.iter().map(|value| value.to_f64()).collect();
+        let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
+        let taps: Vec<_> = axes.iter().map(|axis| self.method.taps(axis)).collect();
+        for (axis, taps) in taps.iter().enumerate().filter(|(axis, taps)| !keeps_all(taps, axes[*axis].from))
+        {
+            let (outer, length, inner) = shape::around(&dims, axis);
+            dims[axis] = taps.len();
+            let mut next = vec![0.0; shape::count(&[outer, taps.len(), inner])?];
+            in_pieces(cpu, &mut next, inner, |begin, next| {
+                for (row, next) in next.chunks_mut(inner).enumerate() {
+                    let (outer, index) = ((begin + row) / taps.len(), (begin + row) % taps.len());
+                    for (from, weight) in taps[index].iter().flatten() {
+                        let from = &current[(outer * length + from) * inner..][..inner];
+                        next.iter_mut().zip(from).for_each(|(sum, value)| *sum += weight * value);
+                    }
+                }
+            });
+            current = next;
+        }
+        let found = current.len();
+        ensure!(
+            found == out.len(),
+            invalid_argument,
+            "expected an output of {found} elements, found {dims:?}"
+        );
+        let still = vec![0; dims.len()];
+        in_pieces(cpu, out, 1, |begin, out| {
+            let mut cursor = Cursor::new(&dims, &still, begin);
+            for (value, result) in out.iter_mut().zip(&current[begin..]) {
+                let is_inside = taps.iter().zip(cursor.counter()).all(|(taps, index)| taps[*index].is_some());
+                *value = T::from_f64(if is_inside { *result } else { self.outside });
+                cursor.advance();
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Whether each element of an axis stays as it is.
+fn keeps_all(taps: &Taps, length: usize) -> bool {
+    let stays = |(index, taps): (usize, &Option<Vec<(usize, f64)>>)| {
+        taps.as_ref().is_some_and(|taps| taps.iter().all(|(at, weight)| *at == index || *weight == 0.0))
+    };
+    taps.len() == length && taps.iter().enumerate().all(stays)
+}
+
+fn numbers(tensor: &Tensor<'_>) -> Result<Vec<f64>> {
+    dispatch!(tensor.dtype(), floating_and_half, T => {
+        Ok(values::<T>(tensor)?.iter().map(|value| value.to_f64()).collect())
+    })
+}
+
+/// What can be weighed. For integers, results beyond their range become its ends, and fractions are cut off, other than
+/// those that stand for the rounding of the weights.
+trait Sample: Element {
+    fn to_f64(self) -> f64;
+    fn from_f64(value: f64) -> Self;
+}
+
+macro_rules! samples {
+    ($($number:ty: $finish:expr),*) => {
+        $(impl Sample for $number {
+            fn to_f64(self) -> f64 { f64::from(self) }
+            fn from_f64(value: f64) -> Self { $finish(value) as Self }
+        })*
+    };
+}
+
+samples!(i8: whole, u8: whole, i16: whole, i32: whole, f32: identity);
+
+impl Sample for i64 {
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+
+    fn from_f64(value: f64) -> Self {
+        whole(value) as Self
+    }
+}
+
+impl Sample for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+}
+
+fn whole(value: f64) -> f64 {
+    let nearest = value.round();
+    if (nearest - value).abs() < 1e-6 { nearest } else { value.trunc() }
+}
+
+impl Sample for f16 {
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
+    fn from_f64(value: f64) -> Self {
+        Self::from_f64(value)
+    }
+}
+
+impl Sample for bf16 {
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
+    fn from_f64(value: f64) -> Self {
+        Self::from_f64(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::testing::{Array, Attribute, run};
+
+    fn resized(attributes: &[(&str, Attribute<'_>)], scale: f32, length: i64) -> Vec<f32> {
+        let input = Array::of(&[1, 4], &[1f32, 2., 3., 4.]);
+        let scales = Array::of(&[2], &[1.0, scale]);
+        let outputs = [Some((Dtype::F32, &[1, length][..]))];
+        let results = run("Resize", 19, attributes, &[Some(&input), None, Some(&scales)], &outputs).unwrap();
+        results[0].as_ref().unwrap().values()
+    }
+
+    #[test]
+    fn each_mode_takes_its_neighbours() {
+        let mode = |name| [("mode", Attribute::Text(name))];
+        assert_eq!(resized(&mode("nearest"), 0.5, 2), [1., 3.]);
+        assert_eq!(resized(&mode("linear"), 2.0, 8), [1., 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4.]);
+        let cubic = resized(&mode("cubic"), 0.8, 3);
+        let expected = [1.094_238_3, 2.404_296_9, 3.705_566_4];
+        assert!(
+            cubic.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-5),
+            "{cubic:?}"
+        );
+        let smooth = [("mode", Attribute::Text("linear")), ("antialias", Attribute::Int(1))];
+        assert_eq!(resized(&smooth, 0.5, 2), [1.625, 3.375]);
+    }
+
+    #[test]
+    fn corners_can_be_aligned() {
+        let attributes = [
+            ("mode", Attribute::Text("linear")),
+            ("coordinate_transformation_mode", Attribute::Text("align_corners")),
+        ];
+        assert_eq!(resized(&attributes, 1.75, 7), [1., 1.5, 2., 2.5, 3., 3.5, 4.]);
+    }
+
+    #[test]
+    fn the_old_upsample_repeats_elements() {
+        let (input, attributes) = (Array::of(&[2], &[1u8, 2]), [("scales", Attribute::Floats(&[2.0]))]);
+        let results = run("Upsample", 7, &attributes, &[Some(&input)], &[Some((Dtype::U8, &[4]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().bytes(), [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn a_plain_image_of_integers_stays_plain() {
+        let (input, scales) = (Array::of(&[3, 3], &[255u8; 9]), Array::of(&[2], &[2.4f32, 2.4]));
+        for mode in ["linear", "cubic"] {
+            let mode = [("mode", Attribute::Text(mode))];
+            let outputs = [Some((Dtype::U8, &[7, 7][..]))];
+            let results = run("Resize", 13, &mode, &[Some(&input), None, Some(&scales)], &outputs).unwrap();
+            assert_eq!(results[0].as_ref().unwrap().bytes(), [255; 49]);
+        }
+    }
+
+    #[test]
+    fn an_output_that_the_scales_do_not_give_is_refused() {
+        let (input, scales) = (Array::of(&[2], &[1f32, 2.]), Array::of(&[1], &[2f32]));
+        for dims in [&[7][..], &[1, 4]] {
+            let inputs = [Some(&input), None, Some(&scales)];
+            assert!(run("Resize", 19, &[], &inputs, &[Some((Dtype::F32, dims))]).is_err());
+        }
+        assert!(run("Resize", 19, &[], &[Some(&input)], &[Some((Dtype::F32, &[2]))]).is_err());
+    }
+}

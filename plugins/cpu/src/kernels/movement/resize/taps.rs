@@ -1,0 +1,145 @@
+//! Which elements of an input make one of a resized output, along one axis, and how much each counts.
+
+use oarlock_sdk::{Call, Error, Result};
+
+/// The elements and their weights for each index of the output; `None` where the index lies outside of the crop.
+pub(super) type Taps = Vec<Option<Vec<(usize, f64)>>>;
+
+/// One axis that is resized.
+#[derive(Clone, Copy)]
+pub(super) struct Axis {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) scale: f64,
+    /// The part of the input to take, for `tf_crop_and_resize`.
+    pub(super) crop: (f64, f64),
+}
+
+/// Where an index of the output lies in the input.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Coordinates {
+    HalfPixel,
+    HalfPixelSymmetric,
+    PytorchHalfPixel,
+    AlignCorners,
+    Asymmetric,
+    HalfPixelForNearest,
+    Crop,
+}
+
+/// Which neighbours of that place count.
+#[derive(Clone, Copy)]
+enum Filter {
+    Nearest(fn(f64) -> f64),
+    Linear,
+    Cubic(f64),
+}
+
+/// The attributes of a resize.
+#[derive(Clone, Copy)]
+pub(super) struct Method {
+    pub(super) coordinates: Coordinates,
+    filter: Filter,
+    excludes_outside: bool,
+    smooths: bool,
+}
+
+impl Method {
+    pub(super) fn new(call: &Call<'_>, default_coordinates: &str, default_rounding: &str) -> Result<Self> {
+        let unknown = |name: &str, found: &str| {
+            Error::invalid_argument(format!("expected `{name}` to be one that ONNX has, found `{found}`"))
+        };
+        let name = "coordinate_transformation_mode";
+        let coordinates = match call.string(name)?.unwrap_or(default_coordinates) {
+            "half_pixel" => Coordinates::HalfPixel,
+            "half_pixel_symmetric" => Coordinates::HalfPixelSymmetric,
+            "pytorch_half_pixel" => Coordinates::PytorchHalfPixel,
+            "align_corners" => Coordinates::AlignCorners,
+            "asymmetric" => Coordinates::Asymmetric,
+            "tf_half_pixel_for_nn" => Coordinates::HalfPixelForNearest,
+            "tf_crop_and_resize" => Coordinates::Crop,
+            other => return Err(unknown(name, other)),
+        };
+        let rounding: fn(f64) -> f64 = match call.string("nearest_mode")?.unwrap_or(default_rounding) {
+            "round_prefer_floor" => |at| (at - 0.5).ceil(),
+            "round_prefer_ceil" => |at| (at + 0.5).floor(),
+            "floor" => f64::floor,
+            "ceil" => f64::ceil,
+            other => return Err(unknown("nearest_mode", other)),
+        };
+        let filter = match call.string("mode")?.unwrap_or("nearest") {
+            "nearest" => Filter::Nearest(rounding),
+            "linear" | "bilinear" => Filter::Linear,
+            "cubic" => Filter::Cubic(call.float("cubic_coeff_a")?.unwrap_or(-0.75)),
+            other => return Err(unknown("mode", other)),
+        };
+        let excludes_outside = call.int("exclude_outside")?.unwrap_or(0) != 0;
+        let smooths = call.int("antialias")?.unwrap_or(0) != 0;
+        Ok(Self { coordinates, filter, excludes_outside, smooths })
+    }
+
+    /// The taps of an axis whose input is not empty.
+    pub(super) fn taps(&self, axis: &Axis) -> Taps {
+        (0..axis.to).map(|index| self.at(axis, index)).collect()
+    }
+
+    fn at(&self, axis: &Axis, index: usize) -> Option<Vec<(usize, f64)>> {
+        let last = axis.from as f64 - 1.0;
+        let place = self.coordinates.place(axis, index as f64);
+        if self.coordinates == Coordinates::Crop && !(0.0..=last).contains(&place) {
+            return None;
+        }
+        let inside = |at: f64| at.clamp(0.0, last) as usize;
+        let (reach, weight): (f64, &dyn Fn(f64) -> f64) = match self.filter {
+            Filter::Nearest(rounding) => return Some(vec![(inside(rounding(place)), 1.0)]),
+            Filter::Linear => (1.0, &|distance| (1.0 - distance).max(0.0)),
+            Filter::Cubic(a) => (2.0, &move |distance| cubic(a, distance)),
+        };
+        // A smoothed reduction stretches the filter over all that one element of the output stands for.
+        let shrink = if self.smooths { axis.scale.min(1.0) } else { 1.0 };
+        let reach = (reach / shrink).min(2.0 * axis.from as f64 + 4.0);
+        let (first, end) = ((place - reach).floor() as i64 + 1, (place + reach).ceil() as i64);
+        let mut taps: Vec<_> = (first..end)
+            .filter(|at| !self.excludes_outside || (0..axis.from as i64).contains(at))
+            .map(|at| (inside(at as f64), weight((at as f64 - place).abs() * shrink)))
+            .collect();
+        let sum: f64 = taps.iter().map(|(_, weight)| weight).sum();
+        if sum != 0.0 {
+            taps.iter_mut().for_each(|(_, weight)| *weight /= sum);
+        }
+        Some(taps)
+    }
+}
+
+impl Coordinates {
+    fn place(self, axis: &Axis, index: f64) -> f64 {
+        let Axis { from, to, scale, crop: (start, end) } = *axis;
+        let (last, to) = (from as f64 - 1.0, to as f64);
+        let half_pixel = (index + 0.5) / scale - 0.5;
+        match self {
+            Self::HalfPixel => half_pixel,
+            Self::HalfPixelSymmetric => {
+                let wanted = scale * from as f64;
+                from as f64 / 2.0 * (1.0 - to / wanted) + half_pixel
+            }
+            Self::PytorchHalfPixel if to > 1.0 => half_pixel,
+            Self::AlignCorners if to > 1.0 => index * last / (to - 1.0),
+            Self::PytorchHalfPixel | Self::AlignCorners => 0.0,
+            Self::Asymmetric => index / scale,
+            Self::HalfPixelForNearest => (index + 0.5) / scale,
+            Self::Crop if to > 1.0 => start * last + index * (end - start) * last / (to - 1.0),
+            Self::Crop => 0.5 * (start + end) * last,
+        }
+    }
+}
+
+/// The cubic convolution with coefficient `a` at a distance.
+pub(super) fn cubic(a: f64, x: f64) -> f64 {
+    if x <= 1.0 {
+        ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    } else if x < 2.0 {
+        ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+    } else {
+        0.0
+    }
+}

@@ -1,0 +1,251 @@
+//! Ops whose output is as large as the data makes it: `NonZero`, `Compress` and `Unique`.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch};
+use oarlock_sdk::{Element, ensure};
+
+use super::operand::{WHOLE_BYTES, by_size, cells, cells_mut, values, values_mut};
+use super::{data, shape};
+use crate::device::Cpu;
+
+const ORDERED: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
+    .union(DtypeSet::F16)
+    .union(DtypeSet::BF16)
+    .union(DtypeSet::U16)
+    .union(DtypeSet::U32)
+    .union(DtypeSet::U64)
+    .union(DtypeSet::BOOL);
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let integers = |name| Operand::new(DtypeSet::I64).named(name).flags(OperandFlags::OPTIONAL);
+    let ordered = Operand::new(ORDERED).group(1);
+    let kernels = [
+        Kernel::new("NonZero", |_, call| non_zero(call))
+            .since(9)
+            .inputs([Operand::new(WHOLE_BYTES).named("X")])
+            .outputs([Operand::new(DtypeSet::I64).named("Y")]),
+        Kernel::prepared("Compress", |_, call| {
+            let axis = call.int("axis")?;
+            Ok(Arc::new(move |_: &Cpu, call: &Call<'_>| compress(call, axis)))
+        })
+        .since(9)
+        .inputs([data("input"), Operand::new(DtypeSet::BOOL).named("condition").rank(1, 1)])
+        .outputs([data("output")]),
+        Kernel::prepared("Unique", |_, call| {
+            let (axis, is_sorted) = (call.int("axis")?, call.int("sorted")?.unwrap_or(1) != 0);
+            Ok(Arc::new(move |_: &Cpu, call: &Call<'_>| {
+                let dtype = call.input(0)?.dtype();
+                dispatch!(dtype, floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
+                    unique::<T>(call, axis, is_sorted)
+                })
+            }))
+        })
+        .since(11)
+        .inputs([ordered.named("X")])
+        .outputs([
+            ordered.named("Y"),
+            integers("indices"),
+            integers("inverse_indices"),
+            integers("counts"),
+        ]),
+    ];
+    kernels.into_iter().map(|kernel| kernel.flags(KernelFlags::ALLOCATES_OUTPUTS)).collect()
+}
+
+/// The bits of an element that make it other than 0: all but the signs of floating-point numbers.
+fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
+    let mut bits = [0xFF; N];
+    let mut repeat =
+        |part: &[u8]| bits.chunks_exact_mut(part.len()).for_each(|chunk| chunk.copy_from_slice(part));
+    match dtype {
+        Dtype::F8E4M3 | Dtype::F8E5M2 => repeat(&[0x7F]),
+        Dtype::F16 | Dtype::BF16 => repeat(&(u16::MAX >> 1).to_ne_bytes()),
+        Dtype::F32 | Dtype::C64 => repeat(&(u32::MAX >> 1).to_ne_bytes()),
+        Dtype::F64 | Dtype::C128 => repeat(&(u64::MAX >> 1).to_ne_bytes()),
+        _ => {}
+    }
+    bits
+}
+
+fn non_zero(call: &Call<'_>) -> Result<()> {
+    let input = call.input(0)?;
+    let dims = shape::dims(&input)?;
+    let places: Vec<usize> = by_size!(input.dtype(), N => {
+        let bits = significant_bits::<N>(input.dtype());
+        let is_set = |cell: &[u8; N]| cell.iter().zip(bits).any(|(byte, bits)| byte & bits != 0);
+        cells::<N>(&input)?.iter().enumerate().filter(|(_, cell)| is_set(cell)).map(|(at, _)| at).collect()
+    });
+    call.allocate_output(0, Dtype::I64, &[dims.len() as i64, places.len() as i64])?;
+    let out = values_mut::<i64>(&call.output(0)?)?;
+    let steps = shape::strides(&dims);
+    let count = places.len();
+    for (index, place) in places.into_iter().enumerate() {
+        for (axis, (dim, step)) in dims.iter().zip(&steps).enumerate() {
+            out[axis * count + index] = (place / step % dim) as i64;
+        }
+    }
+    Ok(())
+}
+
+fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
+    let (input, condition) = (call.input(0)?, call.input(1)?);
+    let mut dims = shape::dims(&input)?;
+    let axis = match axis {
+        Some(axis) => shape::axis(axis, dims.len())?,
+        None => {
+            dims = vec![shape::count(&dims)?];
+            0
+        }
+    };
+    let (outer, length, inner) = shape::around(&dims, axis);
+    // A byte is read as such, so that one that is neither 0 nor 1 does no harm.
+    let condition = cells::<1>(&condition)?;
+    let kept: Vec<_> = (0..condition.len()).filter(|at| condition[*at] != [0]).collect();
+    ensure!(
+        condition.len() <= length,
+        invalid_argument,
+        "expected a `condition` for at most {length} indices, found {}",
+        condition.len()
+    );
+    dims[axis] = kept.len();
+    let dims: Vec<_> = dims.into_iter().map(|dim| dim as i64).collect();
+    call.allocate_output(0, input.dtype(), &dims)?;
+    let output = call.output(0)?;
+    by_size!(input.dtype(), N => {
+        let (from, mut out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
+        for row in 0..outer {
+            for index in &kept {
+                let (part, rest) = out.split_at_mut(inner);
+                let first = (row * length + index) * inner;
+                part.copy_from_slice(&from[first..first + inner]);
+                out = rest;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The order in which what is not a number comes last and is equal to itself.
+fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+    let is_nan = |value: &T| value.partial_cmp(value).is_none();
+    a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+}
+
+/// Finds the different elements, or the different slices along an axis.
+fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted: bool) -> Result<()> {
+    let input = call.input(0)?;
+    let mut dims = shape::dims(&input)?;
+    let axis = match axis {
+        Some(axis) => shape::axis(axis, dims.len())?,
+        None => {
+            dims = vec![shape::count(&dims)?];
+            0
+        }
+    };
+    let (outer, length, inner) = shape::around(&dims, axis);
+    let from = values::<T>(&input)?;
+    let item = |index: usize| {
+        (0..outer).flat_map(move |row| {
+            let first = (row * length + index) * inner;
+            from[first..first + inner].iter()
+        })
+    };
+    let compare = |a: usize, b: usize| {
+        let orders = item(a).zip(item(b)).map(|(a, b)| order(a, b));
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let mut sorted: Vec<usize> = (0..length).collect();
+    // The sort is stable, so each group starts with its first appearance.
+    sorted.sort_by(|a, b| compare(*a, *b));
+    let mut groups: Vec<_> = sorted.chunk_by(|a, b| compare(*a, *b).is_eq()).collect();
+    if !is_sorted {
+        groups.sort_by_key(|group| group[0]);
+    }
+    dims[axis] = groups.len();
+    let shape: Vec<_> = dims.iter().map(|dim| *dim as i64).collect();
+    call.allocate_output(0, T::DTYPE, &shape)?;
+    let out = values_mut::<T>(&call.output(0)?)?;
+    for (at, group) in groups.iter().enumerate() {
+        for (position, value) in item(group[0]).enumerate() {
+            let (row, column) = (position / inner, position % inner);
+            out[(row * groups.len() + at) * inner + column] = *value;
+        }
+    }
+    let mut inverse = vec![0; length];
+    for (at, group) in groups.iter().enumerate() {
+        group.iter().for_each(|index| inverse[*index] = at as i64);
+    }
+    write(call, 1, groups.iter().map(|group| group[0] as i64))?;
+    write(call, 2, inverse.into_iter())?;
+    write(call, 3, groups.iter().map(|group| group.len() as i64))
+}
+
+/// Allocates and writes an output that may be absent.
+fn write(call: &Call<'_>, index: usize, list: impl ExactSizeIterator<Item = i64>) -> Result<()> {
+    if call.optional_output(index)?.is_none() {
+        return Ok(());
+    }
+    call.allocate_output(index as u32, Dtype::I64, &[list.len() as i64])?;
+    for (out, value) in values_mut::<i64>(&call.output(index)?)?.iter_mut().zip(list) {
+        *out = value;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::testing::{Array, Attribute, run};
+
+    #[test]
+    fn places_that_are_not_zero_are_listed_by_axis() {
+        let input = Array::of(&[2, 2], &[1f32, -0.0, f32::NAN, 2.]);
+        let found = run("NonZero", 13, &[], &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
+        assert_eq!((&found.dims[..], found.values::<i64>()), (&[2, 3][..], vec![0, 1, 1, 0, 0, 1]));
+        let scalar = Array::of(&[], &[3u8]);
+        let found = run("NonZero", 13, &[], &[Some(&scalar)], &[None]).unwrap().remove(0).unwrap();
+        assert_eq!(found.dims, [0, 1]);
+    }
+
+    #[test]
+    fn what_the_condition_holds_for_is_kept() {
+        let (input, condition) =
+            (Array::of(&[2, 3], &[1i16, 2, 3, 4, 5, 6]), Array::of(&[2], &[false, true]));
+        let axis = [("axis", Attribute::Int(-1))];
+        let found = run("Compress", 11, &axis, &[Some(&input), Some(&condition)], &[None]).unwrap();
+        let found = found[0].as_ref().unwrap();
+        assert_eq!((&found.dims[..], found.values::<i16>()), (&[2, 1][..], vec![2, 5]));
+        let long = Array::of(&[4], &[true; 4]);
+        assert!(run("Compress", 11, &axis, &[Some(&input), Some(&long)], &[None]).is_err());
+        let found = run("Compress", 11, &[], &[Some(&input), Some(&long)], &[None]).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().values::<i16>(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn different_elements_are_found_with_their_places_and_counts() {
+        let input = Array::of(&[6], &[2f32, 1., 1., 3., 4., 3.]);
+        for (sorted, expected) in [
+            (1, [vec![1i64, 2, 3, 4], vec![1, 0, 3, 4], vec![1, 0, 0, 2, 3, 2], vec![2, 1, 2, 1]]),
+            (0, [vec![2, 1, 3, 4], vec![0, 1, 3, 4], vec![0, 1, 1, 2, 3, 2], vec![1, 2, 2, 1]]),
+        ] {
+            let sorted = [("sorted", Attribute::Int(sorted))];
+            let found = run("Unique", 11, &sorted, &[Some(&input)], &[None; 4]).unwrap();
+            let found: Vec<_> = found.iter().flatten().collect();
+            let values: Vec<_> = found[0].values::<f32>().iter().map(|value| *value as i64).collect();
+            let rest = found[1..].iter().map(|array| array.values::<i64>());
+            assert_eq!([values].into_iter().chain(rest).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn different_rows_are_found_along_an_axis() {
+        let input = Array::of(&[3, 3], &[1u8, 0, 0, 1, 0, 0, 2, 3, 4]);
+        let axis = [("axis", Attribute::Int(0))];
+        let found = run("Unique", 11, &axis, &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
+        assert_eq!((&found.dims[..], found.bytes()), (&[2, 3][..], &[1, 0, 0, 2, 3, 4][..]));
+        assert_eq!(found.dtype, Dtype::U8);
+    }
+}

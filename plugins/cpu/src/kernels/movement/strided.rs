@@ -1,0 +1,212 @@
+//! The one loop behind most movements: an output in order, whose elements lie at strides in the input. Transposes, slices
+//! with steps, repetitions (strides of 0) and reversals (negative ones) all are that.
+
+use oarlock_sdk::{Result, ensure};
+
+use super::operand::in_pieces;
+use super::shape;
+use crate::device::Cpu;
+
+/// The side of the square blocks in which a transpose goes through memory, so that both sides use whole cache lines.
+const BLOCK: usize = 16;
+
+/// Where the elements of an output lie in the input.
+pub(super) struct Strided {
+    start: usize,
+    dims: Vec<usize>,
+    strides: Vec<isize>,
+}
+
+impl Strided {
+    /// The element at index `i` of the output lies in the input at `start` + Σ `i` · `strides`. All must lie below `limit`.
+    pub(super) fn new(start: usize, dims: &[usize], strides: &[isize], limit: usize) -> Result<Self> {
+        let mut this = Self { start, dims: Vec::new(), strides: Vec::new() };
+        if shape::count(dims)? == 0 {
+            this.dims.push(0);
+            this.strides.push(0);
+            return Ok(this);
+        }
+        let (mut lowest, mut highest) = (start as i128, start as i128);
+        for (dim, stride) in dims.iter().zip(strides) {
+            let reach = (*dim as i128 - 1) * *stride as i128;
+            lowest += reach.min(0);
+            highest += reach.max(0);
+        }
+        ensure!(
+            lowest >= 0 && highest < limit as i128,
+            out_of_range,
+            "expected elements inside of the {limit} of the input, found some from {lowest} to {highest}"
+        );
+        for (dim, stride) in dims.iter().zip(strides).filter(|(dim, _)| **dim != 1) {
+            this.push(*dim, *stride);
+        }
+        Ok(this)
+    }
+
+    /// Appends a dimension, or merges it into the last one where the two are one walk through memory.
+    fn push(&mut self, dim: usize, stride: isize) {
+        if let (Some(last_dim), Some(last_stride)) = (self.dims.last_mut(), self.strides.last_mut())
+            && Some(*last_stride) == stride.checked_mul(dim as isize)
+        {
+            *last_dim *= dim;
+            *last_stride = stride;
+            return;
+        }
+        self.dims.push(dim);
+        self.strides.push(stride);
+    }
+
+    /// Fills an output, which has as many elements as the dimensions say.
+    pub(super) fn copy<const N: usize>(
+        &self,
+        cpu: &Cpu,
+        input: &[[u8; N]],
+        out: &mut [[u8; N]],
+    ) -> Result<()> {
+        let expected = shape::count(&self.dims)?;
+        let found = out.len();
+        ensure!(
+            found == expected,
+            invalid_argument,
+            "expected an output of {expected} elements, found {found}"
+        );
+        if out.is_empty() {
+            return Ok(());
+        }
+        let Some((inner, outer)) = self.dims.split_last() else {
+            out[0] = input[self.start];
+            return Ok(());
+        };
+        let stride = self.strides[outer.len()];
+        let crossing = self.strides[..outer.len()].iter().rposition(|stride| *stride == 1);
+        match crossing.filter(|_| stride > 1) {
+            Some(axis) => self.copy_across(cpu, axis, input, out),
+            None => in_pieces(cpu, out, 1, |begin, out| {
+                self.copy_along(*inner, stride, begin, input, out);
+            }),
+        }
+        Ok(())
+    }
+
+    /// Copies row by row: `begin` is the index of the first element of this part of the output.
+    fn copy_along<const N: usize>(
+        &self,
+        inner: usize,
+        stride: isize,
+        begin: usize,
+        input: &[[u8; N]],
+        out: &mut [[u8; N]],
+    ) {
+        let last = self.dims.len() - 1;
+        let mut rows = Cursor::new(&self.dims[..last], &self.strides[..last], begin / inner);
+        let (mut column, mut rest) = (begin % inner, out);
+        while !rest.is_empty() {
+            let (row, further) = rest.split_at_mut(rest.len().min(inner - column));
+            let first = self.start.wrapping_add_signed(rows.offset + column as isize * stride);
+            match stride {
+                1 => row.copy_from_slice(&input[first..first + row.len()]),
+                0 => row.fill(input[first]),
+                _ => {
+                    let mut from = first;
+                    for cell in row {
+                        *cell = input[from];
+                        from = from.wrapping_add_signed(stride);
+                    }
+                }
+            }
+            (column, rest) = (0, further);
+            rows.advance();
+        }
+    }
+
+    /// Copies block by block, where the input is contiguous along `axis` and the output along the last one.
+    fn copy_across<const N: usize>(&self, cpu: &Cpu, axis: usize, input: &[[u8; N]], out: &mut [[u8; N]]) {
+        let last = self.dims.len() - 1;
+        let (inner, stride) = (self.dims[last], self.strides[last].unsigned_abs());
+        let between: usize = self.dims[axis + 1..last].iter().product();
+        let unit = between * inner;
+        in_pieces(cpu, out, unit, |begin, mut out| {
+            let mut at = begin;
+            while !out.is_empty() {
+                let from_axis = at % self.dims[axis];
+                let rows = (self.dims[axis] - from_axis).min(out.len() / unit);
+                let outer = Cursor::new(&self.dims[..axis], &self.strides[..axis], at / self.dims[axis]);
+                let mut middle = Cursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
+                let (part, further) = out.split_at_mut(rows * unit);
+                for index in 0..between {
+                    let first = self.start.wrapping_add_signed(outer.offset + middle.offset) + from_axis;
+                    transpose(&input[first..], stride, &mut part[index * inner..], unit, rows, inner);
+                    middle.advance();
+                }
+                (at, out) = (at + rows, further);
+            }
+        });
+    }
+}
+
+/// Writes `rows` rows of `columns` elements, `pitch` apart: element (i, j) is the input's i + j · `stride`.
+fn transpose<const N: usize>(
+    input: &[[u8; N]],
+    stride: usize,
+    out: &mut [[u8; N]],
+    pitch: usize,
+    rows: usize,
+    columns: usize,
+) {
+    let mut block = [[[0; N]; BLOCK]; BLOCK];
+    for left in (0..columns).step_by(BLOCK) {
+        let width = BLOCK.min(columns - left);
+        for top in (0..rows).step_by(BLOCK) {
+            let height = BLOCK.min(rows - top);
+            for (column, cells) in block[..width].iter_mut().enumerate() {
+                let first = top + (left + column) * stride;
+                cells[..height].copy_from_slice(&input[first..first + height]);
+            }
+            for row in 0..height {
+                let begin = (top + row) * pitch + left;
+                for (cell, cells) in out[begin..begin + width].iter_mut().zip(&block) {
+                    *cell = cells[row];
+                }
+            }
+        }
+    }
+}
+
+/// Counts through dimensions and knows the offset that the strides give.
+pub(super) struct Cursor<'a> {
+    dims: &'a [usize],
+    strides: &'a [isize],
+    counter: Vec<usize>,
+    pub(super) offset: isize,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at a position in the order of a contiguous tensor.
+    pub(super) fn new(dims: &'a [usize], strides: &'a [isize], position: usize) -> Self {
+        let (mut counter, mut rest, mut offset) = (vec![0; dims.len()], position, 0);
+        for axis in (0..dims.len()).rev() {
+            counter[axis] = rest % dims[axis].max(1);
+            rest /= dims[axis].max(1);
+            offset += counter[axis] as isize * strides[axis];
+        }
+        Self { dims, strides, counter, offset }
+    }
+
+    /// Goes on to the next position; after the last one comes the first.
+    pub(super) fn advance(&mut self) {
+        for axis in (0..self.dims.len()).rev() {
+            self.counter[axis] += 1;
+            self.offset += self.strides[axis];
+            if self.counter[axis] < self.dims[axis] {
+                return;
+            }
+            self.offset -= self.strides[axis] * self.counter[axis] as isize;
+            self.counter[axis] = 0;
+        }
+    }
+
+    /// The index along each dimension.
+    pub(super) fn counter(&self) -> &[usize] {
+        &self.counter
+    }
+}

@@ -1,0 +1,25 @@
+//! Mean and variance of a slice.
+
+use crate::kernels::reduce::fold;
+use crate::kernels::rows::number::Float;
+
+/// The sum of the values that a function makes of the elements.
+#[inline(always)]
+pub(super) fn sum<F: Float>(elements: &[F], value: impl Fn(F) -> F) -> F {
+    fold(elements, F::ZERO, |sum, element| sum + value(element), |left, right| left + right)
+}
+
+/// Mean and variance. The variance is that of the distances to the mean, in a second pass, since the difference of two
+/// large sums would have no exact digits left.
+#[inline(always)]
+pub(super) fn moments<F: Float>(elements: &[F]) -> (F, F) {
+    let count = F::of(elements.len() as f64);
+    let mean = sum(elements, |x| x) / count;
+    (mean, sum(elements, |x| (x - mean) * (x - mean)) / count)
+}
+
+/// One over the standard deviation.
+#[inline(always)]
+pub(super) fn inverse_deviation<F: Float>(variance: F, epsilon: F) -> F {
+    F::ONE / (variance + epsilon).root()
+}

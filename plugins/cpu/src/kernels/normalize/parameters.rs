@@ -1,0 +1,73 @@
+//! Scales, biases and statistics of channels, which are few and of any float dtype.
+
+use oarlock_sdk::{Result, Tensor, dispatch, ensure};
+
+use crate::kernels::rows::number::{Float, Number};
+use crate::kernels::rows::operands::Operands;
+
+/// An input as the floats that are calculated in.
+pub(super) fn read<F: Float>(operands: &Operands<'_, '_>, index: usize) -> Result<Vec<F>> {
+    let dtype = operands.call().input(index)?.dtype();
+    dispatch!(dtype, floating_and_half + bf16, T => {
+        Ok(operands.read::<T>(index)?.iter().map(|value| F::of(value.float().to_f64())).collect())
+    })
+}
+
+/// An input with one value for each channel or group.
+pub(super) fn read_for_each<F: Float>(
+    operands: &Operands<'_, '_>,
+    index: usize,
+    count: usize,
+) -> Result<Vec<F>> {
+    let found = operands.call().input(index)?;
+    ensure!(
+        found.dims() == [count as i64],
+        invalid_argument,
+        "expected input {index} of shape [{count}], found {:?}",
+        found.dims()
+    );
+    read(operands, index)
+}
+
+/// An input that is repeated to a shape: dimensions of 1 are repeated, missing leading ones are 1.
+pub(super) fn read_repeated<F: Float>(
+    operands: &Operands<'_, '_>,
+    index: usize,
+    dims: &[i64],
+) -> Result<Option<Vec<F>>> {
+    let Some(found) = operands.call().optional_input(index)? else { return Ok(None) };
+    let values = read(operands, index)?;
+    if found.dims() == dims {
+        return Ok(Some(values));
+    }
+    let steps = steps(&found, index, dims)?;
+    let count = dims.iter().product::<i64>() as usize;
+    let repeated = |place: usize| {
+        let (mut place, mut at) = (place, 0);
+        for (dim, step) in dims.iter().zip(&steps).rev() {
+            at += place % *dim as usize * step;
+            place /= *dim as usize;
+        }
+        values[at]
+    };
+    Ok(Some((0..count).map(repeated).collect()))
+}
+
+/// How far apart the elements lie along each dimension of the shape; 0 where they are repeated.
+fn steps(found: &Tensor<'_>, index: usize, dims: &[i64]) -> Result<Vec<usize>> {
+    let fits = found.dims().len() <= dims.len()
+        && found.dims().iter().rev().zip(dims.iter().rev()).all(|(own, dim)| *own == 1 || own == dim);
+    ensure!(
+        fits,
+        invalid_argument,
+        "expected input {index} of a shape that can be repeated to {dims:?}, found {:?}",
+        found.dims()
+    );
+    let mut steps = vec![0; dims.len()];
+    let mut step = 1;
+    for (own, target) in found.dims().iter().rev().zip(steps.iter_mut().rev()) {
+        *target = if *own == 1 { 0 } else { step };
+        step *= *own as usize;
+    }
+    Ok(steps)
+}

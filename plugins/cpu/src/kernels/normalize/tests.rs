@@ -1,0 +1,41 @@
+//! Results that the reference implementation of ONNX gives, what is refused, and shapes too large to write down.
+
+use oarlock_sdk::{Dtype, f16};
+
+use crate::kernels::rows::checking::{check, check_all, refusal};
+use crate::testing::{Array, Attribute};
+
+#[test]
+fn the_cases_of_the_file_give_what_it_says() {
+    check_all(include_str!("cases.txt"));
+}
+
+#[test]
+fn many_lines_side_by_side_are_each_normalized() {
+    let values: Vec<f16> = (0..37 * 600).map(|index| f16::from_f32((index % 13) as f32)).collect();
+    let mut expected = vec![f16::ZERO; values.len()];
+    for column in 0..600 {
+        let places: Vec<usize> = (0..37).map(|row| row * 600 + column).collect();
+        let sum: f64 = places.iter().map(|place| values[*place].to_f64().exp()).sum();
+        places.iter().for_each(|place| expected[*place] = f16::from_f64(values[*place].to_f64().exp() / sum));
+    }
+    let data = Array::of(&[37, 600], &values);
+    check("Softmax", 13, &[("axis", Attribute::Int(0))], &[Some(&data)], &[Array::of(&[37, 600], &expected)]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let x = Array::of(&[2, 3], &[1f32; 6]);
+    let scale = Array::of(&[2], &[1f32; 2]);
+    let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[2, 3]))];
+    let message = refusal("LayerNormalization", 17, &[], &[Some(&x), Some(&scale)], &outputs);
+    assert!(message.contains("repeated to [3], found [2]"), "{message}");
+    let groups = [("num_groups", Attribute::Int(0))];
+    let message =
+        refusal("GroupNormalization", 21, &groups, &[Some(&x), Some(&scale), Some(&scale)], &outputs);
+    assert!(message.contains("divide the 3 channels, found 0"), "{message}");
+    let message = refusal("Softmax", 13, &[("axis", Attribute::Int(2))], &[Some(&x)], &outputs);
+    assert!(message.contains("found 2"), "{message}");
+    let message = refusal("LpNormalization", 22, &[("p", Attribute::Int(3))], &[Some(&x)], &outputs);
+    assert!(message.contains("`p` to be 1 or 2"), "{message}");
+}

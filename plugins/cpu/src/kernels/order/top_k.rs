@@ -1,0 +1,126 @@
+//! `TopK`: the largest or smallest elements of each line, in order. Of equal elements the one with the lower index comes
+//! first, and what is not a number counts as larger than every number.
+
+use std::cmp::Ordering;
+
+use oarlock_sdk::{
+    Call, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, Result, dispatch, ensure, family,
+};
+
+use crate::device::Cpu;
+use crate::kernels::rows::axis::{self, Axis};
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Exact, Number};
+use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Lines, in_parallel};
+
+const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
+    .union(DtypeSet::F16)
+    .union(DtypeSet::BF16)
+    .union(DtypeSet::U16)
+    .union(DtypeSet::I16)
+    .union(DtypeSet::U32)
+    .union(DtypeSet::U64);
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let number = Operand::new(NUMBERS).group(1);
+    let row = |inputs: &[Operand]| {
+        kernel("TopK", Options::new, |cpu, options, operands| {
+            let dtype = operands.call().input(0)?.dtype();
+            dispatch!(dtype, floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
+                run::<T>(cpu, options, operands)
+            })
+        })
+        .flags(KernelFlags::DETERMINISTIC)
+        .inputs(inputs.iter().copied())
+        .outputs([number.named("Values"), Operand::new(DtypeSet::I64).named("Indices")])
+    };
+    let k = Operand::new(DtypeSet::I64).named("K").rank(0, 1).on(MemoryKind::HOST);
+    vec![row(&[number.named("X")]).until(9), row(&[number.named("X"), k]).since(10)]
+}
+
+struct Options {
+    axis: i64,
+    k: Option<i64>,
+    is_largest: bool,
+}
+
+impl Options {
+    /// Results are in order even where `sorted` does not ask for it.
+    fn new(call: &Call<'_>) -> Result<Self> {
+        Ok(Self {
+            axis: call.int("axis")?.unwrap_or(-1),
+            k: call.int("k")?,
+            is_largest: call.int("largest")?.unwrap_or(1) != 0,
+        })
+    }
+
+    fn k(&self, operands: &Operands<'_, '_>, length: usize) -> Result<usize> {
+        let found = match operands.read_optional::<i64>(1)? {
+            Some([k]) => Some(*k),
+            Some(more) => {
+                return Err(Error::invalid_argument(format!("expected one number `K`, found {more:?}")));
+            }
+            None => self.k,
+        };
+        let k = found.ok_or_else(|| Error::invalid_argument("expected the attribute `k`, found none"))?;
+        usize::try_from(k).ok().filter(|k| *k <= length).ok_or_else(|| {
+            Error::out_of_range(format!(
+                "expected `k` from 0 to the {length} elements along the axis, found {k}"
+            ))
+        })
+    }
+}
+
+fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Result<()> {
+    let (x, values, places) =
+        (operands.call().input(0)?, operands.call().output(0)?, operands.call().output(1)?);
+    let axis = Axis::new(x.dims(), options.axis)?;
+    let k = options.k(operands, axis.length)?;
+    let mut dims = x.dims().to_vec();
+    let dimension = axis::index(options.axis, dims.len())?;
+    dims[dimension] = k as i64;
+    operands.expect_dims(&values, "Values", &dims)?;
+    operands.expect_dims(&places, "Indices", &dims)?;
+    let (input, values, places) =
+        (operands.read::<T>(0)?, operands.write::<T>(0)?, operands.write::<i64>(1)?);
+    ensure!(
+        values.len() == places.len(),
+        out_of_range,
+        "expected as many `Values` as `Indices`, found others"
+    );
+    if values.is_empty() {
+        return Ok(());
+    }
+    let outputs = (Lines::new(values, k, axis.inner), Lines::new(places, k, axis.inner));
+    in_parallel(cpu, axis.lines(), grain(axis.length), outputs, |_, (mut values, mut places)| {
+        let mut order = Vec::with_capacity(axis.length);
+        for (line, _) in values.groups(1) {
+            let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
+            let element = |place: usize| input[start + place * axis.inner];
+            let compare = |a: &usize, b: &usize| {
+                let ordering = order_of(element(*a).exact(), element(*b).exact());
+                let ordering = if options.is_largest { ordering.reverse() } else { ordering };
+                ordering.then(a.cmp(b))
+            };
+            order.clear();
+            order.extend(0..axis.length);
+            if k < axis.length {
+                order.select_nth_unstable_by(k, compare);
+                order.truncate(k);
+            }
+            order.sort_unstable_by(compare);
+            for (rank, place) in order.iter().enumerate() {
+                values.across(line, 1, rank)[0] = element(*place);
+                places.across(line, 1, rank)[0] = *place as i64;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A total order. Zeros are equal, and so are all that are not numbers.
+#[inline(always)]
+fn order_of<E: Exact>(a: E, b: E) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_unordered().cmp(&b.is_unordered()))
+}

@@ -1,0 +1,211 @@
+//! `MaxPool`, with the places of the maxima when they are asked for.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::sync::Arc;
+
+use oarlock_sdk::{
+    Call, Dtype, DtypeSet, Element, Kernel, KernelFlags, Operand, OperandFlags, Result, bf16, dispatch,
+    dtype_set, ensure, f16,
+};
+
+use super::Pool;
+use super::fold::{Fold, fold};
+use crate::device::Cpu;
+use crate::gemm::Parts;
+use crate::kernels::conv::window::{Settings, coordinates};
+
+const NUMBERS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::I8, Dtype::U8]);
+
+pub(super) fn kernel() -> Kernel<Cpu> {
+    let image = Operand::new(NUMBERS).group(1).rank(3, u32::MAX);
+    Kernel::prepared("MaxPool", |_: &Cpu, call| {
+        let settings = Settings::new(call)?;
+        let column_major = call.int("storage_order")?.unwrap_or(0) != 0;
+        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
+            dispatch!(call.output(0)?.dtype(), floating_and_half + bf16 + i8 + u8, T => {
+                pool::<T>(cpu, call, &settings, column_major)
+            })
+        }))
+    })
+    .flags(KernelFlags::DETERMINISTIC)
+    .inputs([image.named("X")])
+    .outputs([image.named("Y"), Operand::new(DtypeSet::I64).named("Indices").flags(OperandFlags::OPTIONAL)])
+}
+
+/// An element that has an order.
+pub(super) trait Ordered: Element + PartialOrd {
+    /// Not greater than any other.
+    const LOWEST: Self;
+}
+
+macro_rules! ordered {
+    ($($element:ty: $lowest:expr),*) => {
+        $(impl Ordered for $element {
+            const LOWEST: Self = $lowest;
+        })*
+    };
+}
+
+ordered!(f16: f16::NEG_INFINITY, bf16: bf16::NEG_INFINITY, f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i8: i8::MIN, u8: u8::MIN);
+
+/// The greatest element. A NaN is not greater than anything.
+pub(super) struct Greatest;
+
+impl<E: Ordered> Fold<E> for Greatest {
+    type Sum = E;
+
+    #[inline(always)]
+    fn start(&self) -> E {
+        E::LOWEST
+    }
+
+    #[inline(always)]
+    fn add(&self, sum: E, element: E) -> E {
+        if element > sum { element } else { sum }
+    }
+
+    #[inline(always)]
+    fn finish(&self, sum: E, _count: usize) -> E {
+        sum
+    }
+}
+
+fn pool<E: Ordered>(cpu: &Cpu, call: &Call<'_>, settings: &Settings, column_major: bool) -> Result<()> {
+    let (x, y, indices) = (call.input(0)?, call.output(0)?, call.optional_output(1)?);
+    let pool = Pool::new(settings, x.dims(), y.dims())?;
+    if let Some(indices) = &indices {
+        ensure!(
+            indices.dims() == y.dims(),
+            invalid_argument,
+            "expected indices of the shape of the output, {:?}, found {:?}",
+            y.dims(),
+            indices.dims()
+        );
+    }
+    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
+    match indices {
+        // SAFETY: as above.
+        Some(indices) => with_indices(cpu, &pool, column_major, x, y, unsafe { indices.elements_mut() }?),
+        None => fold(cpu, &pool, false, x, y, &Greatest),
+    }
+    Ok(())
+}
+
+fn with_indices<E: Ordered>(
+    cpu: &Cpu,
+    pool: &Pool,
+    column_major: bool,
+    x: &[E],
+    y: &mut [E],
+    indices: &mut [i64],
+) {
+    let axes = &pool.window.axes;
+    let (inputs, outputs, steps) = (pool.window.inputs(), pool.window.outputs(), pool.window.steps());
+    if y.is_empty() {
+        return;
+    }
+    let (y, indices) = (Parts::new(y), Parts::new(indices));
+    cpu.parallel_for(pool.planes, 1, |begin, end| {
+        let (mut place, mut step) = (vec![0; axes.len()], vec![0; axes.len()]);
+        for plane in begin..end {
+            let range = plane * outputs..(plane + 1) * outputs;
+            // SAFETY: no two planes overlap, and each is one thread's.
+            let (y, indices) = unsafe { (y.part(range.clone()), indices.part(range)) };
+            let x = &x[plane * inputs..][..inputs];
+            for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
+                coordinates(output, axes.iter().map(|axis| axis.output), &mut place);
+                let (mut greatest, mut at) = (E::LOWEST, None);
+                for number in 0..steps {
+                    coordinates(number, axes.iter().map(|axis| axis.kernel), &mut step);
+                    // Where the element is in memory, and where it would be if the first dimension were the fastest.
+                    let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
+                    for ((axis, place), step) in axes.iter().zip(&place).zip(&step) {
+                        let found = axis.place(*place, *step);
+                        row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
+                        turned += found.unwrap_or(0) * stride;
+                        stride *= axis.input;
+                    }
+                    let Some(row_major) = row_major else { continue };
+                    if x[row_major] > greatest || at.is_none() {
+                        greatest = x[row_major];
+                        at = Some(if column_major { turned } else { row_major });
+                    }
+                }
+                *y = greatest;
+                *index = at.map_or(0, |at| plane * inputs + at) as i64;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::testing::{Array, Attribute, run};
+
+    fn counting(dims: &[i64]) -> Array {
+        let count = dims.iter().product::<i64>();
+        Array::of(dims, &(1..=count).map(|value| value as f32).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn maxima_come_with_their_places_in_either_order() {
+        let x = counting(&[1, 1, 3, 4]);
+        for (order, expected) in [(0, [5i64, 7, 9, 11]), (1, [4, 10, 5, 11])] {
+            let attributes = [
+                ("kernel_shape", Attribute::Ints(&[2, 2])),
+                ("strides", Attribute::Ints(&[1, 2])),
+                ("storage_order", Attribute::Int(order)),
+            ];
+            let outputs = [Some((Dtype::F32, &[1, 1, 2, 2][..])), Some((Dtype::I64, &[1, 1, 2, 2]))];
+            let results = run("MaxPool", 12, &attributes, &[Some(&x)], &outputs).unwrap();
+            assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [6., 8., 10., 12.]);
+            assert_eq!(results[1].as_ref().unwrap().values::<i64>(), expected);
+        }
+    }
+
+    #[test]
+    fn padding_is_lower_than_any_element() {
+        let x = Array::of(&[1, 1, 2], &[-5f32, -7.]);
+        let attributes = [("kernel_shape", Attribute::Ints(&[2])), ("pads", Attribute::Ints(&[1, 1]))];
+        let results =
+            run("MaxPool", 12, &attributes, &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 3]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [-5., -5., -7.]);
+    }
+
+    #[test]
+    fn a_last_window_that_does_not_fit_is_kept_on_request() {
+        let x = counting(&[1, 1, 5]);
+        let attributes = [
+            ("kernel_shape", Attribute::Ints(&[2])),
+            ("strides", Attribute::Ints(&[2])),
+            ("ceil_mode", Attribute::Int(1)),
+        ];
+        let results =
+            run("MaxPool", 12, &attributes, &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 3]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [2., 4., 5.]);
+        let message =
+            run("MaxPool", 12, &attributes[..2], &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 3]))]).unwrap_err();
+        assert!(message.contains("size 2"), "{message}");
+    }
+
+    #[test]
+    fn hostile_attributes_are_refused() {
+        let x = counting(&[1, 1, 5]);
+        for (name, value) in [
+            ("strides", Attribute::Ints(&[0])),
+            ("strides", Attribute::Ints(&[1, 1])),
+            ("dilations", Attribute::Ints(&[i64::MAX])),
+            ("pads", Attribute::Ints(&[-1, 0])),
+            ("auto_pad", Attribute::Text("MIDDLE")),
+        ] {
+            let attributes = [("kernel_shape", Attribute::Ints(&[2])), (name, value)];
+            let message =
+                run("MaxPool", 12, &attributes, &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 4]))]).unwrap_err();
+            assert!(message.contains("expected"), "{message}");
+        }
+    }
+}

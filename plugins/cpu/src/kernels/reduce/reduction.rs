@@ -1,0 +1,195 @@
+//! What reductions do with elements: how one is added to a partial result, two are joined, and the last becomes the output.
+
+use crate::isa::Baseline;
+use crate::kernels::rows::number::{Exact, Float, Number};
+
+/// One kind of reduction. Partial results are joined in an order that only the shape decides.
+pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
+    /// A result of some elements.
+    type Partial: Copy + Send + Sync;
+    /// The result of no elements.
+    const NONE: Self::Partial;
+
+    fn add(partial: Self::Partial, element: T) -> Self::Partial;
+    fn join(left: Self::Partial, right: Self::Partial) -> Self::Partial;
+    /// What becomes of the result of `count` elements.
+    fn finish(partial: Self::Partial, count: usize) -> T;
+
+    /// The result of elements that lie in one piece.
+    #[inline(always)]
+    fn of_slice(elements: &[T]) -> Self::Partial
+    where
+        T: Copy,
+    {
+        fold(elements, Self::NONE, Self::add, Self::join)
+    }
+}
+
+/// As many partial results as hide the latency of an addition with the widest registers.
+const LANES: usize = 64;
+
+/// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
+#[inline(always)]
+pub(crate) fn fold<T: Copy, P: Copy>(
+    elements: &[T],
+    none: P,
+    add: impl Fn(P, T) -> P,
+    join: impl Fn(P, P) -> P,
+) -> P {
+    let mut lanes = [none; LANES];
+    let (chunks, rest) = elements.as_chunks::<LANES>();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] = add(lanes[lane], chunk[lane]);
+        }
+    }
+    for (lane, element) in lanes.iter_mut().zip(rest) {
+        *lane = add(*lane, *element);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = join(lanes[lane], lanes[lane + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+macro_rules! exact_reductions {
+    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident, $prepare:expr;)*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Clone, Copy)]
+            pub(crate) struct $name;
+
+            impl<T: Number> Reduction<T> for $name {
+                type Partial = T::Exact;
+                const NONE: T::Exact = T::Exact::$none;
+
+                #[inline(always)]
+                fn add(partial: T::Exact, element: T) -> T::Exact {
+                    partial.$join($prepare(element.exact()))
+                }
+                #[inline(always)]
+                fn join(left: T::Exact, right: T::Exact) -> T::Exact {
+                    left.$join(right)
+                }
+                #[inline(always)]
+                fn finish(partial: T::Exact, _: usize) -> T {
+                    T::of_exact(partial)
+                }
+            }
+        )*
+    };
+}
+
+exact_reductions! {
+    /// The sum.
+    Sum: ZERO, plus, |x| x;
+    /// The product.
+    Product: ONE, times, |x| x;
+    /// The greatest element.
+    Maximum: LOWEST, maximum, |x| x;
+    /// The least element.
+    Minimum: GREATEST, minimum, |x| x;
+    /// The sum of magnitudes.
+    L1: ZERO, plus, Exact::magnitude;
+    /// The sum of squares.
+    SumSquare: ZERO, plus, |x: T::Exact| x.times(x);
+}
+
+macro_rules! float_reductions {
+    ($($(#[$docs:meta])* $name:ident: $prepare:expr, $finish:expr;)*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Clone, Copy)]
+            pub(crate) struct $name;
+
+            impl<T: Number> Reduction<T> for $name {
+                type Partial = T::Float;
+                const NONE: T::Float = T::Float::ZERO;
+
+                #[inline(always)]
+                fn add(partial: T::Float, element: T) -> T::Float {
+                    partial + $prepare(element.float())
+                }
+                #[inline(always)]
+                fn join(left: T::Float, right: T::Float) -> T::Float {
+                    left + right
+                }
+                #[inline(always)]
+                fn finish(partial: T::Float, count: usize) -> T {
+                    T::of_float($finish(partial, count))
+                }
+            }
+        )*
+    };
+}
+
+float_reductions! {
+    /// The mean; of no elements it is no number.
+    Mean: |x| x, |sum: T::Float, count: usize| sum / T::Float::of(count as f64);
+    /// The root of the sum of squares.
+    L2: |x: T::Float| x * x, |sum: T::Float, _| sum.root();
+    /// The logarithm of the sum.
+    LogSum: |x| x, |sum: T::Float, _| sum.logarithm();
+}
+
+/// The logarithm of the sum of exponentials, which are taken of distances to the greatest element, so that they stay
+/// within the range of the type.
+#[derive(Clone, Copy)]
+pub(crate) struct LogSumExp;
+
+/// The greatest element and the sum of the exponentials of the distances to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Exponentials<F> {
+    greatest: F,
+    sum: F,
+}
+
+impl<F: Float> Exponentials<F> {
+    /// The sum as if another element were the greatest.
+    #[inline(always)]
+    fn relative_to(self, greatest: F) -> F {
+        self.sum * (self.greatest.finite_or_zero() - greatest.finite_or_zero()).exponential::<Baseline>()
+    }
+}
+
+impl<T: Number> Reduction<T> for LogSumExp {
+    type Partial = Exponentials<T::Float>;
+    const NONE: Self::Partial = Exponentials { greatest: T::Float::LOWEST, sum: T::Float::ZERO };
+
+    #[inline(always)]
+    fn add(partial: Self::Partial, element: T) -> Self::Partial {
+        let element = element.float();
+        let greatest = partial.greatest.maximum(element);
+        let share = (element - greatest.finite_or_zero()).exponential::<Baseline>();
+        Exponentials { greatest, sum: Self::rescaled(partial, greatest) + share }
+    }
+    #[inline(always)]
+    fn join(left: Self::Partial, right: Self::Partial) -> Self::Partial {
+        let greatest = left.greatest.maximum(right.greatest);
+        Exponentials { greatest, sum: Self::rescaled(left, greatest) + Self::rescaled(right, greatest) }
+    }
+    #[inline(always)]
+    fn finish(partial: Self::Partial, _: usize) -> T {
+        T::of_float(partial.greatest.finite_or_zero() + partial.sum.logarithm())
+    }
+    #[inline(always)]
+    fn of_slice(elements: &[T]) -> Self::Partial {
+        let maximum = |a: T::Float, b: T::Float| a.maximum(b);
+        let greatest = fold(elements, T::Float::LOWEST, |a, b| maximum(a, b.float()), maximum);
+        let shift = greatest.finite_or_zero();
+        let add = |sum: T::Float, element: T| sum + (element.float() - shift).exponential::<Baseline>();
+        Exponentials { greatest, sum: fold(elements, T::Float::ZERO, add, |a, b| a + b) }
+    }
+}
+
+impl LogSumExp {
+    /// A sum of nothing stays nothing, whatever it was relative to.
+    #[inline(always)]
+    fn rescaled<F: Float>(partial: Exponentials<F>, greatest: F) -> F {
+        if partial.sum == F::ZERO { F::ZERO } else { partial.relative_to(greatest) }
+    }
+}

@@ -1,0 +1,121 @@
+//! How the elements of a reduction lie: dimensions that are kept and dimensions that are reduced, the fewest of each.
+
+use oarlock_sdk::{Result, ensure};
+
+use crate::kernels::rows::axis;
+
+/// A dimension: how many indices, and how many elements from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dimension {
+    length: usize,
+    step: usize,
+}
+
+/// Nested dimensions, the fastest last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Nest(Vec<Dimension>);
+
+impl Nest {
+    /// How many combinations of indices there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|dimension| dimension.length).product()
+    }
+
+    /// Where the elements of a combination start.
+    pub(super) fn offset(&self, mut combination: usize) -> usize {
+        let mut offset = 0;
+        for dimension in self.0.iter().rev() {
+            offset += combination % dimension.length * dimension.step;
+            combination /= dimension.length;
+        }
+        offset
+    }
+}
+
+/// The kept and the reduced dimensions of an input, neighbours of one kind merged and those of length 1 left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(super) kept: Nest,
+    pub(super) reduced: Nest,
+    /// How many elements lie in one piece: of the last dimension, which is in neither nest.
+    pub(super) last: usize,
+    /// Whether the last dimension is reduced.
+    pub(super) last_is_reduced: bool,
+    /// How many elements become one.
+    pub(crate) share: usize,
+}
+
+impl Shape {
+    pub(crate) fn new(dims: &[i64], is_reduced: &[bool]) -> Result<Self> {
+        axis::count(dims)?;
+        let share: Vec<i64> =
+            dims.iter().zip(is_reduced).filter(|pair| *pair.1).map(|pair| *pair.0).collect();
+        let mut merged: Vec<(usize, bool)> = Vec::new();
+        for (dim, is_reduced) in dims.iter().zip(is_reduced).filter(|pair| *pair.0 != 1) {
+            match merged.last_mut().filter(|last| last.1 == *is_reduced) {
+                // The product of all dimensions fits or one is 0, so that nothing is walked.
+                Some(last) => last.0 = last.0.saturating_mul(*dim as usize),
+                None => merged.push((*dim as usize, *is_reduced)),
+            }
+        }
+        let (last, last_is_reduced) = merged.pop().unwrap_or((1, true));
+        let (mut kept, mut reduced, mut step) = (Nest::default(), Nest::default(), last);
+        for (length, is_reduced) in merged.into_iter().rev() {
+            let nest = if is_reduced { &mut reduced } else { &mut kept };
+            nest.0.insert(0, Dimension { length, step });
+            step = step.saturating_mul(length);
+        }
+        Ok(Self { kept, reduced, last, last_is_reduced, share: axis::count(&share)? })
+    }
+
+    /// Where an element of a group lies: the group is what becomes one output.
+    pub(crate) fn place(&self, group: usize, index: usize) -> usize {
+        if self.last_is_reduced {
+            return self.kept.offset(group) + self.reduced.offset(index / self.last) + index % self.last;
+        }
+        self.kept.offset(group / self.last) + group % self.last + self.reduced.offset(index)
+    }
+}
+
+/// What becomes of the shape: without the reduced dimensions, or with 1 in their place.
+pub(super) fn reduced_dims(dims: &[i64], is_reduced: &[bool], keeps_dims: bool) -> Vec<i64> {
+    let pairs = dims.iter().zip(is_reduced);
+    pairs.filter(|pair| keeps_dims || !pair.1).map(|pair| if *pair.1 { 1 } else { *pair.0 }).collect()
+}
+
+/// Checks the shape of an output.
+pub(super) fn expect_reduced(
+    dims: &[i64],
+    is_reduced: &[bool],
+    keeps_dims: bool,
+    found: &[i64],
+) -> Result<()> {
+    let expected = reduced_dims(dims, is_reduced, keeps_dims);
+    ensure!(
+        found == expected,
+        invalid_argument,
+        "expected an output of shape {expected:?} for an input of {dims:?}, found {found:?}"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_one_kind_are_merged() {
+        let shape = Shape::new(&[2, 3, 1, 4, 5], &[true, true, false, false, true]).unwrap();
+        assert!(shape.last_is_reduced);
+        assert_eq!((shape.last, shape.share), (5, 30));
+        assert_eq!(shape.kept.0, [Dimension { length: 4, step: 5 }]);
+        assert_eq!(shape.reduced.0, [Dimension { length: 6, step: 20 }]);
+        assert_eq!(shape.reduced.offset(5), 100);
+    }
+
+    #[test]
+    fn a_scalar_is_one_row_of_one_element() {
+        let shape = Shape::new(&[], &[]).unwrap();
+        assert_eq!((shape.last, shape.last_is_reduced, shape.share, shape.kept.count()), (1, true, 1, 1));
+    }
+}

@@ -1,0 +1,67 @@
+//! Results that the reference implementation of ONNX gives, what is refused, and shapes too large to write down.
+
+use oarlock_sdk::{Dtype, f16};
+
+use crate::kernels::rows::checking::{check, check_all, refusal};
+use crate::testing::{Array, Attribute};
+
+#[test]
+fn the_cases_of_the_file_give_what_it_says() {
+    check_all(include_str!("cases.txt"));
+}
+
+/// Small whole numbers, whose sums are exact in any order.
+fn whole_numbers(count: usize) -> Vec<f32> {
+    (0..count).map(|index| ((index * 7919) % 23) as f32 - 11.0).collect()
+}
+
+#[test]
+fn large_sums_are_exact_along_each_axis() {
+    let dims = [3usize, 700, 41];
+    let values = whole_numbers(dims.iter().product());
+    let shape: Vec<i64> = dims.iter().map(|dim| *dim as i64).collect();
+    let data = Array::of(&shape, &values);
+    for mask in 1..8 {
+        let axes: Vec<i64> = (0..3).filter(|axis| mask >> axis & 1 == 1).collect();
+        let kept: Vec<i64> = (0..3).map(|axis| if mask >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
+        let mut sums = vec![0f32; kept.iter().product::<i64>() as usize];
+        for (index, value) in values.iter().enumerate() {
+            let places = [index / (700 * 41), index / 41 % 700, index % 41];
+            let place = |axis: usize| if kept[axis] == 1 { 0 } else { places[axis] };
+            sums[(place(0) * kept[1] as usize + place(1)) * kept[2] as usize + place(2)] += value;
+        }
+        let axes = Array::of(&[axes.len() as i64], &axes);
+        check("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Array::of(&kept, &sums)]);
+    }
+}
+
+#[test]
+fn long_lines_are_cut_without_losing_elements() {
+    let values = whole_numbers(70_001);
+    let data = Array::of(&[1, 70_001], &values);
+    check("ReduceSum", 13, &[], &[Some(&data), None], &[Array::of(&[1, 1], &[values.iter().sum::<f32>()])]);
+    let halves: Vec<f16> = vec![f16::from_f32(0.5); 40_000];
+    let sum = Array::of(&[1], &[f16::from_f32(20_000.0)]);
+    check("ReduceSum", 13, &[], &[Some(&Array::of(&[40_000], &halves)), None], &[sum]);
+}
+
+#[test]
+fn axes_that_do_not_fit_are_refused() {
+    let (data, axes) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[1], &[2i64]));
+    let message = refusal("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Some((Dtype::F32, &[2, 1]))]);
+    assert!(message.contains("2 dimensions, found 2"), "{message}");
+    let message = refusal("ReduceSum", 13, &[], &[Some(&data), None], &[Some((Dtype::F32, &[2, 1]))]);
+    assert!(message.contains("expected an output of shape [1, 1]"), "{message}");
+    let message = refusal(
+        "ArgMax",
+        13,
+        &[("axis", Attribute::Int(-3))],
+        &[Some(&data)],
+        &[Some((Dtype::I64, &[1, 2]))],
+    );
+    assert!(message.contains("found -3"), "{message}");
+    let none = Array::of(&[2, 0], &[0f32; 0]);
+    let message =
+        refusal("ArgMax", 13, &[("axis", Attribute::Int(1))], &[Some(&none)], &[Some((Dtype::I64, &[2, 1]))]);
+    assert!(message.contains("at least one element"), "{message}");
+}

@@ -1,0 +1,131 @@
+//! Walks over the elements of a reduction. How work is cut into partial results is decided by the shape alone and they are
+//! joined in order, so that the number of threads does not change a bit of the result.
+
+use oarlock_sdk::Element;
+
+use super::reduction::Reduction;
+use super::shape::Shape;
+use crate::device::Cpu;
+use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::vector::with_isa;
+use crate::kernels::rows::{GRAIN, grain};
+
+/// How many elements of a line become one partial result, at most.
+const CHUNK: usize = GRAIN;
+/// How many rows become one row of partial results, at most.
+const ROWS: usize = 256;
+/// How many columns are added up together: their partial results stay in the nearest cache.
+const COLUMNS: usize = 1024;
+
+/// Reduces `input`, whose elements lie as `shape` says, into `output`.
+pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
+    if shape.share == 0 {
+        output.fill(R::finish(R::NONE, 0));
+    } else if output.is_empty() {
+    } else if shape.last_is_reduced {
+        lines::<T, R>(cpu, shape, input, output);
+    } else {
+        columns::<T, R>(cpu, shape, input, output);
+    }
+}
+
+/// How the lines of one output are cut: long ones into pieces, short ones gathered to a piece.
+#[derive(Clone, Copy)]
+struct Cut {
+    pieces: usize,
+    pieces_per_line: usize,
+    lines_per_piece: usize,
+}
+
+impl Cut {
+    fn new(length: usize, lines: usize) -> Self {
+        let (pieces_per_line, lines_per_piece) = (length.div_ceil(CHUNK), (CHUNK / length).max(1));
+        let pieces =
+            if pieces_per_line == 1 { lines.div_ceil(lines_per_piece) } else { lines * pieces_per_line };
+        Self { pieces, pieces_per_line, lines_per_piece }
+    }
+
+    /// The partial result of one piece of one output.
+    #[inline(always)]
+    fn reduce<T: Element, R: Reduction<T>>(self, shape: &Shape, input: &[T], item: usize) -> R::Partial {
+        let (start, index) = (shape.kept.offset(item / self.pieces), item % self.pieces);
+        let length = shape.last;
+        let first = index * self.lines_per_piece / self.pieces_per_line;
+        let lines = first..shape.reduced.count().min(first + self.lines_per_piece);
+        let begin = index % self.pieces_per_line * CHUNK;
+        let end = length.min(begin + CHUNK);
+        let mut partial = R::NONE;
+        for line in lines {
+            let line = start + shape.reduced.offset(line);
+            partial = R::join(partial, R::of_slice(&input[line + begin..line + end]));
+        }
+        partial
+    }
+}
+
+/// The last dimension is reduced: each output is made of lines of elements that lie in one piece.
+fn lines<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
+    let cut = Cut::new(shape.last, shape.reduced.count());
+    let pieces = cut.pieces;
+    let mut partials = vec![R::NONE; output.len() * pieces];
+    let count = partials.len();
+    in_parallel(cpu, count, grain(shape.share / pieces), Rows::new(&mut partials, 1), |begin, part| {
+        with_isa!(cpu.isa(), || {
+            for (index, partial) in part.iter_mut().enumerate() {
+                *partial = cut.reduce::<T, R>(shape, input, begin + index);
+            }
+        });
+    });
+    join::<T, R>(cpu, output, pieces, shape.share, |item, piece| partials[item * pieces + piece]);
+}
+
+/// The last dimension is kept: rows of elements are added up column by column.
+fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
+    let (width, rows) = (shape.last, shape.reduced.count());
+    let groups = rows.div_ceil(ROWS);
+    let mut partials = vec![R::NONE; output.len() * groups];
+    let count = partials.len();
+    in_parallel(cpu, count, grain(rows.min(ROWS)), Rows::new(&mut partials, 1), |begin, part| {
+        let (mut next, mut part) = (begin, part);
+        while !part.is_empty() {
+            let (line, column) = (next / width, next % width);
+            let (block, rest) = part.split_at_mut(COLUMNS.min(width - column).min(part.len()));
+            let start = shape.kept.offset(line / groups) + column;
+            let first = line % groups * ROWS;
+            with_isa!(cpu.isa(), || {
+                for row in first..rows.min(first + ROWS) {
+                    let row = start + shape.reduced.offset(row);
+                    for (partial, element) in block.iter_mut().zip(&input[row..]) {
+                        *partial = R::add(*partial, *element);
+                    }
+                }
+            });
+            next += block.len();
+            part = rest;
+        }
+    });
+    join::<T, R>(cpu, output, groups, shape.share, |item, group| {
+        partials[(item / width * groups + group) * width + item % width]
+    });
+}
+
+/// Joins the partial results of each output, first to last.
+fn join<T: Element, R: Reduction<T>>(
+    cpu: &Cpu,
+    output: &mut [T],
+    pieces: usize,
+    share: usize,
+    partial: impl Fn(usize, usize) -> R::Partial + Sync,
+) {
+    let count = output.len();
+    in_parallel(cpu, count, grain(pieces), Rows::new(output, 1), |begin, part| {
+        with_isa!(cpu.isa(), || {
+            for (index, element) in part.iter_mut().enumerate() {
+                let item = begin + index;
+                let joined =
+                    (1..pieces).fold(partial(item, 0), |left, piece| R::join(left, partial(item, piece)));
+                *element = R::finish(joined, share);
+            }
+        });
+    });
+}

@@ -1,0 +1,18 @@
+//! What kernels share that walk over rows of a tensor: operands, axes, arithmetic per element type, and disjoint pieces of an
+//! output for several threads.
+
+pub(crate) mod axis;
+#[cfg(test)]
+pub(crate) mod checking;
+pub(crate) mod number;
+pub(crate) mod operands;
+pub(crate) mod parts;
+pub(crate) mod vector;
+
+/// About as many elements as are worth a thread's while. Work is handed to threads in pieces of at least this size.
+pub(crate) const GRAIN: usize = 16 * 1024;
+
+/// How many items of a loop make a piece that is worth a thread's while, when each handles this many elements.
+pub(crate) fn grain(elements_per_item: usize) -> usize {
+    (GRAIN / elements_per_item.max(1)).max(1)
+}

@@ -1,0 +1,289 @@
+//! Arithmetic that generic kernels need, per element type: what sums are kept in, and what roots and logarithms are taken in.
+
+use std::borrow::Cow;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use oarlock_sdk::{Element, bf16, f16};
+
+use crate::isa::{Baseline, Target};
+use crate::kernels::elementwise::math;
+
+/// An element type with what to calculate in.
+pub(crate) trait Number: Element {
+    /// What sums, products and extremes are kept in: the type itself, or `f32` for the narrow floats.
+    type Exact: Exact;
+    /// What roots, logarithms and means are taken in: a float, `f64` for integers.
+    type Float: Float;
+
+    fn exact(self) -> Self::Exact;
+    fn of_exact(exact: Self::Exact) -> Self;
+    fn float(self) -> Self::Float;
+    /// Rounds to a float; to an integer, cuts the fraction off and stays within its range.
+    fn of_float(float: Self::Float) -> Self;
+}
+
+/// Arithmetic of sums. Integers wrap around, and what is not a number stays so.
+pub(crate) trait Exact: Copy + Send + Sync + PartialOrd + 'static {
+    const ZERO: Self;
+    const ONE: Self;
+    const LOWEST: Self;
+    const GREATEST: Self;
+
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn magnitude(self) -> Self;
+
+    /// Whether it equals no number, not even itself.
+    #[inline(always)]
+    #[expect(clippy::eq_op, reason = "only what is not a number differs from itself")]
+    fn is_unordered(self) -> bool {
+        self != self
+    }
+
+    #[inline(always)]
+    fn maximum(self, other: Self) -> Self {
+        if (self > other) | self.is_unordered() { self } else { other }
+    }
+
+    #[inline(always)]
+    fn minimum(self, other: Self) -> Self {
+        if (self < other) | self.is_unordered() { self } else { other }
+    }
+}
+
+/// A float that is calculated in.
+pub(crate) trait Float:
+    Exact
+    + Default
+    + Number<Exact = Self, Float = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    fn of(value: f64) -> Self;
+    fn to_f64(self) -> f64;
+    fn root(self) -> Self;
+    /// e to the power of it.
+    fn exponential<T: Target>(self) -> Self;
+    fn logarithm(self) -> Self;
+
+    /// Zero in place of what is no finite number.
+    #[inline(always)]
+    fn finite_or_zero(self) -> Self {
+        if self.magnitude() < Self::GREATEST { self } else { Self::ZERO }
+    }
+}
+
+/// The floats that tensors hold, of which the narrow ones are calculated in `f32`.
+pub(crate) trait Real: Number<Exact = <Self as Number>::Float> {
+    /// The elements as they are calculated in.
+    fn floats(elements: &[Self]) -> Cow<'_, [Self::Float]>;
+    /// Has the elements written as they are calculated in.
+    fn write_floats(elements: &mut [Self], write: impl FnOnce(&mut [Self::Float]));
+}
+
+macro_rules! wide_reals {
+    ($($ty:ty),*) => {
+        $(
+            impl Real for $ty {
+                #[inline(always)]
+                fn floats(elements: &[Self]) -> Cow<'_, [Self]> {
+                    Cow::Borrowed(elements)
+                }
+                #[inline(always)]
+                fn write_floats(elements: &mut [Self], write: impl FnOnce(&mut [Self])) {
+                    write(elements);
+                }
+            }
+        )*
+    };
+}
+
+macro_rules! narrow_reals {
+    ($($ty:ty),*) => {
+        $(
+            impl Real for $ty {
+                #[inline(always)]
+                fn floats(elements: &[Self]) -> Cow<'_, [f32]> {
+                    Cow::Owned(elements.iter().map(|element| element.float()).collect())
+                }
+                #[inline(always)]
+                fn write_floats(elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
+                    let mut floats = vec![0.0; elements.len()];
+                    write(&mut floats);
+                    for (element, float) in elements.iter_mut().zip(floats) {
+                        *element = Self::of_float(float);
+                    }
+                }
+            }
+        )*
+    };
+}
+
+wide_reals!(f32, f64);
+narrow_reals!(f16, bf16);
+
+macro_rules! integers {
+    ($($ty:ty: $magnitude:ident;)*) => {
+        $(
+            impl Number for $ty {
+                type Exact = Self;
+                type Float = f64;
+
+                #[inline(always)]
+                fn exact(self) -> Self { self }
+                #[inline(always)]
+                fn of_exact(exact: Self) -> Self { exact }
+                #[inline(always)]
+                fn float(self) -> f64 { self as f64 }
+                #[inline(always)]
+                fn of_float(float: f64) -> Self { float as Self }
+            }
+
+            impl Exact for $ty {
+                const ZERO: Self = 0;
+                const ONE: Self = 1;
+                const LOWEST: Self = Self::MIN;
+                const GREATEST: Self = Self::MAX;
+
+                #[inline(always)]
+                fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+                #[inline(always)]
+                fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+                #[inline(always)]
+                fn magnitude(self) -> Self { $magnitude!(self) }
+            }
+        )*
+    };
+}
+
+macro_rules! signed {
+    ($value:expr) => {
+        $value.wrapping_abs()
+    };
+}
+macro_rules! unsigned {
+    ($value:expr) => {
+        $value
+    };
+}
+
+integers! {
+    i8: signed; i16: signed; i32: signed; i64: signed; u8: unsigned; u16: unsigned; u32: unsigned; u64: unsigned;
+}
+
+/// Truth is the greater of the two values.
+impl Number for bool {
+    type Exact = u8;
+    type Float = f64;
+
+    #[inline(always)]
+    fn exact(self) -> u8 {
+        self.into()
+    }
+    #[inline(always)]
+    fn of_exact(exact: u8) -> Self {
+        exact != 0
+    }
+    #[inline(always)]
+    fn float(self) -> f64 {
+        f64::from(u8::from(self))
+    }
+    #[inline(always)]
+    fn of_float(float: f64) -> Self {
+        float != 0.0
+    }
+}
+
+macro_rules! floats {
+    ($($ty:ty),*) => {
+        $(
+            impl Number for $ty {
+                type Exact = Self;
+                type Float = Self;
+
+                #[inline(always)]
+                fn exact(self) -> Self { self }
+                #[inline(always)]
+                fn of_exact(exact: Self) -> Self { exact }
+                #[inline(always)]
+                fn float(self) -> Self { self }
+                #[inline(always)]
+                fn of_float(float: Self) -> Self { float }
+            }
+
+            impl Exact for $ty {
+                const ZERO: Self = 0.0;
+                const ONE: Self = 1.0;
+                const LOWEST: Self = Self::NEG_INFINITY;
+                const GREATEST: Self = Self::INFINITY;
+
+                #[inline(always)]
+                fn plus(self, other: Self) -> Self { self + other }
+                #[inline(always)]
+                fn times(self, other: Self) -> Self { self * other }
+                #[inline(always)]
+                fn magnitude(self) -> Self { self.abs() }
+            }
+
+            impl Float for $ty {
+                #[inline(always)]
+                fn of(value: f64) -> Self { value as Self }
+                #[inline(always)]
+                fn to_f64(self) -> f64 { self as f64 }
+                #[inline(always)]
+                fn root(self) -> Self { self.sqrt() }
+                #[inline(always)]
+                fn exponential<T: Target>(self) -> Self {
+                    math::exp::<T, _>(self)
+                }
+                #[inline(always)]
+                fn logarithm(self) -> Self { math::log::<Baseline, _>(self) }
+            }
+        )*
+    };
+}
+
+floats!(f32, f64);
+
+macro_rules! narrow_floats {
+    ($($ty:ty),*) => {
+        $(
+            impl Number for $ty {
+                type Exact = f32;
+                type Float = f32;
+
+                #[inline(always)]
+                fn exact(self) -> f32 { self.to_f32() }
+                #[inline(always)]
+                fn of_exact(exact: f32) -> Self { Self::from_f32(exact) }
+                #[inline(always)]
+                fn float(self) -> f32 { self.to_f32() }
+                #[inline(always)]
+                fn of_float(float: f32) -> Self { Self::from_f32(float) }
+            }
+        )*
+    };
+}
+
+narrow_floats!(f16, bf16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_number_wins_every_comparison() {
+        assert!(Exact::maximum(1.0, f32::NAN).is_nan() && Exact::maximum(f32::NAN, 1.0).is_nan());
+        assert!(Exact::minimum(1.0, f64::NAN).is_nan() && Exact::minimum(f64::NAN, 1.0).is_nan());
+    }
+
+    #[test]
+    fn integers_wrap_and_stay_within_their_range() {
+        assert_eq!(i32::MAX.plus(1), i32::MIN);
+        assert_eq!(u8::of_float(-3.5), 0);
+        assert_eq!(i32::of_float(f64::NEG_INFINITY), i32::MIN);
+    }
+}

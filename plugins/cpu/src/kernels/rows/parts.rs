@@ -1,0 +1,207 @@
+//! Disjoint pieces of outputs, so that the body of a parallel loop writes its own part in safe code.
+
+#![expect(unsafe_code, reason = "threads write disjoint parts of one slice, which the compiler cannot see")]
+
+use std::marker::PhantomData;
+
+use crate::device::Cpu;
+
+/// Outputs that a loop over items can be cut along.
+pub(crate) trait Parts: Sync {
+    /// What one piece of the loop may write.
+    type Part;
+
+    /// Whether there is something to write for each of so many items, and for no more.
+    fn fits(&self, items: usize) -> bool;
+
+    /// The part of some items.
+    ///
+    /// # Safety
+    ///
+    /// The items are among those that fit, and no two parts that live at once share any.
+    unsafe fn part(&self, begin: usize, end: usize) -> Self::Part;
+}
+
+/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs.
+pub(crate) fn in_parallel<P: Parts>(
+    cpu: &Cpu,
+    count: usize,
+    grain: usize,
+    outputs: P,
+    body: impl Fn(usize, P::Part) + Sync,
+) {
+    assert!(outputs.fits(count), "outputs have something for each item");
+    if count == 0 {
+        return;
+    }
+    cpu.parallel_for(count, grain, |begin, end| {
+        assert!(begin <= end && end <= count, "a piece lies within the loop");
+        // SAFETY: the items are within the count, which fits, and the pieces of a loop do not overlap.
+        body(begin, unsafe { outputs.part(begin, end) });
+    });
+}
+
+/// A slice of which each item has a row of the same width.
+pub(crate) struct Rows<'a, T> {
+    start: *mut T,
+    length: usize,
+    width: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it stands for a mutable slice, and parts of it go to one thread each.
+unsafe impl<T: Send> Sync for Rows<'_, T> {}
+
+impl<'a, T> Rows<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T], width: usize) -> Self {
+        Self { start: slice.as_mut_ptr(), length: slice.len(), width, slice: PhantomData }
+    }
+}
+
+impl<'a, T: Send> Parts for Rows<'a, T> {
+    type Part = &'a mut [T];
+
+    fn fits(&self, items: usize) -> bool {
+        items.checked_mul(self.width) == Some(self.length)
+    }
+
+    unsafe fn part(&self, begin: usize, end: usize) -> &'a mut [T] {
+        // SAFETY: the caller keeps the items within the slice and apart from those of other parts.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.start.add(begin * self.width), (end - begin) * self.width)
+        }
+    }
+}
+
+impl<P: Parts> Parts for Option<P> {
+    type Part = Option<P::Part>;
+
+    fn fits(&self, items: usize) -> bool {
+        self.as_ref().is_none_or(|parts| parts.fits(items))
+    }
+
+    unsafe fn part(&self, begin: usize, end: usize) -> Self::Part {
+        // SAFETY: as the caller vouches.
+        self.as_ref().map(|parts| unsafe { parts.part(begin, end) })
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident $index:tt),*) => {
+        impl<$($name: Parts),*> Parts for ($($name,)*) {
+            type Part = ($($name::Part,)*);
+
+            fn fits(&self, items: usize) -> bool {
+                $(self.$index.fits(items))&&*
+            }
+
+            unsafe fn part(&self, begin: usize, end: usize) -> Self::Part {
+                // SAFETY: as the caller vouches.
+                unsafe { ($(self.$index.part(begin, end),)*) }
+            }
+        }
+    };
+}
+
+tuples!(A 0, B 1);
+tuples!(A 0, B 1, C 2);
+
+/// A tensor of which each item is a line along one axis: `inner` lines lie side by side, `length` elements each.
+pub(crate) struct Lines<'a, T> {
+    start: *mut T,
+    count: usize,
+    length: usize,
+    inner: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: as for `Rows`.
+unsafe impl<T: Send> Sync for Lines<'_, T> {}
+
+impl<'a, T> Lines<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T], length: usize, inner: usize) -> Self {
+        Self { start: slice.as_mut_ptr(), count: slice.len(), length, inner, slice: PhantomData }
+    }
+}
+
+impl<'a, T: Send> Parts for Lines<'a, T> {
+    type Part = LinesPart<'a, T>;
+
+    fn fits(&self, items: usize) -> bool {
+        items.checked_mul(self.length) == Some(self.count)
+            && (self.count == 0 || items.is_multiple_of(self.inner))
+    }
+
+    unsafe fn part(&self, begin: usize, end: usize) -> LinesPart<'a, T> {
+        let Self { start, length, inner, .. } = *self;
+        LinesPart { start, length, inner, begin, end, slice: PhantomData }
+    }
+}
+
+/// Some of the lines of [`Lines`].
+pub(crate) struct LinesPart<'a, T> {
+    start: *mut T,
+    length: usize,
+    inner: usize,
+    begin: usize,
+    end: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+impl<T> LinesPart<'_, T> {
+    /// The elements at a position of several lines that lie side by side.
+    pub(crate) fn across(&mut self, line: usize, lines: usize, position: usize) -> &mut [T] {
+        let is_own = self.begin <= line && lines <= self.end - line && position < self.length;
+        assert!(is_own && line % self.inner + lines <= self.inner, "lines of this part, side by side");
+        let at = (line / self.inner * self.length + position) * self.inner + line % self.inner;
+        // SAFETY: the lines are of this part, which has no line in common with another, and lie side by side.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(at), lines) }
+    }
+
+    /// A whole line, where each lies in one piece.
+    pub(crate) fn line(&mut self, line: usize) -> &mut [T] {
+        assert!(
+            self.inner == 1 && (self.begin..self.end).contains(&line),
+            "a line of this part, in one piece"
+        );
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(line * self.length), self.length) }
+    }
+
+    /// The lines of this part in groups of at most `width` that lie side by side: the first and how many.
+    pub(crate) fn groups(&self, width: usize) -> impl Iterator<Item = (usize, usize)> + use<T> {
+        let (mut next, end, inner) = (self.begin, self.end, self.inner);
+        std::iter::from_fn(move || {
+            let lines = width.min(end - next).min(inner - next % inner.max(1));
+            (lines > 0).then(|| {
+                next += lines;
+                (next - lines, lines)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_part_come_in_groups_that_lie_side_by_side() {
+        let mut values = [0; 24];
+        let lines = Lines::new(&mut values, 2, 4);
+        assert!(lines.fits(12) && !lines.fits(11));
+        // SAFETY: it is the only part.
+        let mut part = unsafe { lines.part(2, 9) };
+        assert_eq!(part.groups(3).collect::<Vec<_>>(), [(2, 2), (4, 3), (7, 1), (8, 1)]);
+        part.across(4, 3, 1).fill(7);
+        assert_eq!(values[12..15], [7; 3]);
+        assert_eq!(values.iter().sum::<i32>(), 21);
+    }
+
+    #[test]
+    fn rows_fit_only_as_many_items_as_there_are() {
+        let mut values = [0; 6];
+        let rows = Rows::new(&mut values, 2);
+        assert!(rows.fits(3) && !rows.fits(2) && !rows.fits(4));
+    }
+}

@@ -1,0 +1,82 @@
+//! Compiles a body once for each level of instruction sets, and picks one at run time.
+
+#![expect(
+    unsafe_code,
+    reason = "code for instruction sets that not every processor has may only run where they are"
+)]
+
+use crate::isa::Isa;
+
+/// Runs a body, written as a closure, in code for the instruction sets of the level. Functions that it calls in its inner
+/// loops are `#[inline(always)]`.
+///
+/// Each level gets a closure of its own that is called in one place, for only then does the compiler move it into the
+/// function that has the instruction sets.
+macro_rules! with_isa {
+    ($isa:expr, || $body:expr) => {
+        match $isa {
+            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512($isa, || $body),
+            $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2($isa, || $body),
+            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(|| $body),
+        }
+    };
+    // The body may name the level as a type, for functions that differ where a product and a sum are one instruction.
+    ($isa:expr, $level:ident => || $body:expr) => {
+        match $isa {
+            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512($isa, || {
+                type $level = $crate::isa::Fused;
+                $body
+            }),
+            $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2($isa, || {
+                type $level = $crate::isa::Fused;
+                $body
+            }),
+            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(|| {
+                type $level = $crate::isa::Baseline;
+                $body
+            }),
+        }
+    };
+}
+
+pub(crate) use with_isa;
+
+/// Runs the body of [`with_isa!`] for AVX-512.
+#[inline(always)]
+pub(crate) fn with_avx512<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
+    assert!(isa >= Isa::Avx512, "a level for this code");
+    // SAFETY: levels other than the lowest are only made where the machine has them.
+    #[cfg(target_arch = "x86_64")]
+    return unsafe { run_avx512(body) };
+    #[cfg(not(target_arch = "x86_64"))]
+    body()
+}
+
+/// Runs the body of [`with_isa!`] for AVX2.
+#[inline(always)]
+pub(crate) fn with_avx2<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
+    assert!(isa >= Isa::Avx2, "a level for this code");
+    // SAFETY: as above.
+    #[cfg(target_arch = "x86_64")]
+    return unsafe { run_avx2(body) };
+    #[cfg(not(target_arch = "x86_64"))]
+    body()
+}
+
+/// Runs the body of [`with_isa!`] for every processor.
+#[inline(always)]
+pub(crate) fn with_baseline<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
+fn run_avx512<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn run_avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}

@@ -1,0 +1,350 @@
+//! Runs a kernel of this plugin in a unit test, as a host would: through the table of C functions that the plugin hands out,
+//! on memory that has guards around it.
+
+#![expect(unsafe_code, reason = "kernels are called through a C table")]
+
+mod array;
+mod host;
+
+use std::ffi::c_void;
+use std::ptr;
+
+use oarlock_sdk::{Dtype, KernelFlags, Layout, OperandFlags, abi};
+
+pub(crate) use self::array::Array;
+use self::array::Storage;
+use self::host::Loaded;
+
+/// The value of an attribute.
+#[derive(Clone, Copy)]
+pub(crate) enum Attribute<'a> {
+    Int(i64),
+    Float(f64),
+    Text(&'a str),
+    Ints(&'a [i64]),
+    Floats(&'a [f64]),
+    Tensor(&'a Array),
+}
+
+/// The results of a run, or the message of what went wrong.
+pub(crate) type Run = Result<Vec<Option<Array>>, String>;
+
+/// Runs the best kernel that takes these operands, with the best instruction sets of the machine. Outputs are given by
+/// dtype and shape; `None` is an absent one, unless the kernel allocates its outputs: then it is one to be allocated.
+pub(crate) fn run(
+    op: &str,
+    version: u32,
+    attributes: &[(&str, Attribute<'_>)],
+    inputs: &[Option<&Array>],
+    outputs: &[Option<(Dtype, &[i64])>],
+) -> Run {
+    run_with_isa("", op, version, attributes, inputs, outputs)
+}
+
+/// Like [`run`], with the given instruction sets at most: the plugin's option `isa`.
+pub(crate) fn run_with_isa(
+    isa: &str,
+    op: &str,
+    version: u32,
+    attributes: &[(&str, Attribute<'_>)],
+    inputs: &[Option<&Array>],
+    outputs: &[Option<(Dtype, &[i64])>],
+) -> Run {
+    let loaded = Loaded::new(isa);
+    let mut rows: Vec<_> =
+        loaded.kernels().into_iter().filter(|row| takes(row, op, version, inputs, outputs)).collect();
+    // The sort is stable, so that the first of those with the same score wins.
+    rows.sort_by_key(|row| -row.score);
+    let mut reasons = String::new();
+    for row in rows {
+        match Running::new(&loaded, &row, attributes, inputs, outputs).run()? {
+            Ok(results) => return Ok(results),
+            Err(unsupported) => reasons = unsupported,
+        }
+    }
+    Err(format!("expected a kernel for `{op}` that takes these operands, found none {reasons}"))
+}
+
+/// Whether a row is for an op and its demands are met.
+fn takes(
+    row: &abi::Kernel,
+    op: &str,
+    version: u32,
+    inputs: &[Option<&Array>],
+    outputs: &[Option<(Dtype, &[i64])>],
+) -> bool {
+    // SAFETY: the name of the op lives as long as the plugin.
+    let is_named = unsafe { row.op.text() } == Some(op);
+    let has_version = row.version_min <= version && (row.version_max == 0 || version <= row.version_max);
+    let allocates = row.bits.contains(KernelFlags::ALLOCATES_OUTPUTS);
+    let inputs: Vec<_> = inputs
+        .iter()
+        .map(|input| input.map(|input| (input.dtype, input.dims.len(), !input.strides.is_empty())))
+        .collect();
+    let outputs: Vec<_> =
+        outputs.iter().map(|output| output.map(|(dtype, dims)| (dtype, dims.len(), false))).collect();
+    let mut groups = Vec::new();
+    is_named
+        && has_version
+        && meet(&operands(row.inputs, row.inputs_count), &inputs, false, &mut groups)
+        && meet(&operands(row.outputs, row.outputs_count), &outputs, allocates, &mut groups)
+}
+
+fn operands(list: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
+    // SAFETY: the lists of a kernel live as long as the plugin.
+    (0..count as usize).map(|index| unsafe { **list.add(index) }).collect()
+}
+
+/// The demands on the operand at an index, of which the last may stand for all further ones.
+fn demands(operands: &[abi::Operand], index: usize) -> Option<&abi::Operand> {
+    let rest = operands.last().filter(|last| last.bits.contains(OperandFlags::VARIADIC));
+    operands.get(index).or(rest)
+}
+
+fn meet(
+    operands: &[abi::Operand],
+    found: &[Option<(Dtype, usize, bool)>],
+    may_lack: bool,
+    groups: &mut Vec<(u32, Dtype)>,
+) -> bool {
+    let mut one_meets = |index: usize| {
+        let Some(operand) = demands(operands, index) else { return false };
+        let Some((dtype, rank, strided)) = found.get(index).copied().flatten() else {
+            let may_be_absent = OperandFlags::OPTIONAL.union(OperandFlags::VARIADIC);
+            return operand.bits.0 & may_be_absent.0 != 0 || may_lack;
+        };
+        let group = operand.dtype_group;
+        let same = groups.iter().all(|(other, as_here)| group == 0 || *other != group || *as_here == dtype);
+        groups.push((group, dtype));
+        same && operand.dtypes.0 >> dtype.0 & 1 == 1
+            && (operand.rank_min as usize..=operand.rank_max as usize).contains(&rank)
+            && (!strided || operand.bits.contains(OperandFlags::STRIDED))
+            && operand.layout == Layout::PLAIN
+    };
+    (0..operands.len().max(found.len())).all(&mut one_meets)
+}
+
+/// One call of a kernel with everything that its record points to.
+struct Running<'a> {
+    loaded: &'a Loaded,
+    row: &'a abi::Kernel,
+    attributes: Vec<abi::Attribute>,
+    originals: Vec<Option<&'a Array>>,
+    inputs: Vec<Option<Array>>,
+    outputs: Vec<Option<Array>>,
+    /// What the attributes point to.
+    #[expect(clippy::vec_box, reason = "attributes hold the addresses of their values")]
+    _values: Vec<Box<Value<'a>>>,
+}
+
+struct Value<'a> {
+    int: i64,
+    float: f64,
+    text: abi::Str,
+    tensor: abi::Tensor,
+    tensors: [*const abi::Tensor; 1],
+    given: Attribute<'a>,
+}
+
+impl<'a> Running<'a> {
+    fn new(
+        loaded: &'a Loaded,
+        row: &'a abi::Kernel,
+        attributes: &[(&'a str, Attribute<'a>)],
+        inputs: &[Option<&'a Array>],
+        outputs: &[Option<(Dtype, &[i64])>],
+    ) -> Self {
+        let values: Vec<_> = attributes.iter().map(|(_, given)| Value::new(*given)).collect();
+        let attributes =
+            attributes.iter().zip(&values).map(|((name, _), value)| value.attribute(name)).collect();
+        Self {
+            loaded,
+            row,
+            attributes,
+            originals: inputs.to_vec(),
+            inputs: inputs.iter().map(|input| input.cloned()).collect(),
+            outputs: outputs
+                .iter()
+                .map(|output| output.map(|(dtype, dims)| Array::blank(dtype, dims)))
+                .collect(),
+            _values: values,
+        }
+    }
+
+    /// Ok(Err) is a call that the kernel does not support.
+    fn run(mut self) -> Result<Result<Vec<Option<Array>>, String>, String> {
+        let demanded = operands(self.row.inputs, self.row.inputs_count);
+        let allocates = self.row.bits.contains(KernelFlags::ALLOCATES_OUTPUTS);
+        let mut inputs: Vec<_> =
+            self.inputs.iter_mut().map(|input| describe(input.as_mut(), false)).collect();
+        for (index, input) in inputs.iter_mut().enumerate() {
+            input.place = demands(&demanded, index).map_or(input.place, |operand| operand.place);
+        }
+        let mut outputs: Vec<_> =
+            self.outputs.iter_mut().map(|output| describe(output.as_mut(), allocates)).collect();
+        let inputs: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const *input).collect();
+        // Through pointers that may write, because the host changes the outputs that the kernel allocates.
+        let outputs: Vec<*const abi::Tensor> =
+            outputs.iter_mut().map(|output| (&raw mut *output).cast_const()).collect();
+        let attributes: Vec<_> = self.attributes.iter().map(|attribute| &raw const *attribute).collect();
+        let allocated = host::Allocated::default();
+        let mut call = abi::Call {
+            inputs: inputs.as_ptr(),
+            inputs_count: inputs.len() as u64,
+            outputs: outputs.as_ptr(),
+            outputs_count: outputs.len() as u64,
+            attributes: attributes.as_ptr(),
+            attributes_count: attributes.len() as u64,
+            random_seed: 1,
+            host_call: (&raw const allocated).cast_mut().cast(),
+            ..abi::Call::EMPTY
+        };
+        let unsupported = self.supports(&call);
+        if unsupported.is_err() {
+            return Ok(unsupported.map(|()| Vec::new()));
+        }
+        let mut workspace = self.workspace(&call)?;
+        call.workspace = abi::Memory(workspace.address());
+        call.workspace_size = workspace.size() as u64;
+        let outcome = self.prepare_and_run(&call);
+        assert!(workspace.is_guarded(), "the kernel wrote outside of its workspace");
+        let unchanged = self.inputs.iter().zip(&self.originals).all(|(now, original)| {
+            now.as_ref().is_none_or(|now| original.is_some_and(|original| now.has_bytes_of(original)))
+        });
+        assert!(unchanged, "the kernel wrote into an input");
+        for (index, array) in allocated.take() {
+            self.outputs[index] = Some(array);
+        }
+        let is_guarded = self.outputs.iter().flatten().all(|output| output.is_guarded());
+        assert!(is_guarded, "the kernel wrote outside of an output");
+        outcome.map(|()| Ok(self.outputs))
+    }
+
+    fn supports(&self, call: &abi::Call) -> Result<(), String> {
+        // SAFETY: the call is whole, and the context is the kernel's.
+        self.row.supports.map_or(Ok(()), |slot| self.loaded.result(unsafe { slot(self.row.context, call) }))
+    }
+
+    fn workspace(&self, call: &abi::Call) -> Result<Storage, String> {
+        let mut size = 0;
+        if let Some(slot) = self.row.workspace {
+            // SAFETY: as above, and the size is there to be written.
+            self.loaded.result(unsafe { slot(self.row.context, call, &raw mut size) })?;
+        }
+        Ok(Storage::new(size as usize))
+    }
+
+    fn prepare_and_run(&self, call: &abi::Call) -> Result<(), String> {
+        let (context, mut state): (_, *mut c_void) = (self.row.context, ptr::null_mut());
+        if let Some(slot) = self.row.prepare {
+            // SAFETY: as above, and the state is there to be written.
+            self.loaded.result(unsafe { slot(context, call, &raw mut state) })?;
+        }
+        // SAFETY: the state is the one that was just made.
+        let outcome = self.row.run.map(|slot| self.loaded.result(unsafe { slot(context, state, call) }));
+        if let Some(slot) = self.row.release {
+            // SAFETY: as above; the state is not used again.
+            self.loaded.result(unsafe { slot(context, state) })?;
+        }
+        outcome.unwrap_or_else(|| Err("expected a kernel that can run, found none".to_owned()))
+    }
+}
+
+impl<'a> Value<'a> {
+    fn new(given: Attribute<'a>) -> Box<Self> {
+        let mut value = Box::new(Self {
+            int: 0,
+            float: 0.0,
+            text: abi::Str::EMPTY,
+            tensor: abi::Tensor::EMPTY,
+            tensors: [ptr::null()],
+            given,
+        });
+        match given {
+            Attribute::Int(int) => value.int = int,
+            Attribute::Float(float) => value.float = float,
+            Attribute::Text(text) => value.text = abi::Str::borrowed(text),
+            Attribute::Tensor(array) => value.tensor = array.describe(),
+            Attribute::Ints(_) | Attribute::Floats(_) => {}
+        }
+        value.tensors = [&raw const value.tensor];
+        value
+    }
+
+    fn attribute(&self, name: &str) -> abi::Attribute {
+        let empty = abi::Attribute { name: abi::Str::borrowed(name), ..abi::Attribute::EMPTY };
+        match self.given {
+            Attribute::Int(_) => abi::Attribute {
+                kind: abi::AttributeKind::INT,
+                ints: &raw const self.int,
+                ints_count: 1,
+                ..empty
+            },
+            Attribute::Ints(ints) => abi::Attribute {
+                kind: abi::AttributeKind::INTS,
+                ints: ints.as_ptr(),
+                ints_count: ints.len() as u64,
+                ..empty
+            },
+            Attribute::Float(_) => abi::Attribute {
+                kind: abi::AttributeKind::FLOAT,
+                floats: &raw const self.float,
+                floats_count: 1,
+                ..empty
+            },
+            Attribute::Floats(floats) => abi::Attribute {
+                kind: abi::AttributeKind::FLOATS,
+                floats: floats.as_ptr(),
+                floats_count: floats.len() as u64,
+                ..empty
+            },
+            Attribute::Text(_) => abi::Attribute {
+                kind: abi::AttributeKind::STRING,
+                strings: &raw const self.text,
+                strings_count: 1,
+                ..empty
+            },
+            Attribute::Tensor(_) => abi::Attribute {
+                kind: abi::AttributeKind::TENSOR,
+                tensors: self.tensors.as_ptr(),
+                tensors_count: 1,
+                ..empty
+            },
+        }
+    }
+}
+
+/// The record of an operand. One that is not there is absent, unless it is an output that the kernel is to allocate.
+fn describe(array: Option<&mut Array>, allocates: bool) -> abi::Tensor {
+    match array {
+        Some(array) => array.describe_mut(),
+        None if allocates => abi::Tensor::EMPTY,
+        None => abi::Tensor { bits: abi::TensorFlags::ABSENT, ..abi::Tensor::EMPTY },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_runs_on_arrays() {
+        let (a, b) = (Array::of(&[2, 2], &[1f32, 2., 3., 4.]), Array::of(&[2], &[10f32, 20.]));
+        let results = run("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[2, 2]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [11., 22., 13., 24.]);
+    }
+
+    #[test]
+    fn the_message_of_a_kernel_that_fails_is_the_result() {
+        let (a, b) = (Array::of(&[3], &[1f32, 2., 3.]), Array::of(&[2], &[10f32, 20.]));
+        let message = run("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[3]))]).unwrap_err();
+        assert!(message.contains("[3] and [2]"), "{message}");
+    }
+
+    #[test]
+    fn operands_that_no_kernel_takes_are_an_error() {
+        let (a, b) = (Array::of(&[1], &[1f32]), Array::of(&[1], &[1i64]));
+        let message = run("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[1]))]).unwrap_err();
+        assert!(message.contains("`Add`"), "{message}");
+    }
+}
