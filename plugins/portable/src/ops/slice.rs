@@ -1,0 +1,166 @@
+//! `Slice` and `Pad`: a box of one operand becomes a box of another.
+
+use oarlock_sdk::{Call, Kernel, OperandFlags, Result, ensure};
+
+use super::elementwise::{Stepped, Work, map};
+use super::movement::copy;
+use super::row::{
+    ALL, FLOATS, INDICES, arithmetic, axis, check_shape, device_has_dtypes, input, on_host, output, plain,
+    row, strided,
+};
+use crate::arguments::Number;
+use crate::gpu::Gpu;
+use crate::host::{integers, numbers, optional_integers};
+use crate::source::Formula;
+use crate::view::View;
+
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+    let shape = |name| on_host(INDICES).named(name);
+    let optional = |name| shape(name).flags(OperandFlags::OPTIONAL);
+    let (data, result) = (strided(ALL).group(1), plain(ALL).group(1));
+    vec![
+        row("Slice", |gpu: &G, call| {
+            let starts = call.ints("starts")?.unwrap_or_default();
+            slice(gpu, call, starts, call.ints("ends")?.unwrap_or_default(), call.ints("axes")?, None)
+        })
+        .until(9)
+        .inputs([data.named("data")])
+        .outputs([result.named("output")]),
+        row("Slice", |gpu: &G, call| {
+            let (starts, ends) = (integers(&call.input(1)?)?, integers(&call.input(2)?)?);
+            let (axes, steps) = (optional_integers(call, 3)?, optional_integers(call, 4)?);
+            slice(gpu, call, &starts, &ends, axes.as_deref(), steps.as_deref())
+        })
+        .since(10)
+        .inputs([data.named("data"), shape("starts"), shape("ends"), optional("axes"), optional("steps")])
+        .outputs([result.named("output")]),
+        arithmetic("Pad", |gpu: &G, call| {
+            let value = Number::Float(call.float("value")?.unwrap_or(0.0));
+            pad(gpu, call, call.ints("pads")?.unwrap_or_default(), None, value)
+        })
+        .supports(supports_pad)
+        .since(2)
+        .until(10)
+        .inputs([strided(FLOATS).group(1).named("data")])
+        .outputs([plain(FLOATS).group(1).named("output")]),
+        arithmetic("Pad", |gpu: &G, call| {
+            let value = call.optional_input(2)?.map(|tensor| numbers(&tensor)).transpose()?;
+            let value = value.and_then(|value| value.first().copied()).unwrap_or(Number::Int(0));
+            pad(gpu, call, &integers(&call.input(1)?)?, optional_integers(call, 3)?.as_deref(), value)
+        })
+        .supports(supports_pad)
+        .since(11)
+        .inputs([
+            data.named("data"),
+            shape("pads"),
+            on_host(ALL).group(1).flags(OperandFlags::OPTIONAL).named("constant_value"),
+            optional("axes"),
+        ])
+        .outputs([result.named("output")]),
+    ]
+}
+
+fn supports_pad<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+    let mode = call.string("mode")?.unwrap_or("constant");
+    ensure!(mode == "constant", unimplemented, "expected the `mode` constant, found {mode}");
+    device_has_dtypes(gpu, call)
+}
+
+/// The axes that are named, or the first ones.
+fn named_axes(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<usize>> {
+    let axes = match axes {
+        Some(axes) => axes.iter().map(|at| axis(*at, rank)).collect::<Result<Vec<usize>>>()?,
+        None => (0..count).collect(),
+    };
+    ensure!(
+        axes.len() == count && axes.iter().all(|axis| *axis < rank),
+        invalid_argument,
+        "expected {count} axes of {rank} dimensions, found {axes:?}"
+    );
+    Ok(axes)
+}
+
+fn slice<G: Gpu>(
+    gpu: &G,
+    call: &Call<'_>,
+    starts: &[i64],
+    ends: &[i64],
+    axes: Option<&[i64]>,
+    steps: Option<&[i64]>,
+) -> Result<()> {
+    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
+    let count = starts.len();
+    ensure!(
+        ends.len() == count && steps.is_none_or(|steps| steps.len() == count),
+        invalid_argument,
+        "expected as many `ends` and `steps` as `starts`, found {starts:?}, {ends:?} and {steps:?}"
+    );
+    let (mut dims, mut strides, mut first) = (x.dims.clone(), x.steps.clone(), 0);
+    for (index, axis) in named_axes(axes, count, x.dims.len())?.into_iter().enumerate() {
+        let step = steps.map_or(1, |steps| steps[index]);
+        ensure!(step != 0, invalid_argument, "expected steps other than 0, found {steps:?}");
+        let dim = x.dims[axis];
+        let clamp = |at: i64, low, high| if at < 0 { at.saturating_add(dim) } else { at }.clamp(low, high);
+        let (start, length) = if step > 0 {
+            let start = clamp(starts[index], 0, dim);
+            (start, (clamp(ends[index], 0, dim) - start).max(0))
+        } else {
+            let start = clamp(starts[index], -1, dim - 1);
+            (start, (start - clamp(ends[index], -1, dim - 1)).max(0))
+        };
+        dims[axis] = (length as u64).div_ceil(step.unsigned_abs()) as i64;
+        if dims[axis] > 0 {
+            first += start * x.steps[axis];
+            // A step beyond the dimension is never taken.
+            strides[axis] = step.clamp(-dim, dim) * x.steps[axis];
+        }
+    }
+    check_shape(&dims, &y)?;
+    if y.count == 0 {
+        return Ok(());
+    }
+    copy(gpu, call, &dims, &x.part(first, &dims, strides), &y)
+}
+
+/// Fills the output, then copies what of the input is left into it. Negative pads cut.
+fn pad<G: Gpu>(gpu: &G, call: &Call<'_>, pads: &[i64], axes: Option<&[i64]>, value: Number) -> Result<()> {
+    let (x, y) = (input(call, 0)?, output(call, 0)?);
+    let rank = x.dims.len();
+    ensure!(
+        pads.len().is_multiple_of(2),
+        invalid_argument,
+        "expected a pad for both ends of each axis, found {pads:?}"
+    );
+    let half = pads.len() / 2;
+    let (mut dims, mut kept) = (x.dims.clone(), x.dims.clone());
+    let (mut from, mut to) = (0, vec![0; rank]);
+    for (index, axis) in named_axes(axes, half, rank)?.into_iter().enumerate() {
+        let (before, after) = (pads[index], pads[half + index]);
+        let dim = x.dims[axis];
+        let sum = before.checked_add(after).and_then(|pads| pads.checked_add(dim)).filter(|sum| *sum >= 0);
+        ensure!(
+            sum.is_some(),
+            out_of_range,
+            "expected pads that leave a shape, found {pads:?} for {:?}",
+            x.dims
+        );
+        dims[axis] = sum.unwrap_or(0);
+        kept[axis] = (dim + before.min(0) + after.min(0)).max(0);
+        from += (-before).max(0).min(dim) * x.steps[axis];
+        to[axis] = before.max(0);
+    }
+    check_shape(&dims, &y)?;
+    fill(gpu, call, &y, value)?;
+    if kept.contains(&0) {
+        return Ok(());
+    }
+    let first = to.iter().zip(&y.steps).map(|(at, step)| at * step).sum();
+    let (x, y) = (x.bits(), y.bits());
+    copy(gpu, call, &kept, &x.part(from, &kept, x.steps.clone()), &y.part(first, &kept, y.steps.clone()))
+}
+
+/// Writes one number everywhere.
+fn fill<G: Gpu>(gpu: &G, call: &Call<'_>, y: &View, value: Number) -> Result<()> {
+    let work = Work { formula: Formula::Plain("p"), compute: y.dtype, parameters: &[value] };
+    map(gpu, call, work, &y.dims, &[], Stepped { view: y, steps: &y.steps })
+}

@@ -1,0 +1,132 @@
+//! The windows of convolutions and pools: their attributes, and the shape that follows from them.
+
+use oarlock_sdk::{Call, Error, Result, ensure};
+
+/// One work-item goes through a whole window, so that a larger one would keep the device busy for too long.
+const LARGEST: i64 = 1 << 24;
+
+/// A window, in height and width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    size: [i64; 2],
+    strides: [i64; 2],
+    dilations: [i64; 2],
+    pads_before: [i64; 2],
+    pads_after: [i64; 2],
+}
+
+impl Window {
+    /// A window over everything.
+    pub(super) fn whole(size: [i64; 2]) -> Self {
+        Self { size, strides: [1, 1], dilations: [1, 1], pads_before: [0, 0], pads_after: [0, 0] }
+    }
+
+    /// What the attributes of a call say, for images of one or two dimensions. The size is that of the weights, where there
+    /// are some.
+    pub(super) fn new(
+        call: &Call<'_>,
+        image: [i64; 2],
+        weights: Option<[i64; 2]>,
+        rank: usize,
+    ) -> Result<Self> {
+        let list = |name: &str, length: usize| -> Result<Option<Vec<i64>>> {
+            let Some(list) = call.ints(name)? else { return Ok(None) };
+            ensure!(
+                list.len() == length,
+                invalid_argument,
+                "expected {length} numbers as `{name}`, found {list:?}"
+            );
+            Ok(Some(list.to_vec()))
+        };
+        let pair = |list: Option<Vec<i64>>, default: i64| match list.as_deref() {
+            Some([height, width]) => [*height, *width],
+            Some([width]) => [default, *width],
+            _ => [default; 2],
+        };
+        let size = match (weights, list("kernel_shape", rank)?) {
+            (Some(size), _) => size,
+            (None, Some(size)) => pair(Some(size), 1),
+            (None, None) => return Err(Error::invalid_argument("expected a `kernel_shape`, found none")),
+        };
+        let pads = list("pads", 2 * rank)?.unwrap_or_else(|| vec![0; 2 * rank]);
+        let mut window = Self {
+            size,
+            strides: pair(list("strides", rank)?, 1),
+            dilations: pair(list("dilations", rank)?, 1),
+            pads_before: pair(Some(pads[..rank].to_vec()), 0),
+            pads_after: pair(Some(pads[rank..].to_vec()), 0),
+        };
+        let positive = [window.size, window.strides, window.dilations].concat();
+        let small = |number: &i64| (0..=i64::from(i32::MAX)).contains(number);
+        ensure!(
+            positive.iter().all(|number| *number > 0 && small(number)) && pads.iter().all(small),
+            invalid_argument,
+            "expected windows, strides and dilations above 0 and pads of 0 and more, found {window:?}"
+        );
+        let [height, width] = window.size;
+        ensure!(
+            height * width <= LARGEST,
+            unimplemented,
+            "expected a window of at most {LARGEST} elements, found {height} by {width}"
+        );
+        window.pad_automatically(call.string("auto_pad")?.unwrap_or("NOTSET"), image)?;
+        Ok(window)
+    }
+
+    fn pad_automatically(&mut self, mode: &str, image: [i64; 2]) -> Result<()> {
+        match mode {
+            "NOTSET" => {}
+            "VALID" => (self.pads_before, self.pads_after) = ([0, 0], [0, 0]),
+            "SAME_UPPER" | "SAME_LOWER" => {
+                for (axis, size) in image.into_iter().enumerate() {
+                    let out = (size + self.strides[axis] - 1) / self.strides[axis];
+                    let needed = (out - 1) * self.strides[axis] + self.extent(axis);
+                    let sum = (needed - size).max(0);
+                    let (less, more) = (sum / 2, sum - sum / 2);
+                    let upper = mode == "SAME_UPPER";
+                    self.pads_before[axis] = if upper { less } else { more };
+                    self.pads_after[axis] = if upper { more } else { less };
+                }
+            }
+            _ => {
+                return Err(Error::invalid_argument(format!(
+                    "expected the `auto_pad` NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {mode}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many elements the window reaches over.
+    fn extent(&self, axis: usize) -> i64 {
+        (self.size[axis] - 1) * self.dilations[axis] + 1
+    }
+
+    /// The shape of the output. Where it is rounded up, versions of the op disagree about a window that would begin in the
+    /// padding, so that `found` may also be one less.
+    pub(super) fn output(&self, image: [i64; 2], found: [i64; 2], rounds_up: bool) -> Result<[i64; 2]> {
+        let mut out = [0; 2];
+        for axis in 0..2 {
+            let room = image[axis] + self.pads_before[axis] + self.pads_after[axis] - self.extent(axis);
+            ensure!(
+                room >= 0,
+                invalid_argument,
+                "expected a window that fits into {image:?} and its padding, found {self:?}"
+            );
+            let stride = self.strides[axis];
+            let most = if rounds_up { (room + stride - 1) / stride + 1 } else { room / stride + 1 };
+            out[axis] = if rounds_up && found[axis] == most - 1 { found[axis] } else { most };
+        }
+        Ok(out)
+    }
+
+    /// The numbers in the order in which sources have them.
+    pub(super) fn numbers(&self) -> Vec<i64> {
+        [self.size, self.strides, self.dilations, self.pads_before].concat()
+    }
+
+    /// Where the image ends with its padding.
+    pub(super) fn ends(&self, image: [i64; 2]) -> [i64; 2] {
+        [image[0] + self.pads_after[0], image[1] + self.pads_after[1]]
+    }
+}

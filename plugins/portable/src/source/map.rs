@@ -1,0 +1,131 @@
+//! Element-wise programs.
+
+use std::fmt::Write as _;
+
+use oarlock_sdk::Dtype;
+
+use super::element::{self, arithmetic, float};
+use super::template::{Named, Template, accessors, parameters, places, steps, walk};
+use crate::walk::Access;
+
+/// The names of inputs in formulas.
+pub(crate) const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+/// What is computed from the elements `a`, `b` and so on of the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Formula {
+    /// An expression. `i` is the index of the element, `p` to `s` are parameters.
+    Plain(&'static str),
+    /// A function or macro of two arguments, applied to all inputs from the first to the last.
+    Fold(&'static str),
+    /// The sum of all inputs, divided by how many there are.
+    Mean,
+    /// `a` in another dtype, cut to the range that has.
+    Cast,
+}
+
+/// An element-wise program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Map {
+    pub(crate) formula: Formula,
+    /// The dtype that is computed in.
+    pub(crate) compute: Dtype,
+    pub(crate) inputs: Vec<(Dtype, Access)>,
+    pub(crate) output: (Dtype, Access),
+    /// How many parameters of the formula follow the operands: 64-bit integers beside integers, `F` beside others.
+    pub(crate) parameters: u8,
+    /// The rank of the walk; 0 when no operand is read by steps.
+    pub(crate) rank: u8,
+    pub(crate) is_wide: bool,
+}
+
+impl Map {
+    pub(super) fn body(&self) -> String {
+        let inputs = || self.inputs.iter().zip(NAMES);
+        let mut operands: Vec<Named<'_>> =
+            inputs().map(|((dtype, _), name)| Named { name, dtype: *dtype }).collect();
+        operands.push(Named { name: "y", dtype: self.output.0 });
+        let mut accesses: Vec<(&str, Access)> = inputs().map(|((_, access), name)| (name, *access)).collect();
+        accesses.push(("y", self.output.1));
+        let (walk_type, walk_parameter) = walk("walk", self.rank, &accesses);
+        let mut values = String::new();
+        for ((dtype, _), name) in inputs() {
+            // A formula's elements shadow the operands they are read from. Writing to a string cannot fail.
+            let _ = writeln!(
+                values,
+                "    {} {name}_value = load_{}({name}, {name}_at);",
+                element::computed(*dtype),
+                element::name(*dtype)
+            );
+        }
+        let template = Template::new(include_str!("../../kernels/map.c"))
+            .fill("walk", &walk_type)
+            .fill("parameters", &(parameters(&operands) + &walk_parameter + &self.parameter_list()))
+            .fill("places", &places(&operands))
+            .fill("steps", &steps("walk", self.rank, "i", &accesses))
+            .fill("values", &values)
+            .fill("store", &self.store());
+        arithmetic(self.compute) + &accessors(&operands) + &template.finish()
+    }
+
+    fn is_integer(&self) -> bool {
+        element::kind(self.compute) != element::Kind::Float
+    }
+
+    fn parameter_list(&self) -> String {
+        let of = if self.is_integer() { "i64" } else { float(self.compute) };
+        ["p", "q", "r", "s"]
+            .iter()
+            .take(self.parameters.into())
+            .map(|name| format!("{of} {name}, "))
+            .collect()
+    }
+
+    /// The statement that writes the element, in a scope in which `a` is an element and no operand any more.
+    fn store(&self) -> String {
+        let elements: String = self
+            .inputs
+            .iter()
+            .zip(NAMES)
+            .map(|((dtype, _), name)| format!("{} {name} = {name}_value; ", element::computed(*dtype)))
+            .collect();
+        let result = element::computed(self.output.0);
+        let expression = match self.formula {
+            Formula::Plain(text) => text.to_owned(),
+            Formula::Fold(function) => self.fold(function),
+            Formula::Mean => format!("({}) / (T){}", self.fold("plus"), self.inputs.len()),
+            Formula::Cast => self.cast(),
+        };
+        format!("{{ {elements}{result} result = ({result})({expression}); STORE_Y(y, y_at, result); }}")
+    }
+
+    fn fold(&self, function: &str) -> String {
+        let names = &NAMES[..self.inputs.len()];
+        names[1..].iter().fold(names[0].to_owned(), |left, name| format!("{function}({left}, {name})"))
+    }
+
+    /// Numbers outside the range of an integer become its limits, and a NaN 0, on every device alike.
+    fn cast(&self) -> String {
+        let from_float = element::kind(self.compute) == element::Kind::Float;
+        let bits = 8 * element::size_of_element(self.output.0) as i32;
+        let limits = match element::kind(self.output.0) {
+            element::Kind::Truth => return "a != 0".to_owned(),
+            element::Kind::Signed if from_float => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
+            element::Kind::Unsigned if from_float => (0.0, 2f64.powi(bits)),
+            _ => return "a".to_owned(),
+        };
+        let result = element::computed(self.output.0);
+        let (low, high) = limits;
+        let (least, greatest) = match element::kind(self.output.0) {
+            element::Kind::Signed => {
+                let greatest = i64::MAX >> (64 - bits);
+                (format!("(-{greatest}L - 1)"), format!("{greatest}L"))
+            }
+            _ => ("0".to_owned(), format!("{}UL", u64::MAX >> (64 - bits))),
+        };
+        format!(
+            "IS_NAN(a) ? ({result})0 : a <= REAL({low:.1}) ? ({result}){least} : a >= REAL({high:.1}) ? ({result}){greatest} : \
+             ({result})a"
+        )
+    }
+}

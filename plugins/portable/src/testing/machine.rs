@@ -1,0 +1,158 @@
+//! A plugin, loaded the way a host does it.
+
+#![expect(unsafe_code, reason = "this plays the host, which calls through pointers")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+use oarlock_sdk::{Code, Dtype, abi};
+
+/// The errors of all machines; the number of one is its index plus 1.
+static ERRORS: Mutex<Vec<(Code, String)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
+    // SAFETY: the SDK passes a struct of its own, whose text lives through the call.
+    let (code, message) =
+        unsafe { ((*info).code, (*info).message.text().unwrap_or("(not UTF-8)").to_owned()) };
+    let mut errors = ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
+    errors.push((code, message));
+    abi::Error(errors.len() as u64)
+}
+
+static SERVICES: abi::HostTable =
+    abi::HostTable { error_create: Some(error_create), ..abi::HostTable::EMPTY };
+
+/// What a call of the plugin said.
+pub(super) fn outcome(error: abi::Error) -> Result<(), (Code, String)> {
+    if !error.is_some() {
+        return Ok(());
+    }
+    let errors = ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
+    Err(errors[error.0 as usize - 1].clone())
+}
+
+/// A plugin whose first device is ready.
+pub struct Machine {
+    pub(super) context: *mut c_void,
+    pub(super) core: abi::CoreTable,
+    pub(super) kernels: &'static [*const abi::Kernel],
+    /// Whether kernels compute; a machine that only records sources does not, and nothing is compared.
+    pub(super) computes: bool,
+}
+
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
+unsafe impl Send for Machine {}
+// SAFETY: as above.
+unsafe impl Sync for Machine {}
+
+/// The first device of a plugin of this workspace that lists devices from 0 on.
+pub(super) const DEVICE: u32 = 0;
+
+impl Machine {
+    /// Loads a plugin and readies its first device. The plugin stays loaded. The error says why there is no device.
+    pub fn start(query: abi::PluginQuery) -> Result<Self, String> {
+        let host = Box::leak(Box::new(abi::Host {
+            contract_major: abi::CONTRACT_MAJOR,
+            contract_minor: abi::CONTRACT_MINOR,
+            sanitizer: abi::SANITIZER,
+            services: &raw const SERVICES,
+            ..abi::Host::EMPTY
+        }));
+        let mut plugin = abi::Plugin::EMPTY;
+        // SAFETY: both structs are as the contract says; the host's lives for ever.
+        outcome(unsafe { query(&raw const *host, &raw mut plugin) }).map_err(|(_, message)| message)?;
+        // SAFETY: the plugin brings a device and kernels, whose tables live as long as it does, which is for ever.
+        let (core, table) = unsafe { (*plugin.core, &*plugin.kernels) };
+        // SAFETY: as above.
+        let kernels = unsafe { std::slice::from_raw_parts(table.kernels, table.kernels_count as usize) };
+        let machine = Self { context: plugin.context, core, kernels, computes: true };
+        if let Some(initialize) = core.initialize {
+            // SAFETY: the context is the plugin's.
+            outcome(unsafe { initialize(machine.context) }).map_err(|(_, message)| message)?;
+        }
+        if let Some(device_init) = core.device_init {
+            // SAFETY: as above.
+            outcome(unsafe { device_init(machine.context, DEVICE) }).map_err(|(_, message)| message)?;
+        }
+        Ok(machine)
+    }
+
+    /// The row for an op of a version with inputs of these dtypes and ranks; `None` is one that is left out.
+    pub(super) fn kernel(
+        &self,
+        op: &str,
+        version: u32,
+        inputs: &[Option<(Dtype, usize)>],
+    ) -> &'static abi::Kernel {
+        let fits = |kernel: &abi::Kernel| {
+            // SAFETY: the name lives as long as the plugin.
+            let name = unsafe { kernel.op.text() };
+            let operands = operands(kernel);
+            let of = |index: usize| operands.get(index).or(operands.last().filter(|last| is_variadic(last)));
+            name == Some(op)
+                && kernel.version_min <= version
+                && (kernel.version_max == 0 || version <= kernel.version_max)
+                && inputs.iter().enumerate().all(|(index, input)| match (of(index), input) {
+                    (Some(operand), Some((dtype, rank))) => {
+                        operand.dtypes.contains(abi::DtypeSet(1 << dtype.0))
+                            && (operand.rank_min as usize..=operand.rank_max as usize).contains(rank)
+                    }
+                    (Some(operand), None) => operand.bits.contains(abi::OperandFlags::OPTIONAL),
+                    (None, _) => false,
+                })
+        };
+        // SAFETY: records live as long as the plugin.
+        let found = self.kernels.iter().map(|kernel| unsafe { &**kernel }).find(|kernel| fits(kernel));
+        found.unwrap_or_else(|| panic!("expected a kernel for `{op}` {version} of {inputs:?}, found none"))
+    }
+
+    /// Takes device memory and fills it.
+    pub(super) fn upload(&self, bytes: &[u8]) -> abi::Memory {
+        let mut block = abi::Memory(0);
+        let (allocate, copy) = (self.core.memory_allocate, self.core.memory_copy_h2d);
+        let (allocate, copy) = (allocate.expect("memory_allocate"), copy.expect("memory_copy_h2d"));
+        // SAFETY: the context is the plugin's, the block is ours to write, and the bytes live through the call.
+        unsafe {
+            outcome(allocate(self.context, DEVICE, bytes.len() as u64, &raw mut block)).expect("memory");
+            let source = bytes.as_ptr().cast();
+            outcome(copy(self.context, DEVICE, block, 0, source, bytes.len() as u64)).expect("a copy");
+        }
+        block
+    }
+
+    /// Reads device memory and gives it back.
+    pub(super) fn download(&self, block: abi::Memory, size: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        let (copy, deallocate) = (self.core.memory_copy_d2h, self.core.memory_deallocate);
+        let (copy, deallocate) = (copy.expect("memory_copy_d2h"), deallocate.expect("memory_deallocate"));
+        // SAFETY: as above.
+        unsafe {
+            let target = bytes.as_mut_ptr().cast();
+            outcome(copy(self.context, DEVICE, target, size as u64, block, 0)).expect("a copy");
+            outcome(deallocate(self.context, DEVICE, block, size as u64)).expect("memory given back");
+        }
+        bytes
+    }
+}
+
+/// What a kernel demands of its inputs.
+pub(super) fn operands(kernel: &abi::Kernel) -> Vec<abi::Operand> {
+    let count = kernel.inputs_count as usize;
+    // SAFETY: the lists of a record live as long as the plugin, and match their counts.
+    (0..count).map(|index| unsafe { **kernel.inputs.add(index) }).collect()
+}
+
+pub(super) fn is_variadic(operand: &abi::Operand) -> bool {
+    operand.bits.contains(abi::OperandFlags::VARIADIC)
+}
+
+/// What an optional function of a kernel says of a call.
+pub(super) fn ask<F>(function: Option<F>, call: impl FnOnce(F) -> abi::Error) -> Result<(), (Code, String)> {
+    function.map_or(Ok(()), |function| outcome(call(function)))
+}
+
+/// A pointer that a kernel's `prepare` fills.
+pub(super) fn no_state() -> *mut c_void {
+    null_mut()
+}

@@ -1,0 +1,320 @@
+//! Calls of kernels.
+
+#![expect(unsafe_code, reason = "this plays the host, which calls through pointers")]
+
+use oarlock_sdk::{Code, Dtype, abi};
+
+use super::machine::{DEVICE, Machine, ask, is_variadic, no_state, operands};
+use super::operand::{Data, is_float};
+
+/// What surrounds every operand in its block.
+const GUARD: [u8; 64] = [0x5A; 64];
+
+enum Value {
+    Ints(Vec<i64>),
+    Int(i64),
+    Float(f64),
+    String(&'static str),
+    Tensor(Data),
+}
+
+/// A call that is being put together.
+pub struct Op<'a> {
+    machine: &'a Machine,
+    op: &'static str,
+    version: u32,
+    inputs: Vec<Option<Data>>,
+    attributes: Vec<(&'static str, Value)>,
+    outputs: Vec<Option<(Dtype, Vec<i64>)>>,
+}
+
+impl Machine {
+    /// A call of an op as one version of its schema has it.
+    pub fn op(&self, op: &'static str, version: u32) -> Op<'_> {
+        Op { machine: self, op, version, inputs: vec![], attributes: vec![], outputs: vec![] }
+    }
+}
+
+macro_rules! attributes {
+    ($($name:ident($ty:ty) => $kind:ident;)*) => {
+        $(
+            /// Adds an attribute.
+            pub fn $name(mut self, name: &'static str, value: $ty) -> Self {
+                self.attributes.push((name, Value::$kind(value.into())));
+                self
+            }
+        )*
+    };
+}
+
+impl Op<'_> {
+    /// Adds an input.
+    pub fn input(mut self, data: &Data) -> Self {
+        self.inputs.push(Some(data.clone()));
+        self
+    }
+
+    /// Leaves an input out.
+    pub fn no_input(mut self) -> Self {
+        self.inputs.push(None);
+        self
+    }
+
+    /// Adds an output.
+    pub fn output(mut self, dtype: Dtype, dims: &[i64]) -> Self {
+        self.outputs.push(Some((dtype, dims.to_vec())));
+        self
+    }
+
+    attributes! {
+        int(i64) => Int;
+        ints(&[i64]) => Ints;
+        float(f64) => Float;
+        string(&'static str) => String;
+        tensor(Data) => Tensor;
+    }
+
+    /// Runs the call and compares its first output with numbers: to a share of each in floating point, else exactly.
+    #[track_caller]
+    pub fn gives(self, tolerance: f64, expected: &[f64]) {
+        let (name, computes) = (format!("`{}` of {:?}", self.op, self.shapes()), self.machine.computes);
+        let found = self.run().unwrap_or_else(|(_, message)| panic!("{name} failed: {message}"));
+        if computes {
+            compare(&name, &found[0], tolerance, expected);
+        }
+    }
+
+    /// Runs the call and compares its outputs.
+    #[track_caller]
+    pub fn give(self, tolerance: f64, expected: &[&[f64]]) {
+        let (name, computes) = (format!("`{}` of {:?}", self.op, self.shapes()), self.machine.computes);
+        let found = self.run().unwrap_or_else(|(_, message)| panic!("{name} failed: {message}"));
+        for (found, expected) in found.iter().zip(expected).filter(|_| computes) {
+            compare(&name, found, tolerance, expected);
+        }
+    }
+
+    /// Runs the call and expects it to fail, with a message that says so.
+    #[track_caller]
+    pub fn fails(self, part: &str) {
+        let name = format!("`{}` of {:?}", self.op, self.shapes());
+        match self.run() {
+            Ok(_) => panic!("expected {name} to fail, found success"),
+            Err((_, message)) => assert!(message.contains(part), "{name} says: {message}"),
+        }
+    }
+
+    fn shapes(&self) -> Vec<(Option<&'static str>, Vec<i64>)> {
+        let shape = |data: &Data| (data.dtype.name(), data.dims.clone());
+        self.inputs.iter().flatten().map(shape).collect()
+    }
+
+    fn run(self) -> Result<Vec<Data>, (Code, String)> {
+        let machine = self.machine;
+        let facts: Vec<Option<(Dtype, usize)>> = self
+            .inputs
+            .iter()
+            .map(|input| input.as_ref().map(|data| (data.dtype, data.dims.len())))
+            .collect();
+        let kernel = machine.kernel(self.op, self.version, &facts);
+        let demands = operands(kernel);
+        let is_on_host = |index: usize| {
+            let demand = demands.get(index).or(demands.last().filter(|last| is_variadic(last)));
+            demand.is_some_and(|operand| operand.place == abi::MemoryKind::HOST)
+        };
+        let mut blocks = Vec::new();
+        let inputs: Vec<abi::Tensor> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, input)| match input {
+                None => abi::Tensor { bits: abi::TensorFlags::ABSENT, ..abi::Tensor::EMPTY },
+                Some(data) if is_on_host(index) => abi::Tensor {
+                    block: abi::Memory(data.bytes.as_ptr() as u64),
+                    place: abi::MemoryKind::HOST,
+                    ..described(data)
+                },
+                Some(data) => placed(machine, data, &mut blocks),
+            })
+            .collect();
+        let blank: Vec<Option<Data>> = self
+            .outputs
+            .iter()
+            .map(|output| output.as_ref().map(|(dtype, dims)| blank(*dtype, dims)))
+            .collect();
+        let mut output_blocks = Vec::new();
+        let outputs: Vec<abi::Tensor> =
+            blank.iter().flatten().map(|data| placed(machine, data, &mut output_blocks)).collect();
+        let result = with_attributes(&self.attributes, |attributes| {
+            let pointers =
+                |tensors: &[abi::Tensor]| tensors.iter().map(|tensor| &raw const *tensor).collect::<Vec<_>>();
+            let (inputs, outputs) = (pointers(&inputs), pointers(&outputs));
+            call(
+                machine,
+                kernel,
+                abi::Call {
+                    device: DEVICE,
+                    inputs: inputs.as_ptr(),
+                    inputs_count: inputs.len() as u64,
+                    outputs: outputs.as_ptr(),
+                    outputs_count: outputs.len() as u64,
+                    attributes: attributes.as_ptr(),
+                    attributes_count: attributes.len() as u64,
+                    ..abi::Call::EMPTY
+                },
+            )
+        });
+        for (block, size) in blocks {
+            machine.download(block, size);
+        }
+        let written: Vec<Vec<u8>> =
+            output_blocks.into_iter().map(|(block, size)| machine.download(block, size)).collect();
+        result?;
+        let unguarded = |(data, bytes): (Data, Vec<u8>)| {
+            let end = GUARD.len() + data.bytes.len();
+            let guards = [&bytes[..GUARD.len()], &bytes[end..]];
+            assert!(
+                !machine.computes || guards.iter().all(|guard| *guard == GUARD),
+                "what surrounds an output was written"
+            );
+            Data { bytes: bytes[GUARD.len()..end].to_vec(), ..data }
+        };
+        Ok(blank.into_iter().flatten().zip(written).map(unguarded).collect())
+    }
+}
+
+#[track_caller]
+fn compare(name: &str, found: &Data, tolerance: f64, expected: &[f64]) {
+    // What the dtype itself cannot tell apart is added to what is allowed.
+    let unit = match found.dtype {
+        Dtype::F16 => 1.0 / 1024.0,
+        Dtype::BF16 => 1.0 / 128.0,
+        _ => 0.0,
+    };
+    let values = found.values();
+    assert_eq!(values.len(), expected.len(), "{name}: the number of elements");
+    for (index, (found_value, expected)) in values.iter().zip(expected).enumerate() {
+        let room = if is_float(found.dtype) { (tolerance + unit) * expected.abs().max(1.0) } else { 0.0 };
+        let is_right = (found_value.is_nan() && expected.is_nan())
+            || found_value == expected
+            || (found_value - expected).abs() <= room;
+        assert!(
+            is_right,
+            "{name} of {:?}: expected {expected} as element {index}, found {found_value}",
+            found.dtype.name()
+        );
+    }
+}
+
+fn blank(dtype: Dtype, dims: &[i64]) -> Data {
+    let count = dims.iter().product::<i64>() as usize;
+    Data::new(dtype, dims, &vec![1.0; count])
+}
+
+fn described(data: &Data) -> abi::Tensor {
+    abi::Tensor {
+        size_in_bytes: data.bytes.len() as u64,
+        dtype: data.dtype,
+        dims: data.dims.as_ptr(),
+        dims_count: data.dims.len() as u64,
+        strides: data.strides.as_ptr(),
+        strides_count: data.strides.len() as u64,
+        ..abi::Tensor::EMPTY
+    }
+}
+
+/// A tensor in the middle of a block. One without elements has no memory.
+fn placed(machine: &Machine, data: &Data, blocks: &mut Vec<(abi::Memory, usize)>) -> abi::Tensor {
+    let bytes = [&GUARD, data.bytes.as_slice(), &GUARD].concat();
+    let block = machine.upload(&bytes);
+    blocks.push((block, bytes.len()));
+    if data.bytes.is_empty() {
+        return described(data);
+    }
+    abi::Tensor { block, offset: GUARD.len() as u64, ..described(data) }
+}
+
+/// The attributes as the contract has them, as long as `work` runs.
+fn with_attributes<T>(
+    attributes: &[(&'static str, Value)],
+    work: impl FnOnce(&[*const abi::Attribute]) -> T,
+) -> T {
+    let mut strings = Vec::new();
+    let mut tensors = Vec::new();
+    for (_, value) in attributes {
+        strings.push(if let Value::String(text) = value { abi::Str::new(text) } else { abi::Str::EMPTY });
+        tensors.push(match value {
+            Value::Tensor(data) => abi::Tensor {
+                block: abi::Memory(data.bytes.as_ptr() as u64),
+                place: abi::MemoryKind::HOST,
+                ..described(data)
+            },
+            _ => abi::Tensor::EMPTY,
+        });
+    }
+    let tensor_pointers: Vec<*const abi::Tensor> = tensors.iter().map(|tensor| &raw const *tensor).collect();
+    let made: Vec<abi::Attribute> = attributes
+        .iter()
+        .enumerate()
+        .map(|(index, (name, value))| {
+            let named = abi::Attribute { name: abi::Str::new(name), ..abi::Attribute::EMPTY };
+            match value {
+                Value::Int(number) => abi::Attribute {
+                    kind: abi::AttributeKind::INT,
+                    ints: &raw const *number,
+                    ints_count: 1,
+                    ..named
+                },
+                Value::Ints(list) => abi::Attribute {
+                    kind: abi::AttributeKind::INTS,
+                    ints: list.as_ptr(),
+                    ints_count: list.len() as u64,
+                    ..named
+                },
+                Value::Float(number) => abi::Attribute {
+                    kind: abi::AttributeKind::FLOAT,
+                    floats: &raw const *number,
+                    floats_count: 1,
+                    ..named
+                },
+                Value::String(_) => abi::Attribute {
+                    kind: abi::AttributeKind::STRING,
+                    strings: &raw const strings[index],
+                    strings_count: 1,
+                    ..named
+                },
+                Value::Tensor(_) => abi::Attribute {
+                    kind: abi::AttributeKind::TENSOR,
+                    tensors: &raw const tensor_pointers[index],
+                    tensors_count: 1,
+                    ..named
+                },
+            }
+        })
+        .collect();
+    let pointers: Vec<*const abi::Attribute> = made.iter().map(|attribute| &raw const *attribute).collect();
+    work(&pointers)
+}
+
+/// All that a host does with one call: asks, takes scratch memory, prepares, runs and releases.
+fn call(machine: &Machine, kernel: &abi::Kernel, mut call: abi::Call) -> Result<(), (Code, String)> {
+    let context = kernel.context;
+    // SAFETY: the context is the kernel's, and the call and what it leads to live through each of these.
+    unsafe {
+        ask(kernel.supports, |supports| supports(context, &raw const call))?;
+        let mut size = 0;
+        ask(kernel.workspace, |workspace| workspace(context, &raw const call, &raw mut size))?;
+        if size > 0 {
+            call.workspace = machine.upload(&vec![0; size as usize]);
+            call.workspace_size = size;
+        }
+        let mut state = no_state();
+        let result = ask(kernel.prepare, |prepare| prepare(context, &raw const call, &raw mut state))
+            .and_then(|()| ask(kernel.run, |run| run(context, state, &raw const call)));
+        let released = ask(kernel.release, |release| release(context, state));
+        if size > 0 {
+            machine.download(call.workspace, size as usize);
+        }
+        result.and(released)
+    }
+}

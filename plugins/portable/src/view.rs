@@ -1,0 +1,171 @@
+//! Operands as kernels of this crate look at them: checked, with the steps between their elements.
+
+use oarlock_sdk::{Call, Dtype, Error, Memory, Result, Tensor, ensure};
+
+use crate::gpu::Argument;
+use crate::source::size_of_element;
+use crate::walk::{contiguous, product};
+
+/// The most dimensions of an operand.
+pub(crate) const MOST_DIMENSIONS: usize = 12;
+
+/// An operand on the device: its shape and steps fit into its bytes, so a kernel that follows them stays inside.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) dtype: Dtype,
+    pub(crate) dims: Vec<i64>,
+    /// Elements from one index to the next along each dimension.
+    pub(crate) steps: Vec<i64>,
+    pub(crate) count: i64,
+    block: Memory,
+    /// The bytes that may be touched.
+    begin: u64,
+    end: u64,
+    /// Where the first element lies.
+    offset: u64,
+}
+
+impl View {
+    pub(crate) fn new(tensor: &Tensor<'_>) -> Result<Self> {
+        let dims = tensor.dims();
+        ensure!(
+            dims.len() <= MOST_DIMENSIONS,
+            unimplemented,
+            "expected at most {MOST_DIMENSIONS} dimensions, found {}",
+            dims.len()
+        );
+        let count = i64::try_from(tensor.element_count()?).map_err(|_| {
+            Error::out_of_range(format!("expected a shape that fits into memory, found {dims:?}"))
+        })?;
+        let steps = match tensor.strides() {
+            _ if count == 0 => vec![0; dims.len()],
+            [] => contiguous(dims),
+            strides => strides.to_vec(),
+        };
+        ensure!(
+            steps.iter().all(|step| *step >= 0),
+            unimplemented,
+            "expected strides of 0 and more, found {steps:?}"
+        );
+        let (block, begin) = tensor.place();
+        let size = size_of_element(tensor.dtype());
+        let extent = extent(dims, &steps, count).and_then(|extent| extent.checked_mul(size));
+        let end = extent.and_then(|extent| begin.checked_add(extent));
+        match (extent, end) {
+            (Some(extent), Some(end)) if extent <= tensor.size_in_bytes() => Ok(Self {
+                dtype: tensor.dtype(),
+                dims: dims.to_vec(),
+                steps,
+                count,
+                block,
+                begin,
+                end,
+                offset: begin,
+            }),
+            _ => Err(Error::out_of_range(format!(
+                "expected room for shape {dims:?} with steps {steps:?}, found {} bytes",
+                tensor.size_in_bytes()
+            ))),
+        }
+    }
+
+    /// Whether the elements lie one after the other.
+    fn is_contiguous(&self) -> bool {
+        let flat = contiguous(&self.dims);
+        let mut axes = self.dims.iter().zip(self.steps.iter().zip(flat));
+        self.count <= 1 || axes.all(|(dim, (step, flat))| *dim == 1 || *step == flat)
+    }
+
+    /// The steps that repeat this operand along `dims`, as ONNX broadcasts, or none if it does not fit.
+    pub(crate) fn repeated_to(&self, dims: &[i64]) -> Option<Vec<i64>> {
+        let missing = dims.len().checked_sub(self.dims.len())?;
+        let own = self.dims.iter().zip(&self.steps).zip(&dims[missing..]);
+        let fitted = own.map(|((own, step), dim)| match own {
+            own if own == dim => Some(*step),
+            1 => Some(0),
+            _ => None,
+        });
+        std::iter::repeat_n(Some(0), missing).chain(fitted).collect()
+    }
+
+    /// The block, as the first of the two arguments an operand takes.
+    pub(crate) fn memory(&self) -> Argument<'static> {
+        if self.begin == self.end {
+            return Argument::Memory { block: Memory(0), begin: 0, end: 0 };
+        }
+        Argument::Memory { block: self.block, begin: self.begin, end: self.end }
+    }
+
+    /// Where the first element lies in the block.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The largest index of an element.
+    pub(crate) fn last(&self) -> i64 {
+        ((self.end - self.begin) / size_of_element(self.dtype)) as i64
+    }
+
+    /// The same elements as bits, for kernels that move them only: fewer programs, and no rounding.
+    pub(crate) fn bits(self) -> Self {
+        let dtype = match size_of_element(self.dtype) {
+            1 => Dtype::U8,
+            2 => Dtype::U16,
+            4 => Dtype::U32,
+            _ => Dtype::U64,
+        };
+        Self { dtype, ..self }
+    }
+
+    /// A part of the elements: the `first`, counted from this one's, and what follows by `steps`. The caller computes both
+    /// from dimensions that fit into this.
+    pub(crate) fn part(&self, first: i64, dims: &[i64], steps: Vec<i64>) -> Self {
+        let offset = self.offset + first as u64 * size_of_element(self.dtype);
+        Self { dims: dims.to_vec(), steps, count: product(dims), offset, ..*self }
+    }
+
+    /// Contiguous scratch memory of the call, as `count` elements.
+    pub(crate) fn workspace(call: &Call<'_>, dtype: Dtype, count: i64) -> Result<Self> {
+        let (block, begin, size) = call.workspace();
+        let needed = count as u64 * size_of_element(dtype);
+        ensure!(needed <= size, invalid_argument, "expected a workspace of {needed} bytes, found {size}");
+        Ok(Self {
+            dtype,
+            dims: vec![count],
+            steps: vec![1],
+            count,
+            block,
+            begin,
+            end: begin + needed,
+            offset: begin,
+        })
+    }
+
+    /// Refuses gaps between elements, for kernels that count through them.
+    pub(crate) fn contiguous(self) -> Result<Self> {
+        ensure!(
+            self.is_contiguous(),
+            unimplemented,
+            "expected a contiguous operand, found steps {:?}",
+            self.steps
+        );
+        Ok(self)
+    }
+
+    /// Three dimensions: everything before an axis, the axis, everything behind it.
+    pub(crate) fn around(&self, axis: usize) -> [i64; 3] {
+        [product(&self.dims[..axis]), self.dims[axis], product(&self.dims[axis + 1..])]
+    }
+}
+
+/// How many elements lie between the first and past the last, gaps included.
+fn extent(dims: &[i64], steps: &[i64], count: i64) -> Option<u64> {
+    if count == 0 {
+        return Some(0);
+    }
+    let last = dims
+        .iter()
+        .zip(steps)
+        .try_fold(0i64, |last, (dim, step)| last.checked_add((dim - 1).checked_mul(*step)?))?;
+    u64::try_from(last).ok()?.checked_add(1)
+}
