@@ -1,0 +1,155 @@
+//! Attributes: the named constants of a node.
+
+use crate::{Constant, Error, Result};
+
+/// What an attribute holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attribute {
+    /// An integer; booleans, dtypes and axes are integers too.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Text.
+    String(String),
+    /// A tensor.
+    Tensor(Constant),
+    /// Integers.
+    Ints(Vec<i64>),
+    /// Numbers.
+    Floats(Vec<f64>),
+    /// Texts.
+    Strings(Vec<String>),
+}
+
+impl Attribute {
+    /// What it holds, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Int(_) => "int",
+            Self::Float(_) => "float",
+            Self::String(_) => "string",
+            Self::Tensor(_) => "tensor",
+            Self::Ints(_) => "ints",
+            Self::Floats(_) => "floats",
+            Self::Strings(_) => "strings",
+        }
+    }
+}
+
+/// The attributes of one node, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attributes(Vec<(String, Attribute)>);
+
+impl Attributes {
+    /// None at all.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// With one more; a second one of the same name takes the first one's place.
+    pub fn with(mut self, name: impl Into<String>, value: Attribute) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Adds one; a second one of the same name takes the first one's place.
+    pub fn set(&mut self, name: impl Into<String>, value: Attribute) {
+        let name = name.into();
+        match self.0.binary_search_by(|(known, _)| known.cmp(&name)) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (name, value)),
+        }
+    }
+
+    /// The attribute of this name.
+    pub fn get(&self, name: &str) -> Option<&Attribute> {
+        let at = self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Attribute)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// An integer.
+    pub fn int(&self, name: &str) -> Result<Option<i64>> {
+        self.read(name, "int", |value| if let Attribute::Int(int) = value { Some(*int) } else { None })
+    }
+
+    /// A number.
+    pub fn float(&self, name: &str) -> Result<Option<f64>> {
+        self.read(
+            name,
+            "float",
+            |value| if let Attribute::Float(float) = value { Some(*float) } else { None },
+        )
+    }
+
+    /// A text.
+    pub fn string(&self, name: &str) -> Result<Option<&str>> {
+        self.read(name, "string", |value| {
+            if let Attribute::String(text) = value { Some(text.as_str()) } else { None }
+        })
+    }
+
+    /// Integers.
+    pub fn ints(&self, name: &str) -> Result<Option<&[i64]>> {
+        self.read(
+            name,
+            "ints",
+            |value| if let Attribute::Ints(ints) = value { Some(ints.as_slice()) } else { None },
+        )
+    }
+
+    /// A tensor.
+    pub fn tensor(&self, name: &str) -> Result<Option<&Constant>> {
+        self.read(
+            name,
+            "tensor",
+            |value| if let Attribute::Tensor(tensor) = value { Some(tensor) } else { None },
+        )
+    }
+
+    fn read<'a, T>(
+        &'a self,
+        name: &str,
+        expected: &str,
+        take: impl FnOnce(&'a Attribute) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let found = value.kind();
+        take(value).map(Some).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "expected the attribute `{name}` to hold {expected}, found {found}"
+            ))
+        })
+    }
+}
+
+impl FromIterator<(String, Attribute)> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (String, Attribute)>>(attributes: I) -> Self {
+        let mut all = Self::new();
+        attributes.into_iter().for_each(|(name, value)| all.set(name, value));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_by_name_and_the_last_of_a_name_stays() {
+        let attributes = Attributes::new()
+            .with("b", Attribute::Int(1))
+            .with("a", Attribute::Ints(vec![2]))
+            .with("b", Attribute::Int(3));
+        assert_eq!(attributes.int("b").unwrap(), Some(3));
+        assert_eq!(attributes.ints("a").unwrap(), Some([2].as_slice()));
+        assert_eq!(attributes.int("c").unwrap(), None);
+        assert_eq!(attributes.iter().len(), 2);
+        let error = attributes.float("a").unwrap_err();
+        assert_eq!(error.message(), "expected the attribute `a` to hold float, found ints");
+    }
+}

@@ -1,0 +1,76 @@
+//! Values that are known on the host: what attributes hold, and what shape inference looks at.
+
+use std::sync::Arc;
+
+use crate::{Dims, Dtype, Error, Result, shape};
+
+/// A contiguous tensor in ordinary memory of the host. Clones share the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    dtype: Dtype,
+    dims: Dims,
+    bytes: Arc<[u8]>,
+}
+
+impl Constant {
+    /// Takes bytes in the order of the machine.
+    pub fn new(dtype: Dtype, dims: &[i64], bytes: impl Into<Arc<[u8]>>) -> Result<Self> {
+        let bytes = bytes.into();
+        let expected = shape::size_in_bytes(dtype, dims)?;
+        if dtype == Dtype::String {
+            return Err(Error::unimplemented("expected a constant of numbers, found one of strings"));
+        }
+        if bytes.len() as u64 != expected {
+            let found = bytes.len();
+            return Err(Error::invalid_argument(format!(
+                "expected {expected} bytes for {dtype} of shape {dims:?}, found {found}"
+            )));
+        }
+        Ok(Self { dtype, dims: dims.into(), bytes })
+    }
+
+    /// A list of `i64`, which is what shapes and axes are.
+    pub fn of_ints(values: &[i64]) -> Self {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let dims = Dims::from_slice(&[i64::try_from(values.len()).unwrap_or(i64::MAX)]);
+        Self { dtype: Dtype::I64, dims, bytes: bytes.into() }
+    }
+
+    /// The type of its elements.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The sizes of its dimensions.
+    pub fn dims(&self) -> &[i64] {
+        &self.dims
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its elements as integers, where they are `i32` or `i64`.
+    pub fn ints(&self) -> Result<Vec<i64>> {
+        match self.dtype {
+            Dtype::I64 => Ok(self.elements(i64::from_ne_bytes)),
+            Dtype::I32 => Ok(self.elements(|bytes| i64::from(i32::from_ne_bytes(bytes)))),
+            other => Err(Error::invalid_argument(format!("expected i64 or i32, found {other}"))),
+        }
+    }
+
+    /// Its elements as numbers, where they are `f32`, `f64`, `i32` or `i64`.
+    pub fn floats(&self) -> Result<Vec<f64>> {
+        match self.dtype {
+            Dtype::F32 => Ok(self.elements(|bytes| f64::from(f32::from_ne_bytes(bytes)))),
+            Dtype::F64 => Ok(self.elements(f64::from_ne_bytes)),
+            Dtype::I32 | Dtype::I64 => Ok(self.ints()?.into_iter().map(|value| value as f64).collect()),
+            other => Err(Error::invalid_argument(format!("expected f32, f64, i32 or i64, found {other}"))),
+        }
+    }
+
+    fn elements<const SIZE: usize, T>(&self, decode: impl Fn([u8; SIZE]) -> T) -> Vec<T> {
+        self.bytes.as_chunks::<SIZE>().0.iter().map(|bytes| decode(*bytes)).collect()
+    }
+}

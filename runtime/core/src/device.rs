@@ -1,0 +1,224 @@
+//! Devices: how they are named, and what the core keeps for each.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use oarlock_host::{DeviceDescription, DeviceFlags};
+
+use crate::memory::{Pool, PoolOptions};
+use crate::stream::Stream;
+use crate::{Error, Result};
+
+/// The types that the name `gpu` may stand for, the first that is there.
+const GPUS: [&str; 2] = ["cuda", "rocm"];
+
+/// A device as a user names it: a type, and perhaps a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceName {
+    device_type: String,
+    id: Option<u32>,
+}
+
+impl FromStr for DeviceName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let (device_type, id) = match name.split_once(':') {
+            None => (name, None),
+            Some((device_type, id)) => {
+                let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+                let id = id.parse().ok().filter(|_| is_number).ok_or_else(|| malformed(name))?;
+                (device_type, Some(id))
+            }
+        };
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
+        if device_type.is_empty() || !device_type.chars().all(is_letter) {
+            return Err(malformed(name));
+        }
+        Ok(Self { device_type: device_type.to_owned(), id })
+    }
+}
+
+fn malformed(name: &str) -> Error {
+    Error::invalid_argument(format!(
+        "expected a device such as `cpu` or `cuda:1`, a type and perhaps a number, found `{name}`"
+    ))
+}
+
+impl DeviceName {
+    /// The first of some devices that the name means.
+    pub(crate) fn choose<'a>(&self, devices: &'a [Device]) -> Result<&'a Device> {
+        let of_type = |device_type: &str| {
+            let device_type = device_type.to_owned();
+            move |device: &&Device| device.device_type() == device_type
+        };
+        let is_gpu = self.device_type == "gpu" && !devices.iter().any(|device| device.device_type() == "gpu");
+        let device_type =
+            match GPUS.into_iter().find(|gpu| devices.iter().any(|device| device.device_type() == *gpu)) {
+                Some(gpu) if is_gpu => gpu,
+                _ => &self.device_type,
+            };
+        let is_meant = |device: &&Device| self.id.is_none_or(|id| device.id() == id);
+        let found = devices.iter().filter(of_type(device_type)).find(is_meant);
+        found.ok_or_else(|| self.missing(device_type, devices, is_gpu))
+    }
+
+    #[cold]
+    fn missing(&self, device_type: &str, devices: &[Device], is_gpu: bool) -> Error {
+        let all: Vec<String> = devices.iter().map(|device| format!("`{device}`")).collect();
+        let expected = if is_gpu && !GPUS.contains(&device_type) {
+            format!("a device of the type `{}`, which is what `gpu` means", GPUS.join("` or `"))
+        } else if devices.iter().any(|device| device.device_type() == device_type) {
+            format!("the number of a `{device_type}` device")
+        } else {
+            "a device that is there".to_owned()
+        };
+        Error::not_found(format!("expected {expected} ({}), found `{self}`", all.join(", ")))
+            .hint("`oarlock devices` lists the devices, and `oarlock doctor` says why one is missing")
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id {
+            Some(id) => write!(f, "{}:{id}", self.device_type),
+            None => f.write_str(&self.device_type),
+        }
+    }
+}
+
+/// A device, with the pool of its memory and the stream in which ops run that name no other.
+#[derive(Clone)]
+pub struct Device(Arc<State>);
+
+struct State {
+    device: oarlock_host::Device,
+    name: String,
+    flags: DeviceFlags,
+    description: DeviceDescription,
+    options: PoolOptions,
+    pool: OnceLock<Arc<Pool>>,
+    stream: OnceLock<Stream>,
+    /// Whether no kernel leaves work behind when it returns, so that the device's own queue is the fastest.
+    runs_at_once: bool,
+}
+
+impl Device {
+    pub(crate) fn new(
+        device: oarlock_host::Device,
+        options: PoolOptions,
+        runs_at_once: bool,
+    ) -> Result<Self> {
+        let description = device.describe()?;
+        Ok(Self(Arc::new(State {
+            name: device.to_string(),
+            flags: description.flags,
+            description,
+            device,
+            options,
+            pool: OnceLock::new(),
+            stream: OnceLock::new(),
+            runs_at_once,
+        })))
+    }
+
+    /// The name that users type for devices of this kind, such as `cuda`.
+    pub fn device_type(&self) -> &str {
+        self.0.device.device_type()
+    }
+
+    /// The number of the device among those of its type.
+    pub fn id(&self) -> u32 {
+        self.0.device.id()
+    }
+
+    /// Type and number, such as `cuda:1`.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it is.
+    pub fn description(&self) -> &DeviceDescription {
+        &self.0.description
+    }
+
+    /// The device as the host has it.
+    pub fn host_device(&self) -> &oarlock_host::Device {
+        &self.0.device
+    }
+
+    /// Whether the host's own pointers reach its memory.
+    pub(crate) fn shares_host_memory(&self) -> bool {
+        let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
+        self.0.flags.contains(both)
+    }
+
+    /// The pool of its memory.
+    pub fn pool(&self) -> Result<&Arc<Pool>> {
+        if let Some(pool) = self.0.pool.get() {
+            return Ok(pool);
+        }
+        let pool = Pool::new(self.0.device.clone(), self.0.options)?;
+        Ok(self.0.pool.get_or_init(|| pool))
+    }
+
+    /// The stream in which ops run that name no other.
+    pub fn stream(&self) -> Result<&Stream> {
+        if let Some(stream) = self.0.stream.get() {
+            return Ok(stream);
+        }
+        let stream =
+            if self.0.runs_at_once { self.pool()?.streams().own().clone() } else { self.create_stream(0)? };
+        Ok(self.0.stream.get_or_init(|| stream))
+    }
+
+    /// Makes a stream. A smaller priority is served earlier, where the device can.
+    pub fn create_stream(&self, priority: i32) -> Result<Stream> {
+        self.pool()?.streams().create(priority)
+    }
+
+    /// Waits until everything on the device is done.
+    pub fn synchronize(&self) -> Result<()> {
+        self.pool()?.streams().synchronize().map_err(|error| error.on_device(self))
+    }
+
+    /// Whether two handles mean one device.
+    #[inline]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.name)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.0.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_type_and_perhaps_a_number() {
+        let parse = |name: &str| name.parse::<DeviceName>().unwrap();
+        assert_eq!(parse("cpu"), DeviceName { device_type: "cpu".to_owned(), id: None });
+        assert_eq!(parse("opencl:1"), DeviceName { device_type: "opencl".to_owned(), id: Some(1) });
+        assert_eq!(parse("Custom-CPU:0").to_string(), "Custom-CPU:0");
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused_with_an_example() {
+        for name in ["", ":", "cpu:", "cpu:-1", "cpu:+1", "cpu:1:2", "cpu:99999999999", "c pu", "cpu: 1"] {
+            let error = name.parse::<DeviceName>().unwrap_err();
+            assert!(error.message().contains("`cuda:1`"), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The CPU does what a device has no kernel for, when the user says so. What it costs is counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::op::{Invocation, Op, Outputs};
+use crate::runtime::Runtime;
+use crate::{Device, Result, Tensor};
+
+/// What falling back has cost for one op on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FallbackCount {
+    /// How many calls the CPU did.
+    pub calls: u64,
+    /// How many bytes were copied to the CPU and back for them.
+    pub bytes: u64,
+}
+
+/// The counts of a runtime, by op and device.
+#[derive(Debug, Default)]
+pub(crate) struct Fallbacks(Mutex<BTreeMap<(String, String), FallbackCount>>);
+
+impl Fallbacks {
+    pub(crate) fn all(&self) -> Vec<(String, String, FallbackCount)> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|((op, device), count)| (op.clone(), device.clone(), *count)).collect()
+    }
+
+    /// Counts one call; says whether it is the first of its op on its device.
+    fn count(&self, op: &str, device: &Device, bytes: u64) -> bool {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry((op.to_owned(), device.name().to_owned())).or_default();
+        count.calls += 1;
+        count.bytes += bytes;
+        count.calls == 1
+    }
+}
+
+/// Makes a call on the CPU, with copies there and back.
+#[cold]
+pub(crate) fn run(op: &Op, runtime: &Runtime, device: &Device, call: &Invocation<'_>) -> Result<Outputs> {
+    let cpu = runtime.device("cpu")?;
+    let inputs: Result<Vec<Option<Tensor>>> =
+        call.inputs.iter().map(|input| input.map(|tensor| tensor.to(&cpu)).transpose()).collect();
+    let inputs = inputs?;
+    let given: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+    let made = op.invoke(
+        runtime,
+        &Invocation { inputs: &given, outputs: call.outputs, device: Some(&cpu), stream: None },
+    )?;
+    let bytes: u64 = inputs.iter().chain(&made).flatten().map(Tensor::extent).sum();
+    let outputs: Result<Outputs> =
+        made.iter().map(|output| output.as_ref().map(|tensor| tensor.to(device)).transpose()).collect();
+    if runtime.fallbacks_counted().count(op.name(), device, bytes) {
+        runtime.say(&format!(
+            "`{}` has no kernel on `{device}` for this call, so `{cpu}` does it, with copies",
+            op.name()
+        ));
+    }
+    outputs
+}

@@ -1,0 +1,142 @@
+//! A call that was packed once and is run many times.
+
+#![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
+
+use std::sync::Arc;
+
+use oarlock_abi as abi;
+
+use super::raw;
+use super::site::{InputWay, KernelSite, OutputShape, Site, Way};
+use crate::memory::Allocation;
+use crate::stream::Stream;
+use crate::{Error, Result, Tensor};
+
+/// A call with its operands, scratch memory and stream in place: running it is one call of the kernel.
+///
+/// Every run writes the same outputs, so they are read through here and not handed out.
+pub struct Launch {
+    call: abi::Call,
+    site: Arc<Site>,
+    stream: Stream,
+    is_immediate: bool,
+    outputs: Vec<Option<Tensor>>,
+    /// What the call points to.
+    _inputs: Vec<Option<Tensor>>,
+    _descriptions: Box<[abi::Tensor]>,
+    _pointers: Box<[*const abi::Tensor]>,
+    _workspace: Option<Allocation>,
+}
+
+// SAFETY: the call points to descriptions, attributes and values that the launch owns, wherever it is.
+unsafe impl Send for Launch {}
+
+impl Launch {
+    pub(crate) fn new(site: Arc<Site>, stream: &Stream, inputs: &[Option<&Tensor>]) -> Result<Self> {
+        let kernel = kernel(&site)?;
+        let mut descriptions = Vec::new();
+        for (input, given) in kernel.inputs.iter().zip(inputs) {
+            let mut description = input.raw;
+            match (input.way, given) {
+                (InputWay::Contiguous, _) => {
+                    return Err(unpackable(kernel, "contiguous inputs", "one with strides"));
+                }
+                (InputWay::Direct, Some(tensor)) => {
+                    raw::place(&mut description, tensor);
+                    kernel.order(stream, tensor)?;
+                }
+                _ => {}
+            }
+            descriptions.push(description);
+        }
+        let mut outputs = Vec::new();
+        for output in &kernel.outputs {
+            let mut description = output.raw;
+            let tensor = match &output.shape {
+                OutputShape::Known(dtype, dims) => {
+                    let tensor = Tensor::uninitialized(&kernel.device, stream, *dtype, dims, kernel.op)?;
+                    raw::place(&mut description, &tensor);
+                    Some(tensor)
+                }
+                OutputShape::Asked if description.bits.contains(abi::TensorFlags::ABSENT) => None,
+                OutputShape::Asked => {
+                    return Err(unpackable(
+                        kernel,
+                        "outputs of known shapes",
+                        "one whose shape depends on data",
+                    ));
+                }
+            };
+            outputs.push(tensor);
+            descriptions.push(description);
+        }
+        if kernel.draws > 0 {
+            return Err(unpackable(
+                kernel,
+                "an op that is the same each time",
+                "one that draws random numbers",
+            ));
+        }
+        let descriptions = descriptions.into_boxed_slice();
+        let pointers: Box<[*const abi::Tensor]> = descriptions.iter().map(std::ptr::from_ref).collect();
+        let (given, wanted) = pointers.split_at(kernel.inputs.len());
+        let mut call = kernel.call(stream, given, wanted);
+        let workspace = match kernel.workspace {
+            0 => None,
+            size => Some(kernel.device.pool()?.allocate(size, stream.id(), kernel.op)?),
+        };
+        if let Some(workspace) = &workspace {
+            (call.workspace, call.workspace_offset) = (workspace.memory(), workspace.offset());
+            call.workspace_size = kernel.workspace;
+        }
+        Ok(Self {
+            call,
+            is_immediate: stream.is_immediate(),
+            stream: stream.clone(),
+            outputs,
+            _inputs: inputs.iter().map(|input| input.cloned()).collect(),
+            _descriptions: descriptions,
+            _pointers: pointers,
+            _workspace: workspace,
+            site,
+        })
+    }
+
+    /// Runs the call. It returns when the kernel does, which may be before its work in the stream is done.
+    #[inline]
+    pub fn run(&mut self) -> Result<()> {
+        let Way::Kernel(kernel) = &self.site.way else { return Ok(()) };
+        // SAFETY: everything the call points to is owned by this launch, and the operands are those the kernel was
+        // readied with.
+        let run = || unsafe { kernel.kernel.run(&self.call) };
+        if self.is_immediate {
+            return run().map_err(|failure| kernel.failed(failure));
+        }
+        self.stream.launch(kernel.op, run).map_err(|error| error.of_op(kernel.op).on_device(&kernel.device))
+    }
+
+    /// Waits for the work, and reads an output.
+    pub fn output(&self, index: usize) -> Result<Vec<u8>> {
+        self.stream.synchronize()?;
+        let output = self.outputs.get(index).and_then(Option::as_ref);
+        let missing =
+            || Error::out_of_range(format!("expected one of {} outputs, found {index}", self.outputs.len()));
+        output.ok_or_else(missing)?.to_bytes()
+    }
+}
+
+fn kernel(site: &Site) -> Result<&KernelSite> {
+    match &site.way {
+        Way::Kernel(kernel) => Ok(kernel),
+        Way::Fallback => {
+            Err(Error::unimplemented("expected a kernel of the device, found that the CPU does this call"))
+        }
+    }
+}
+
+#[cold]
+fn unpackable(kernel: &KernelSite, expected: &str, found: &str) -> Error {
+    Error::unimplemented(format!("expected {expected}, found {found}, which cannot be packed"))
+        .of_op(kernel.op)
+        .on_device(&kernel.device)
+}

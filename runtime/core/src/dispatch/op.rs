@@ -1,0 +1,274 @@
+//! An op as a program calls it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::fallback;
+use super::launch::Launch;
+use super::resolve::Resolution;
+use super::signature::Values;
+use super::site::{Site, Way};
+use crate::registry::{Explanation, domain_name};
+use crate::runtime::Runtime;
+use crate::schema::{self, Schema};
+use crate::stream::Stream;
+use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
+
+/// How many signatures are found without a lock.
+const SITES: usize = 8;
+/// How many further ones are kept.
+const MORE_SITES: usize = 56;
+
+/// The outputs of a call; one that was not asked for is `None`.
+pub type Outputs = SmallVec<[Option<Tensor>; 1]>;
+
+/// A place from which an operator is called, with its attributes.
+///
+/// It remembers how it was called before, so a program keeps one for each place that calls often.
+pub struct Op {
+    pub(crate) node: Node,
+    /// The inputs whose values must be known on the host, as bits.
+    values: AtomicU64,
+    sites: [OnceLock<Arc<Site>>; SITES],
+    more: Mutex<Vec<Arc<Site>>>,
+}
+
+/// What an op is.
+pub(crate) struct Node {
+    pub(crate) domain: String,
+    pub(crate) name: &'static str,
+    /// The version, as its since-version; the opset itself for an op without a schema.
+    pub(crate) version: u32,
+    /// None for ops that only a plugin knows.
+    pub(crate) schema: Option<&'static Schema>,
+    pub(crate) attributes: Attributes,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// The inputs; one that is left out is `None`.
+    pub inputs: &'a [Option<&'a Tensor>],
+    /// How many outputs are wanted.
+    pub outputs: usize,
+    /// The device to run on; without it that of the inputs, or the default.
+    pub device: Option<&'a Device>,
+    /// The stream to run in; without it the device's own.
+    pub stream: Option<&'a Stream>,
+}
+
+impl Op {
+    /// An op as it is in a version of its domain's operators (an opset).
+    pub fn new(
+        runtime: &Runtime,
+        domain: &str,
+        name: &str,
+        opset: u32,
+        attributes: Attributes,
+    ) -> Result<Self> {
+        let domain = domain_name(domain);
+        let (schema, name, version) = match schema::find(domain, name, opset) {
+            Ok(schema) => (Some(schema), schema.name, schema.since_version),
+            // An op of a plugin's own, which says its shapes itself.
+            Err(error) => match runtime.registry().rows_of(domain, name).next() {
+                Some(_) if schema::newest_opset(domain).is_err() => (None, runtime.keep_name(name), opset),
+                _ => return Err(error),
+            },
+        };
+        let known = if schema.is_some() { infer::value_inputs(domain, name, version) } else { &[] };
+        let values = known.iter().filter(|index| **index < 64).fold(0, |bits, index| bits | 1 << index);
+        Ok(Self {
+            node: Node { domain: domain.to_owned(), name, version, schema, attributes },
+            values: AtomicU64::new(values),
+            sites: [const { OnceLock::new() }; SITES],
+            more: Mutex::default(),
+        })
+    }
+
+    /// An op of ONNX in its newest version, without attributes.
+    pub fn latest(runtime: &Runtime, name: &str) -> Result<Self> {
+        Self::new(runtime, "", name, schema::newest_opset("")?, Attributes::new())
+    }
+
+    /// The name of the op.
+    pub fn name(&self) -> &'static str {
+        self.node.name
+    }
+
+    /// The version of the op, as its since-version.
+    pub fn version(&self) -> u32 {
+        self.node.version
+    }
+
+    /// Calls the op with all its inputs, for its first output.
+    #[inline]
+    pub fn run(&self, runtime: &Runtime, inputs: &[&Tensor]) -> Result<Tensor> {
+        let inputs: SmallVec<[Option<&Tensor>; 8]> = inputs.iter().map(|input| Some(*input)).collect();
+        let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: None };
+        let output = self.invoke(runtime, &call)?.pop().flatten();
+        output.ok_or_else(|| Error::fatal("expected an output, found none").of_op(self.node.name))
+    }
+
+    /// Calls the op.
+    #[inline]
+    pub fn invoke(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Outputs> {
+        let device = self.device(runtime, call)?;
+        let stream = match call.stream {
+            Some(stream) => stream,
+            None => device.stream()?,
+        };
+        let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
+        if let Some(site) = self.find(device, call, &values) {
+            return match &site.way {
+                Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs),
+                Way::Fallback => fallback::run(self, runtime, device, call),
+            };
+        }
+        let site = self.resolve(runtime, device, stream, call, values)?;
+        match &site.way {
+            Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs),
+            Way::Fallback => fallback::run(self, runtime, device, call),
+        }
+    }
+
+    /// Says which kernel runs a call, and why others do not.
+    pub fn explain(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Explanation> {
+        let device = self.device(runtime, call)?;
+        let stream = device.stream()?;
+        let mut values = self.values.load(Ordering::Relaxed);
+        loop {
+            let read = self.read_values(call, values)?;
+            match super::resolve::explain(&self.node, runtime, device, stream, call, &read)? {
+                Resolution::Done(explanation) => return Ok(explanation),
+                Resolution::NeedsValues(more) => values |= more,
+            }
+        }
+    }
+
+    /// Packs a call for running it again and again on the same inputs, which is as fast as a call can be.
+    pub fn pack(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Launch> {
+        let device = self.device(runtime, call)?;
+        let stream = match call.stream {
+            Some(stream) => stream,
+            None => device.stream()?,
+        };
+        let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
+        let site = match self.find(device, call, &values) {
+            Some(site) => site,
+            None => self.resolve(runtime, device, stream, call, values)?,
+        };
+        Launch::new(site, stream, call.inputs)
+    }
+
+    #[inline]
+    fn find(&self, device: &Device, call: &Invocation<'_>, values: &Values) -> Option<Arc<Site>> {
+        let matches = |site: &Site| site.signature.matches(device, call.inputs, values, call.outputs);
+        for site in &self.sites {
+            let site = site.get()?;
+            if matches(site) {
+                return Some(site.clone());
+            }
+        }
+        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
+        more.iter().find(|site| matches(site)).cloned()
+    }
+
+    #[cold]
+    fn resolve(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        stream: &Stream,
+        call: &Invocation<'_>,
+        mut values: Values,
+    ) -> Result<Arc<Site>> {
+        let site = loop {
+            let resolved = super::resolve::site(&self.node, runtime, device, stream, call, &values);
+            match resolved.map_err(|error| error.of_op(self.node.name).on_device(device))? {
+                Resolution::Done(site) => break Arc::new(site),
+                Resolution::NeedsValues(more) => {
+                    let bits = self.values.fetch_or(more, Ordering::Relaxed) | more;
+                    values = self.read_values(call, bits)?;
+                }
+            }
+        };
+        if let Some(free) = self.sites.iter().find(|site| site.get().is_none()) {
+            // When another thread was faster its site stays, and this one serves this call alone.
+            _ = free.set(site.clone());
+        } else {
+            let mut more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
+            if more.len() == MORE_SITES {
+                more.remove(0);
+            }
+            more.push(site.clone());
+        }
+        Ok(site)
+    }
+
+    /// The device of a call: the one it names, that of its inputs, or the default.
+    #[inline]
+    fn device<'a>(&self, runtime: &'a Runtime, call: &Invocation<'a>) -> Result<&'a Device> {
+        let values = self.values.load(Ordering::Relaxed);
+        let mut device = call.device;
+        for (index, input) in call.inputs.iter().enumerate() {
+            let Some(input) = input.filter(|_| index >= 64 || values >> index & 1 == 0) else { continue };
+            match device {
+                None => device = Some(input.device()),
+                Some(device) if device.is(input.device()) => {}
+                Some(device) => return Err(self.wrong_device(index, device, input)),
+            }
+        }
+        match device {
+            Some(device) => Ok(device),
+            None => match call.inputs.iter().flatten().next() {
+                Some(input) => Ok(input.device()),
+                None => runtime.default_device(),
+            },
+        }
+    }
+
+    #[cold]
+    fn wrong_device(&self, index: usize, device: &Device, input: &Tensor) -> Error {
+        Error::invalid_argument(format!("expected a tensor on `{device}`, found one on `{}`", input.device()))
+            .of_operand(self.node.input_name(index))
+            .of_op(self.node.name)
+            .on_device(device)
+            .hint("copy it there with `Tensor::to`")
+    }
+
+    /// Reads the inputs whose values must be known.
+    #[inline]
+    fn read_values(&self, call: &Invocation<'_>, bits: u64) -> Result<Values> {
+        if bits == 0 {
+            return Ok(Values::new());
+        }
+        let read = |(index, input): (usize, &Option<&Tensor>)| match input {
+            Some(tensor) if index < 64 && bits >> index & 1 == 1 => {
+                let value = tensor.to_constant();
+                let name = || self.node.input_name(index);
+                value.map(Some).map_err(|error: Error| error.of_operand(name()).of_op(self.node.name))
+            }
+            _ => Ok(None),
+        };
+        call.inputs.iter().enumerate().map(read).collect()
+    }
+}
+
+impl Tensor {
+    /// Its elements, on the host.
+    pub fn to_constant(&self) -> Result<Constant> {
+        Constant::new(self.dtype, &self.dims, self.to_bytes()?)
+    }
+}
+
+impl Node {
+    /// What messages call an input.
+    pub(crate) fn input_name(&self, index: usize) -> String {
+        match self.schema {
+            Some(schema) => schema.operand_name(index),
+            None => format!("input {index}"),
+        }
+    }
+}

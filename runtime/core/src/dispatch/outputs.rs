@@ -1,0 +1,99 @@
+//! Outputs whose shape the kernel finds out: their memory is taken while it runs.
+
+#![expect(unsafe_code, reason = "a kernel reads outputs while it asks for their memory")]
+
+use std::cell::UnsafeCell;
+use std::sync::{Mutex, PoisonError};
+
+use oarlock_abi as abi;
+use oarlock_host::{Failure, OutputMemory};
+
+use super::raw;
+use crate::stream::Stream;
+use crate::{Device, Dtype, Error, Tensor};
+
+/// The outputs of one call, with memory for those that ask for it.
+pub(crate) struct Allocating<'a> {
+    device: &'a Device,
+    stream: &'a Stream,
+    label: &'static str,
+    /// What the call shows of each output.
+    descriptions: Vec<UnsafeCell<abi::Tensor>>,
+    taken: Mutex<Taken>,
+}
+
+/// What was taken while the kernel ran.
+struct Taken {
+    tensors: Vec<Option<Tensor>>,
+    /// What went wrong here, which tells more than what the kernel makes of it.
+    error: Option<Error>,
+}
+
+// SAFETY: the descriptions are written only under the lock, by a kernel that waits for it.
+unsafe impl Sync for Allocating<'_> {}
+
+impl<'a> Allocating<'a> {
+    /// The outputs of a call, of which those with a tensor have their memory. Their descriptions are given too.
+    pub(crate) fn new(
+        device: &'a Device,
+        stream: &'a Stream,
+        label: &'static str,
+        descriptions: impl IntoIterator<Item = abi::Tensor>,
+        tensors: Vec<Option<Tensor>>,
+    ) -> Self {
+        let descriptions = descriptions.into_iter().map(UnsafeCell::new).collect();
+        Self { device, stream, label, descriptions, taken: Mutex::new(Taken { tensors, error: None }) }
+    }
+
+    /// The list for a call.
+    pub(crate) fn pointers(&self) -> Vec<*const abi::Tensor> {
+        self.descriptions.iter().map(|description| description.get().cast_const()).collect()
+    }
+
+    /// The outputs, and what went wrong.
+    pub(crate) fn finish(self) -> (Vec<Option<Tensor>>, Option<Error>) {
+        let Taken { tensors, error } = self.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (tensors, error)
+    }
+
+    fn take(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> crate::Result<Tensor> {
+        let count = self.descriptions.len();
+        if index as usize >= count {
+            return Err(Error::out_of_range(format!(
+                "expected the index of one of {count} outputs, found {index}"
+            )));
+        }
+        let dtype = Dtype::from_contract(dtype).ok_or_else(|| {
+            Error::invalid_argument(format!("expected a dtype, found the number {}", dtype.0))
+        })?;
+        Tensor::uninitialized(self.device, self.stream, dtype, dims, self.label)
+    }
+}
+
+impl OutputMemory for Allocating<'_> {
+    fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let tensor = match self.take(index, dtype, dims) {
+            Ok(tensor) => tensor,
+            Err(error) => {
+                let error = error.of_operand(format!("output {index}"));
+                let failure = Failure::new("core", abi::Code(error.kind() as u32), error.to_string());
+                taken.error.get_or_insert(error);
+                return Err(failure);
+            }
+        };
+        let place = &mut taken.tensors[index as usize];
+        if place.is_some() {
+            let message =
+                format!("expected an output that has no memory yet, found output {index}, which has");
+            return Err(Failure::new("core", abi::Code::ALREADY_EXISTS, message));
+        }
+        let tensor = place.insert(tensor);
+        let mut description = raw::describe(tensor);
+        raw::place(&mut description, tensor);
+        // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this. The dims that the
+        // description points to are those of the tensor, which stays where it is until the call is over.
+        unsafe { self.descriptions[index as usize].get().write(description) };
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! The types of elements.
+
+use std::fmt;
+use std::str::FromStr;
+
+use half::{bf16, f16};
+use num_complex::Complex;
+use oarlock_abi as abi;
+pub use oarlock_abi::DtypeSet;
+
+use crate::{Error, Result};
+
+macro_rules! dtypes {
+    ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal, $numpy:literal, $onnx:literal, $bits:literal;)*) => {
+        /// The type of one element of a tensor. The numbers are those of the contract.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum Dtype {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl Dtype {
+            /// Every dtype.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The short name, such as `f32`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The name that NumPy, and what builds on it, has for it, such as `float32`.
+            pub const fn numpy_name(self) -> &'static str {
+                match self { $(Self::$variant => $numpy,)* }
+            }
+
+            /// The number that ONNX has for it.
+            pub const fn onnx_number(self) -> i64 {
+                match self { $(Self::$variant => $onnx,)* }
+            }
+
+            /// How many bits one element takes. A string takes as many as the contract's `str`, which points to its text.
+            pub const fn bits(self) -> u32 {
+                match self { $(Self::$variant => $bits,)* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    /// `true` or `false`, one byte each.
+    Bool = 1, "bool", "bool", 9, 8;
+    /// Signed, two elements a byte, the first in the low half.
+    I4 = 2, "i4", "int4", 22, 4;
+    /// Unsigned, two elements a byte, the first in the low half.
+    U4 = 3, "u4", "uint4", 21, 4;
+    /// Signed, 8 bits.
+    I8 = 4, "i8", "int8", 3, 8;
+    /// Unsigned, 8 bits.
+    U8 = 5, "u8", "uint8", 2, 8;
+    /// Signed, 16 bits.
+    I16 = 6, "i16", "int16", 5, 16;
+    /// Unsigned, 16 bits.
+    U16 = 7, "u16", "uint16", 4, 16;
+    /// Signed, 32 bits.
+    I32 = 8, "i32", "int32", 6, 32;
+    /// Unsigned, 32 bits.
+    U32 = 9, "u32", "uint32", 12, 32;
+    /// Signed, 64 bits.
+    I64 = 10, "i64", "int64", 7, 64;
+    /// Unsigned, 64 bits.
+    U64 = 11, "u64", "uint64", 13, 64;
+    /// 4 bits of exponent, 3 of mantissa, no infinities.
+    F8E4M3 = 12, "f8e4m3", "float8_e4m3fn", 17, 8;
+    /// 5 bits of exponent, 2 of mantissa.
+    F8E5M2 = 13, "f8e5m2", "float8_e5m2", 19, 8;
+    /// IEEE half precision.
+    F16 = 14, "f16", "float16", 10, 16;
+    /// The upper half of an `f32`.
+    BF16 = 15, "bf16", "bfloat16", 16, 16;
+    /// IEEE single precision.
+    F32 = 16, "f32", "float32", 1, 32;
+    /// IEEE double precision.
+    F64 = 17, "f64", "float64", 11, 64;
+    /// Two `f32`.
+    C64 = 18, "c64", "complex64", 14, 64;
+    /// Two `f64`.
+    C128 = 19, "c128", "complex128", 15, 128;
+    /// Text.
+    String = 20, "string", "str", 8, 128;
+}
+
+impl Dtype {
+    /// As the contract has it.
+    pub const fn to_contract(self) -> abi::Dtype {
+        abi::Dtype(self as u32)
+    }
+
+    /// The dtype behind a number of the contract, if there is one.
+    pub fn from_contract(dtype: abi::Dtype) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| *known as u32 == dtype.0)
+    }
+
+    /// The dtype behind a number of ONNX, if it is one that tensors here may have.
+    pub fn from_onnx(number: i64) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.onnx_number() == number)
+    }
+
+    /// The set of this dtype alone.
+    pub const fn to_set(self) -> DtypeSet {
+        DtypeSet(1 << self as u32)
+    }
+
+    /// Whether it is one of a set.
+    pub const fn is_in(self, set: DtypeSet) -> bool {
+        set.0 & self.to_set().0 != 0
+    }
+
+    /// Whether it is a floating-point number.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F8E4M3 | Self::F8E5M2 | Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// Whether two elements share a byte.
+    pub const fn is_packed(self) -> bool {
+        self.bits() < 8
+    }
+
+    /// How many whole bytes one element takes; `None` where two share one.
+    pub const fn bytes(self) -> Option<u64> {
+        if self.is_packed() { None } else { Some(self.bits() as u64 / 8) }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = Error;
+
+    /// Takes the short name and the name of NumPy.
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Self::ALL.iter().find(|dtype| dtype.name() == name || dtype.numpy_name() == name);
+        known.copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|dtype| dtype.name()).collect();
+            Error::invalid_argument(format!("expected a dtype ({}), found `{name}`", names.join(", ")))
+        })
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that is the element of a tensor. Every pattern of bits is a value of it, except for `bool`'s.
+pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
+    /// The dtype it is.
+    const DTYPE: Dtype;
+}
+
+macro_rules! elements {
+    ($($ty:ty => $dtype:ident),* $(,)?) => {
+        $(
+            impl sealed::Sealed for $ty {}
+            impl Element for $ty {
+                const DTYPE: Dtype = Dtype::$dtype;
+            }
+        )*
+    };
+}
+
+elements! {
+    bool => Bool, i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
+    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, Complex<f32> => C64, Complex<f64> => C128,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dtype_is_the_contracts() {
+        for dtype in Dtype::ALL {
+            assert_eq!(dtype.to_contract().name(), Some(dtype.name()));
+            assert_eq!(Dtype::from_contract(dtype.to_contract()), Some(*dtype));
+            assert_eq!(dtype.name().parse::<Dtype>().unwrap(), *dtype);
+            assert_eq!(dtype.numpy_name().parse::<Dtype>().unwrap(), *dtype);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_ones_there_are() {
+        let error = "float31".parse::<Dtype>().unwrap_err();
+        assert!(error.message().contains("f8e5m2") && error.message().contains("`float31`"), "{error}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Flags: what a user may set, in one typed table that the environment, the API, the documentation and
+//! `oarlock flags` are all made from.
+//!
+//! A flag has a value from the first of these that gives one: the program ([`Flags::set`]), the environment
+//! (`OARLOCK_` and the name in capitals, or an alias), the built-in default. Aliases are the names that users of
+//! PaddlePaddle know, where they mean something here.
+
+mod table;
+mod value;
+
+use std::sync::PoisonError;
+use std::sync::RwLock;
+
+pub use table::{AllocatorStrategy, Fallback, TABLE};
+pub use value::{FlagKind, Value};
+
+use crate::{Error, Result};
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Flag {
+    /// The name, as in `Flags::set` and the documentation.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: FlagKind,
+    /// The value it has when nobody sets it, written as a user would.
+    pub default: &'static str,
+    /// What it does, in one sentence.
+    pub meaning: &'static str,
+    /// Variables of the environment that set it too.
+    pub aliases: &'static [&'static str],
+}
+
+impl Flag {
+    /// The variable of the environment that sets it.
+    pub fn variable(&self) -> String {
+        format!("OARLOCK_{}", self.name.to_uppercase())
+    }
+}
+
+/// Where the value of a flag came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody set it.
+    Default,
+    /// This variable of the environment.
+    Environment(String),
+    /// The program.
+    Program,
+}
+
+/// The values of all flags. Reading one takes a lock, so hot paths keep what they need.
+#[derive(Debug)]
+pub struct Flags {
+    values: RwLock<Vec<(Value, Source)>>,
+}
+
+impl Flags {
+    /// The defaults, under what the environment says. `variable` looks one up.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let read = |flag: &'static Flag| -> Result<(Value, Source)> {
+            let own = flag.variable();
+            let names = std::iter::once(own.as_str()).chain(flag.aliases.iter().copied());
+            for name in names {
+                let Some(text) = variable(name) else { continue };
+                let value = parse(flag, name, &text).map_err(|expected| {
+                    Error::invalid_argument(format!("expected `{name}` to be {expected}, found `{text}`"))
+                })?;
+                return Ok((value, Source::Environment(name.to_owned())));
+            }
+            Ok((default_of(flag)?, Source::Default))
+        };
+        let values: Result<Vec<_>> = TABLE.iter().map(read).collect();
+        Ok(Self { values: RwLock::new(values?) })
+    }
+
+    /// Sets a flag to a value, written as a user would.
+    pub fn set(&self, name: &str, text: &str) -> Result<()> {
+        let at = index(name)?;
+        let flag = &TABLE[at];
+        let value = parse(flag, name, text).map_err(|expected| {
+            Error::invalid_argument(format!("expected the flag `{name}` to be {expected}, found `{text}`"))
+        })?;
+        self.values.write().unwrap_or_else(PoisonError::into_inner)[at] = (value, Source::Program);
+        Ok(())
+    }
+
+    /// The value of a flag, and where it came from.
+    pub fn get(&self, name: &str) -> Result<(Value, Source)> {
+        let at = index(name)?;
+        Ok(self.values.read().unwrap_or_else(PoisonError::into_inner)[at].clone())
+    }
+
+    /// Every flag with its value and where that came from, in the order of the table.
+    pub fn all(&self) -> Vec<(&'static Flag, Value, Source)> {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        TABLE
+            .iter()
+            .zip(values.iter())
+            .map(|(flag, (value, source))| (flag, value.clone(), source.clone()))
+            .collect()
+    }
+
+    fn value(&self, name: &str) -> Value {
+        // The accessors of the table name flags that are in it, which a test checks.
+        self.get(name).map_or(Value::Bool(false), |(value, _)| value)
+    }
+}
+
+/// Reads what a user wrote under one of the names of a flag. A name that ends in `_mb` counts mebibytes.
+fn parse(flag: &Flag, name: &str, text: &str) -> std::result::Result<Value, String> {
+    let is_number = text.trim().bytes().all(|byte| byte.is_ascii_digit());
+    if name.ends_with("_mb") && is_number {
+        return flag.kind.parse(&format!("{} MiB", text.trim()));
+    }
+    flag.kind.parse(text)
+}
+
+fn default_of(flag: &Flag) -> Result<Value> {
+    flag.kind.parse(flag.default).map_err(|expected| {
+        Error::fatal(format!("expected the default of the flag `{}` to be {expected}", flag.name))
+    })
+}
+
+/// The place of a flag in the table. An alias is as good as the name.
+fn index(name: &str) -> Result<usize> {
+    let is_named = |flag: &Flag| {
+        flag.name == name
+            || flag.aliases.iter().any(|alias| *alias == name || alias.strip_prefix("FLAGS_") == Some(name))
+    };
+    TABLE.iter().position(is_named).ok_or_else(|| {
+        let nearest = crate::nearest::nearest(name, TABLE.iter().map(|flag| flag.name));
+        let error = Error::not_found(format!("expected the name of a flag, found `{name}`"));
+        match nearest {
+            Some(nearest) => error.hint(format!("did you mean `{nearest}`? `oarlock flags` lists them")),
+            None => error.hint("`oarlock flags` lists them"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none(_: &str) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_flag_and_every_name_is_one_flags() {
+        let flags = Flags::from_environment(none).unwrap();
+        for (flag, _, source) in flags.all() {
+            assert_eq!(source, Source::Default, "{}", flag.name);
+            assert!(std::ptr::eq(&TABLE[index(flag.name).unwrap()], flag), "{} is there twice", flag.name);
+        }
+    }
+
+    #[test]
+    fn the_environment_is_under_the_program_and_own_names_are_over_aliases() {
+        let variable = |name: &str| match name {
+            "OARLOCK_CHECK_NAN_INF" => Some("1".to_owned()),
+            "FLAGS_check_nan_inf" => Some("false".to_owned()),
+            "FLAGS_cpu_deterministic" => Some("True".to_owned()),
+            _ => None,
+        };
+        let flags = Flags::from_environment(variable).unwrap();
+        assert_eq!(flags.get("check_nan_inf").unwrap().0, Value::Bool(true));
+        assert!(flags.deterministic());
+        flags.set("FLAGS_check_nan_inf", "off").unwrap();
+        assert_eq!(flags.get("check_nan_inf").unwrap(), (Value::Bool(false), Source::Program));
+    }
+
+    #[test]
+    fn an_unknown_flag_is_an_error_with_the_nearest_name() {
+        let flags = Flags::from_environment(none).unwrap();
+        let error = flags.set("determinstic", "1").unwrap_err();
+        assert!(error.advice().unwrap().contains("`deterministic`"), "{error:?}");
+    }
+
+    #[test]
+    fn an_alias_counts_in_its_own_unit() {
+        let variable = |name: &str| (name == "FLAGS_initial_gpu_memory_in_mb").then(|| "500".to_owned());
+        let flags = Flags::from_environment(variable).unwrap();
+        assert_eq!(flags.count("device_memory_initial"), Some(500 << 20));
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_was_expected() {
+        let wrong = |name: &str| (name == "FLAGS_allocator_strategy").then(|| "greedy".to_owned());
+        let error = Flags::from_environment(wrong).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "expected `FLAGS_allocator_strategy` to be `auto_growth`, `best_fit` or `naive_best_fit`, found `greedy`"
+        );
+    }
+}

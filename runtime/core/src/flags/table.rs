@@ -1,0 +1,208 @@
+//! The flags there are, and typed access to them.
+
+use super::{Flag, FlagKind, Flags, Value};
+
+/// How the pool takes memory of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocatorStrategy {
+    /// As much as is needed, when it is needed.
+    AutoGrowth,
+    /// A large part at once, cut to measure.
+    BestFit,
+}
+
+/// What happens when no kernel of the device takes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// The call fails.
+    Error,
+    /// The CPU does it, and the copies are counted.
+    Cpu,
+}
+
+const fn flag(
+    name: &'static str,
+    kind: FlagKind,
+    default: &'static str,
+    meaning: &'static str,
+    aliases: &'static [&'static str],
+) -> Flag {
+    Flag { name, kind, default, meaning, aliases }
+}
+
+use FlagKind::{Bool, Bytes, Choice, Count, Fraction, List, Word};
+
+/// Every flag.
+pub static TABLE: &[Flag] = &[
+    flag(
+        "allocator_strategy",
+        Choice(&["auto_growth", "best_fit", "naive_best_fit"]),
+        "auto_growth",
+        "How memory of a device is taken: as needed, or a large part at once, which is then cut to measure",
+        &["FLAGS_allocator_strategy"],
+    ),
+    flag(
+        "attribute_async_errors",
+        Bool,
+        "true",
+        "Put an event behind every asynchronous kernel, so that its failure names the op; otherwise the ops since the last wait are named",
+        &[],
+    ),
+    flag(
+        "benchmark",
+        Bool,
+        "false",
+        "Wait for every kernel before the next is launched, so that times are those of the op they stand at",
+        &["FLAGS_benchmark"],
+    ),
+    flag(
+        "check_nan_inf",
+        Bool,
+        "false",
+        "Look for NaN and infinity in every output, and fail where one is found",
+        &["FLAGS_check_nan_inf"],
+    ),
+    flag(
+        "check_nan_inf_skip_ops",
+        List,
+        "",
+        "Ops whose outputs are not looked through, by their exact names",
+        &["PADDLE_INF_NAN_SKIP_OP"],
+    ),
+    flag(
+        "check_nan_inf_skip_outputs",
+        List,
+        "",
+        "Outputs that are not looked through, as `op:output`; the op's name is exact, the output's may be a part of it",
+        &["PADDLE_INF_NAN_SKIP_VAR"],
+    ),
+    flag(
+        "deterministic",
+        Bool,
+        "false",
+        "Use only kernels that give the same bits each time",
+        &["FLAGS_cpu_deterministic", "FLAGS_cudnn_deterministic"],
+    ),
+    flag("device", Word, "", "The device that is used when none is named, such as `cuda:0`", &[]),
+    flag(
+        "device_memory_fraction",
+        Fraction,
+        "0.92",
+        "With `best_fit`: how much of a device's free memory is taken at first, where the memory is its own",
+        &["FLAGS_fraction_of_gpu_memory_to_use"],
+    ),
+    flag(
+        "device_memory_initial",
+        Bytes,
+        "0",
+        "With `best_fit`: how much is taken at first; 0 leaves it to the fraction",
+        &["FLAGS_initial_gpu_memory_in_mb"],
+    ),
+    flag(
+        "device_memory_limit",
+        Bytes,
+        "0",
+        "The most memory that is taken of one device; 0 is no limit",
+        &["FLAGS_gpu_memory_limit_mb"],
+    ),
+    flag(
+        "device_memory_refill",
+        Bytes,
+        "0",
+        "With `best_fit`: how much is taken each time after the first; 0 leaves it to the device",
+        &["FLAGS_reallocate_gpu_memory_in_mb"],
+    ),
+    flag(
+        "kernel_fallback",
+        Choice(&["error", "cpu"]),
+        "error",
+        "What happens when a device has no kernel for a call: it fails, or the CPU does it and the copies are counted",
+        &[],
+    ),
+    flag(
+        "kernel_preference",
+        List,
+        "",
+        "Plugins whose kernels come before all others, the best first; `op=plugin` is for one op alone",
+        &[],
+    ),
+    flag(
+        "poison_memory",
+        Bool,
+        "false",
+        "Fill memory with bytes that are not 0 when it is taken and when it is given back, to expose who reads what nobody wrote",
+        &["FLAGS_init_allocated_mem"],
+    ),
+    flag(
+        "random_seed",
+        Count,
+        "0",
+        "The seed of the random generator; 0 takes one from the system",
+        &["FLAGS_random_seed"],
+    ),
+    flag(
+        "threads",
+        Count,
+        "0",
+        "How many threads kernels on the CPU use; 0 is as many as the process may use at once",
+        &["FLAGS_paddle_num_threads", "FLAGS_inner_op_parallelism"],
+    ),
+];
+
+impl Flags {
+    /// See the table.
+    pub fn allocator_strategy(&self) -> AllocatorStrategy {
+        match self.value("allocator_strategy") {
+            Value::Choice("auto_growth") => AllocatorStrategy::AutoGrowth,
+            _ => AllocatorStrategy::BestFit,
+        }
+    }
+
+    /// See the table.
+    pub fn kernel_fallback(&self) -> Fallback {
+        if self.value("kernel_fallback") == Value::Choice("cpu") { Fallback::Cpu } else { Fallback::Error }
+    }
+
+    /// See the table.
+    pub fn deterministic(&self) -> bool {
+        self.is_on("deterministic")
+    }
+
+    /// See the table.
+    pub fn random_seed(&self) -> Option<u64> {
+        self.count("random_seed")
+    }
+
+    /// Whether a flag of the kind [`FlagKind::Bool`] is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.value(name) == Value::Bool(true)
+    }
+
+    /// The device that is used when none is named, if the user chose one.
+    pub fn device(&self) -> Option<String> {
+        if let Value::Word(device) = self.value("device") {
+            Some(device).filter(|name| !name.is_empty())
+        } else {
+            None
+        }
+    }
+
+    /// A number, unless it is 0.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        if let Value::Count(count) = self.value(name) {
+            Some(count).filter(|count| *count != 0)
+        } else {
+            None
+        }
+    }
+
+    /// A number from 0 to 1.
+    pub(crate) fn fraction(&self, name: &str) -> f64 {
+        if let Value::Fraction(fraction) = self.value(name) { fraction } else { 0.0 }
+    }
+
+    /// Words.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        if let Value::List(words) = self.value(name) { words } else { Vec::new() }
+    }
+}

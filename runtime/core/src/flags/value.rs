@@ -1,0 +1,137 @@
+//! What a flag may hold, and how it is written.
+
+use std::fmt;
+
+/// What values a flag takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FlagKind {
+    /// `true` or `false`, and the usual other words for them.
+    Bool,
+    /// A whole number of at least 0.
+    Count,
+    /// A number of bytes, with an optional unit such as `MiB`.
+    Bytes,
+    /// A number from 0 to 1.
+    Fraction,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// One word, or none.
+    Word,
+    /// Words with commas between them.
+    List,
+}
+
+/// The value of a flag.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Of a [`FlagKind::Bool`].
+    Bool(bool),
+    /// Of a [`FlagKind::Count`] or a [`FlagKind::Bytes`].
+    Count(u64),
+    /// Of a [`FlagKind::Fraction`].
+    Fraction(f64),
+    /// Of a [`FlagKind::Choice`].
+    Choice(&'static str),
+    /// Of a [`FlagKind::Word`].
+    Word(String),
+    /// Of a [`FlagKind::List`].
+    List(Vec<String>),
+}
+
+impl FlagKind {
+    /// Reads a value; otherwise says what was expected.
+    pub(super) fn parse(self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let value = match self {
+            Self::Bool => match text.to_ascii_lowercase().as_str() {
+                "1" | "true" | "on" | "yes" => Some(Value::Bool(true)),
+                "0" | "false" | "off" | "no" => Some(Value::Bool(false)),
+                _ => None,
+            },
+            Self::Count => text.parse().ok().map(Value::Count),
+            Self::Bytes => bytes(text).map(Value::Count),
+            Self::Fraction => {
+                text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction)).map(Value::Fraction)
+            }
+            Self::Choice(choices) => {
+                choices.iter().find(|choice| **choice == text).map(|choice| Value::Choice(choice))
+            }
+            Self::Word => {
+                Some(text).filter(|text| !text.contains([' ', ','])).map(|text| Value::Word(text.to_owned()))
+            }
+            Self::List => {
+                let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+                Some(Value::List(words.map(str::to_owned).collect()))
+            }
+        };
+        value.ok_or_else(|| self.to_string())
+    }
+}
+
+/// A number of bytes such as `512`, `512MiB` or `2 GiB`.
+fn bytes(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+impl fmt::Display for FlagKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("`true` or `false`"),
+            Self::Count => f.write_str("a whole number of at least 0"),
+            Self::Bytes => f.write_str("a number of bytes such as `512MiB`"),
+            Self::Fraction => f.write_str("a number from 0 to 1"),
+            Self::Word => f.write_str("one word, or none"),
+            Self::List => f.write_str("words with commas between them"),
+            Self::Choice(choices) => match choices {
+                [all @ .., last] if !all.is_empty() => {
+                    let all: Vec<String> = all.iter().map(|choice| format!("`{choice}`")).collect();
+                    write!(f, "{} or `{last}`", all.join(", "))
+                }
+                choices => write!(f, "`{}`", choices.concat()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Count(value) => value.fmt(f),
+            Self::Fraction(value) => value.fmt(f),
+            Self::Choice(value) => f.write_str(value),
+            Self::Word(word) => f.write_str(word),
+            Self::List(words) => f.write_str(&words.join(",")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_may_have_a_unit() {
+        let parse = |text| FlagKind::Bytes.parse(text);
+        assert_eq!(parse("512"), Ok(Value::Count(512)));
+        assert_eq!(parse("2 GiB"), Ok(Value::Count(2 << 30)));
+        assert_eq!(parse("500mib"), Ok(Value::Count(500 << 20)));
+        assert!(parse("12 parsecs").is_err() && parse("-1").is_err() && parse("99999999999 TiB").is_err());
+    }
+
+    #[test]
+    fn a_fraction_lies_between_nothing_and_all() {
+        assert_eq!(FlagKind::Fraction.parse("0.92"), Ok(Value::Fraction(0.92)));
+        assert!(FlagKind::Fraction.parse("1.5").is_err() && FlagKind::Fraction.parse("nan").is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! What is known about a tensor before it exists.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::{Constant, Dims, Dtype, Error, Result};
+
+/// The size of one dimension, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// This size.
+    Known(i64),
+    /// Some size. What is computed from it is unknown too, and checks pass it by.
+    Unknown,
+}
+
+/// The sizes of the dimensions of a tensor of known rank.
+pub type PartialDims = SmallVec<[Dim; 6]>;
+
+impl Dim {
+    /// The size, if it is known.
+    pub fn known(self) -> Option<i64> {
+        if let Self::Known(size) = self { Some(size) } else { None }
+    }
+
+    /// Whether both may be the same size.
+    pub fn agrees(self, other: Self) -> bool {
+        self == other || self == Self::Unknown || other == Self::Unknown
+    }
+
+    /// The same size, known if one of them is.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self == Self::Unknown { other } else { self }
+    }
+
+    pub(super) fn plus(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine(other.into(), i64::checked_add, "+")
+    }
+
+    pub(super) fn minus(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine(other.into(), i64::checked_sub, "-")
+    }
+
+    pub(super) fn times(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine(other.into(), i64::checked_mul, "×")
+    }
+
+    /// Rounded down.
+    pub(super) fn over(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine(other.into(), i64::checked_div_euclid, "/")
+    }
+
+    /// Whether it can be cut into this many equal parts, or whether nobody knows.
+    pub(super) fn may_divide_by(self, parts: impl Into<Self>) -> bool {
+        match (self, parts.into()) {
+            (Self::Known(size), Self::Known(parts)) => size.checked_rem(parts) == Some(0),
+            (_, parts) => parts != Self::Known(0),
+        }
+    }
+
+    fn combine(self, other: Self, compute: fn(i64, i64) -> Option<i64>, sign: &str) -> Result<Self> {
+        let (Self::Known(left), Self::Known(right)) = (self, other) else { return Ok(Self::Unknown) };
+        compute(left, right).map(Self::Known).ok_or_else(|| {
+            Error::out_of_range(format!("expected sizes that 64 bits can hold, found {left} {sign} {right}"))
+        })
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(size: i64) -> Self {
+        Self::Known(size)
+    }
+}
+
+impl From<i32> for Dim {
+    fn from(size: i32) -> Self {
+        Self::Known(size.into())
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(size: usize) -> Self {
+        i64::try_from(size).map_or(Self::Unknown, Self::Known)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(size) => size.fmt(f),
+            Self::Unknown => f.write_str("?"),
+        }
+    }
+}
+
+/// Dimensions in a message, such as `[2, ?, 3]`.
+pub(super) struct Listed<'a>(pub(super) &'a [Dim]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (at, dim) in self.0.iter().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{dim}")?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// The product of sizes. A 0 makes it 0 even where other sizes are unknown.
+pub(super) fn product(dims: &[Dim]) -> Result<Dim> {
+    if dims.contains(&Dim::Known(0)) {
+        return Ok(Dim::Known(0));
+    }
+    dims.iter().try_fold(Dim::Known(1), |product, dim| product.times(*dim))
+}
+
+/// What is known about one tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// The sizes of its dimensions; none where not even their number is known.
+    pub dims: Option<PartialDims>,
+    /// Its elements, where they are known on the host: shapes, axes, pads.
+    pub value: Option<Constant>,
+}
+
+impl Fact {
+    /// A tensor of which only the dtype is known.
+    pub fn of_dtype(dtype: Dtype) -> Self {
+        Self { dtype, dims: None, value: None }
+    }
+
+    /// A tensor of a known shape.
+    pub fn of_shape(dtype: Dtype, dims: &[i64]) -> Self {
+        Self { dims: Some(dims.iter().copied().map(Dim::Known).collect()), ..Self::of_dtype(dtype) }
+    }
+
+    /// A tensor whose elements are known.
+    pub fn of_value(value: Constant) -> Self {
+        Self { value: Some(value.clone()), ..Self::of_shape(value.dtype(), value.dims()) }
+    }
+
+    /// The shape, where all of it is known.
+    pub fn known_dims(&self) -> Option<Dims> {
+        self.dims.as_ref()?.iter().map(|dim| dim.known()).collect()
+    }
+}

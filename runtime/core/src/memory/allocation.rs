@@ -1,0 +1,196 @@
+//! A piece of device memory that a program holds.
+
+#![expect(unsafe_code, reason = "ranges of memory that several may know are read and written")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use oarlock_abi as abi;
+use oarlock_host::{Device, Span};
+
+use crate::Result;
+use crate::memory::Pool;
+use crate::memory::arena::NONE;
+use crate::stream::{Stream, StreamId};
+
+/// A piece of device memory, given back to its pool when dropped.
+///
+/// It is memory for one stream. A program that uses it in another one says so with [`Allocation::used_on`] and sees to
+/// the order between the two streams itself; the piece then comes back when both are past it.
+#[derive(Debug)]
+pub struct Allocation {
+    pool: Arc<Pool>,
+    memory: abi::Memory,
+    offset: u64,
+    size: u64,
+    piece: u32,
+    stream: StreamId,
+    /// The bits of the other streams it was used on.
+    users: AtomicU64,
+}
+
+impl Allocation {
+    pub(super) fn new(
+        pool: Arc<Pool>,
+        memory: abi::Memory,
+        offset: u64,
+        size: u64,
+        piece: u32,
+        stream: StreamId,
+    ) -> Self {
+        Self { pool, memory, offset, size, piece, stream, users: AtomicU64::new(0) }
+    }
+
+    /// The handle of the block it lies in; 0 for one of 0 bytes, which is no memory.
+    pub fn memory(&self) -> abi::Memory {
+        self.memory
+    }
+
+    /// Where in the block it begins, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes were asked for.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The device it lies on.
+    pub fn device(&self) -> &Device {
+        self.pool.device()
+    }
+
+    /// The pool it goes back to.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The stream it is memory for.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// Notes that a stream of the device other than its own uses it.
+    #[inline]
+    pub fn used_on(&self, stream: &Stream) {
+        if stream.id() == self.stream || stream.is_immediate() {
+            return;
+        }
+        let bit = stream.id().bit();
+        // The order of the two does not matter: the mark is read when the memory is dropped, which comes after all use.
+        if self.users.load(Ordering::Relaxed) & bit == 0 {
+            self.users.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Its bytes, for copies from, to and within it.
+    pub fn span(&self) -> Span<'_> {
+        // SAFETY: the pool keeps the block until this is dropped, and handed out a range inside it.
+        unsafe { Span::new(self.pool.device(), self.memory, self.offset, self.size) }
+    }
+
+    /// Copies from the host when a stream gets there, and waits for it.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses what is written, but for work that is in the stream already.
+    pub unsafe fn write(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
+        // SAFETY: the caller keeps others away, and the source is borrowed until the stream is past the copy.
+        unsafe { self.write_in(stream, offset, source)? };
+        stream.synchronize()
+    }
+
+    /// Copies to the host when a stream gets there, and waits for it. What went wrong in the stream before is told here.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else changes what is read, but for work that is in the stream already.
+    pub unsafe fn read(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
+        // SAFETY: the caller keeps others away, and the target is borrowed until the stream is past the copy.
+        unsafe { self.read_in(stream, offset, target)? };
+        stream.synchronize()
+    }
+
+    /// Copies from the host when a stream gets there.
+    ///
+    /// # Safety
+    ///
+    /// Until then nobody else uses what is written, and the source stays as it is.
+    pub unsafe fn write_in(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
+        self.used_on(stream);
+        stream.launch("a copy from the host", || match stream.queue() {
+            // SAFETY: the caller keeps both; the memory is not used again before the stream is past this.
+            Some(queue) => unsafe { self.span().write_in(queue, offset, source) },
+            // SAFETY: the caller keeps others away.
+            None => unsafe { self.span().write(offset, source) },
+        })
+    }
+
+    /// Copies to the host when a stream gets there.
+    ///
+    /// # Safety
+    ///
+    /// Until then nobody changes what is read, and nobody touches the target.
+    pub unsafe fn read_in(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
+        self.used_on(stream);
+        stream.launch("a copy to the host", || match stream.queue() {
+            // SAFETY: the caller keeps both; the memory is not used again before the stream is past this.
+            Some(queue) => unsafe { self.span().read_in(queue, offset, target) },
+            // SAFETY: the caller keeps others away.
+            None => unsafe { self.span().read(offset, target) },
+        })
+    }
+
+    /// Fills a range with one byte when a stream gets there.
+    ///
+    /// # Safety
+    ///
+    /// Until the stream gets there nobody else uses what is filled.
+    pub unsafe fn fill(&self, stream: &Stream, offset: u64, byte: u8, size: u64) -> Result<()> {
+        self.used_on(stream);
+        stream.launch("a fill", || match stream.queue() {
+            // SAFETY: the caller keeps others away; the memory is not used again before the stream is past this.
+            Some(queue) => unsafe { self.span().fill_in(queue, offset, byte, size) },
+            // SAFETY: the caller keeps others away.
+            None => unsafe { self.span().fill(offset, byte, size) },
+        })
+    }
+
+    /// Copies from other memory, of any device, when a stream of that memory's device gets there.
+    ///
+    /// # Safety
+    ///
+    /// Until the stream gets there nobody else uses what is written, nor changes what is read, and this memory is not
+    /// given back where it is of another device. The two do not overlap.
+    pub unsafe fn copy_from(
+        &self,
+        stream: &Stream,
+        offset: u64,
+        source: &Self,
+        source_offset: u64,
+        size: u64,
+    ) -> Result<()> {
+        source.used_on(stream);
+        if Arc::ptr_eq(&self.pool, &source.pool) {
+            self.used_on(stream);
+        }
+        stream.launch("a copy within devices", || match stream.queue() {
+            // SAFETY: the caller keeps both.
+            Some(queue) => unsafe {
+                self.span().copy_from_in(queue, offset, source.span(), source_offset, size)
+            },
+            // SAFETY: the caller keeps others away.
+            None => unsafe { self.span().copy_from(offset, source.span(), source_offset, size) },
+        })
+    }
+}
+
+impl Drop for Allocation {
+    #[inline]
+    fn drop(&mut self) {
+        if self.piece != NONE {
+            self.pool.give_back(self, self.piece, self.users.load(Ordering::Relaxed));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Free pieces sorted by size, so that one that fits is found in a few steps however many there are.
+//!
+//! Sizes are counted in units of the pool. Up to 16 units every size has a list of its own; above that every power of
+//! two is divided into 16 lists, and bitmaps say which lists have pieces in them. A request looks through the list of
+//! its own size and then through the next one that is not empty, a few pieces each, for the smallest that fits.
+
+use crate::memory::arena::{NONE, Piece};
+
+const DIVISIONS: usize = 16;
+const LEVELS: usize = 61;
+/// How many pieces of one list are looked at.
+const PATIENCE: usize = 16;
+
+/// Lists of free pieces, each of pieces of about one size.
+#[derive(Debug)]
+pub(super) struct Bins {
+    heads: Box<[u32]>,
+    /// The levels that have pieces.
+    levels: u64,
+    /// For each level, the divisions that have pieces.
+    divisions: [u16; LEVELS],
+}
+
+impl Bins {
+    pub(super) fn new() -> Self {
+        let heads = vec![NONE; LEVELS * DIVISIONS].into_boxed_slice();
+        Self { heads, levels: 0, divisions: [0; LEVELS] }
+    }
+
+    /// Puts a free piece of so many units first in its list.
+    pub(super) fn insert(&mut self, pieces: &mut [Piece], index: u32, units: u64) {
+        let (level, division) = list_of(units);
+        let head = &mut self.heads[level * DIVISIONS + division];
+        let next = std::mem::replace(head, index);
+        pieces[index as usize].links = [NONE, next];
+        if next != NONE {
+            pieces[next as usize].links[0] = index;
+        }
+        self.levels |= 1 << level;
+        self.divisions[level] |= 1 << division;
+    }
+
+    /// Takes a piece of so many units out of its list.
+    pub(super) fn remove(&mut self, pieces: &mut [Piece], index: u32, units: u64) {
+        let [previous, next] = pieces[index as usize].links;
+        if next != NONE {
+            pieces[next as usize].links[0] = previous;
+        }
+        if previous != NONE {
+            pieces[previous as usize].links[1] = next;
+            return;
+        }
+        let (level, division) = list_of(units);
+        self.heads[level * DIVISIONS + division] = next;
+        if next == NONE {
+            self.divisions[level] &= !(1 << division);
+            if self.divisions[level] == 0 {
+                self.levels &= !(1 << level);
+            }
+        }
+    }
+
+    /// The smallest piece found that has at least `size` bytes, which are `units` units.
+    pub(super) fn find(&self, pieces: &[Piece], size: u64, units: u64) -> Option<u32> {
+        let (level, division) = list_of(units);
+        if self.divisions[level] & (1 << division) != 0
+            && let Some(found) = self.best_of(pieces, level, division, size)
+        {
+            return Some(found);
+        }
+        let later = self.divisions[level] & !((2u32 << division).wrapping_sub(1) as u16);
+        if later != 0 {
+            return self.best_of(pieces, level, later.trailing_zeros() as usize, size);
+        }
+        let above = self.levels & !((2u64 << level).wrapping_sub(1));
+        if above == 0 {
+            return None;
+        }
+        let level = above.trailing_zeros() as usize;
+        self.best_of(pieces, level, self.divisions[level].trailing_zeros() as usize, size)
+    }
+
+    fn best_of(&self, pieces: &[Piece], level: usize, division: usize, size: u64) -> Option<u32> {
+        let (mut best, mut best_size) = (None, u64::MAX);
+        let mut index = self.heads[level * DIVISIONS + division];
+        for _ in 0..PATIENCE {
+            if index == NONE {
+                break;
+            }
+            let piece = &pieces[index as usize];
+            if piece.size == size {
+                return Some(index);
+            }
+            if piece.size > size && piece.size < best_size {
+                (best, best_size) = (Some(index), piece.size);
+            }
+            index = piece.links[1];
+        }
+        best
+    }
+}
+
+/// The level and the division of a size.
+fn list_of(units: u64) -> (usize, usize) {
+    if units < DIVISIONS as u64 {
+        return (0, units as usize);
+    }
+    let log = units.ilog2() as usize;
+    (log - 3, (units >> (log - 4)) as usize & (DIVISIONS - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_in_the_order_of_sizes_and_small_sizes_have_one_each() {
+        let place = |units| {
+            let (level, division) = list_of(units);
+            level * DIVISIONS + division
+        };
+        let places: Vec<usize> = (0..32).map(place).collect();
+        assert_eq!(places, (0..32).collect::<Vec<_>>());
+        assert!((1..1_000_000u64).all(|units| place(units) <= place(units + 1)));
+        assert!(place(u64::MAX) < LEVELS * DIVISIONS);
+    }
+}

@@ -1,0 +1,101 @@
+//! Whether a row makes sense: an op that is there, in versions that are there, on a device that is there, with operands
+//! that the op has.
+
+use super::{Registry, Row, domain_name};
+use crate::dtype::{Dtype, DtypeSet};
+use crate::registry::fit::dtype_names;
+use crate::schema::{self, Formal, Schema};
+use crate::{Error, Result};
+
+/// A row that is never used, and why.
+#[derive(Clone, Debug)]
+pub struct RowProblem {
+    /// The row.
+    pub row: Row,
+    /// What is wrong with it: what was expected, what was found.
+    pub error: Error,
+}
+
+impl Registry {
+    /// Every row that makes no sense. It looks at all schemas that rows name, which takes a while.
+    pub fn problems(&self) -> Vec<RowProblem> {
+        let problem = |row: &Row| {
+            let error = self.check(row).err()?;
+            Some(RowProblem { row: row.clone(), error: error.of_op(&row.info().op) })
+        };
+        self.rows.iter().filter_map(problem).collect()
+    }
+
+    /// The rows of one op that make sense.
+    pub(crate) fn usable_rows(&self, domain: &str, op: &str) -> impl Iterator<Item = &Row> {
+        self.rows_of(domain, op).filter(|row| self.check(row).is_ok())
+    }
+
+    fn check(&self, row: &Row) -> Result<()> {
+        let info = row.info();
+        let domain = domain_name(&info.domain);
+        if !self.device_types.contains(&info.device_type) {
+            let known =
+                self.device_types.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+            return Err(Error::not_found(format!(
+                "expected a type of devices that a plugin brings ({known}), found a kernel for `{}`",
+                info.device_type
+            )));
+        }
+        let Ok(newest) = schema::newest_opset(domain) else {
+            // A domain of a plugin's own: its kernels say the shapes of their outputs.
+            return if row.handle().infers() || info.allocates_outputs {
+                Ok(())
+            } else {
+                Err(Error::precondition_not_met(format!(
+                    "expected `infer` of a kernel for an op of the domain `{domain}`, which has no schemas, found none"
+                )))
+            };
+        };
+        let schema = schema::find(domain, &info.op, info.version_max.unwrap_or(newest).min(newest))?;
+        if info.version_max.is_some_and(|max| max < info.version_min) {
+            let (min, max) = (info.version_min, info.version_max.unwrap_or_default());
+            return Err(Error::invalid_argument(format!(
+                "expected versions in rising order, found {min} to {max}"
+            )));
+        }
+        if schema.since_version < info.version_min {
+            return Err(Error::not_found(format!(
+                "expected a version of the op between {} and {}, found {} as the newest",
+                info.version_min,
+                info.version_max.unwrap_or(newest),
+                schema.since_version
+            )));
+        }
+        operands("input", &info.inputs, &schema.inputs, schema)?;
+        operands("output", &info.outputs, &schema.outputs, schema)
+    }
+}
+
+fn operands(
+    side: &str,
+    demands: &[oarlock_host::OperandInfo],
+    formals: &[Formal],
+    schema: &Schema,
+) -> Result<()> {
+    let is_variadic = formals.last().is_some_and(|last| last.arity.is_variadic());
+    if demands.len() > formals.len() && !is_variadic {
+        let (expected, found) = (formals.len(), demands.len());
+        return Err(Error::invalid_argument(format!("expected at most {expected} {side}s, found {found}")));
+    }
+    for (index, (demand, formal)) in demands.iter().zip(formals).enumerate() {
+        let name = || format!("{side} {index} ({})", formal.name);
+        if !demand.name.is_empty() && demand.name != formal.name {
+            let (expected, found) = (formal.name, &demand.name);
+            return Err(Error::invalid_argument(format!("expected the name `{expected}`, found `{found}`"))
+                .of_operand(name()));
+        }
+        let allowed = schema.dtypes(formal);
+        if !Dtype::ALL.iter().any(|dtype| dtype.is_in(DtypeSet(demand.dtypes)) && dtype.is_in(allowed)) {
+            let (expected, found) = (dtype_names(allowed.0), dtype_names(demand.dtypes));
+            return Err(Error::invalid_argument(format!("expected one of {expected}, found {found}"))
+                .of_operand(name()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Why a kernel was chosen for a call, and why others were not.
+
+use std::fmt;
+
+use super::Row;
+use super::fit::Misfit;
+use crate::{Error, ErrorKind};
+
+/// One row that was looked at.
+#[derive(Clone, Debug)]
+pub struct Considered {
+    /// The kernel.
+    pub row: Row,
+    pub(crate) misfit: Option<Misfit>,
+}
+
+impl Considered {
+    /// Why it does not take the call; `None` where it does.
+    pub fn refusal(&self) -> Option<&str> {
+        self.misfit.as_ref().map(Misfit::reason)
+    }
+}
+
+/// What was considered for a call. The first row that takes it is the one that runs.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The op.
+    pub op: String,
+    /// Its version, as its since-version.
+    pub version: u32,
+    /// The device.
+    pub device: String,
+    /// The rows of the op, the one that runs first.
+    pub considered: Vec<Considered>,
+}
+
+impl Explanation {
+    /// The row that runs.
+    pub fn chosen(&self) -> Option<&Row> {
+        self.considered
+            .iter()
+            .find(|considered| considered.misfit.is_none())
+            .map(|considered| &considered.row)
+    }
+
+    /// The error of a call that no row takes: it tells apart whether the op, the device, the dtype or something else is
+    /// what is missing.
+    pub(crate) fn error(&self) -> Error {
+        let op = &self.op;
+        // The misfit that comes nearest to taking the call is the one to tell.
+        let nearest = self.considered.iter().max_by_key(|considered| &considered.misfit);
+        let error = match nearest.map(|nearest| (nearest, nearest.misfit.as_ref())) {
+            None => Error::not_found(format!("expected a kernel for `{op}`, found none in any plugin")),
+            Some((_, Some(Misfit::Device(_)) | None)) => {
+                let mut types: Vec<&str> = self
+                    .considered
+                    .iter()
+                    .map(|considered| considered.row.info().device_type.as_str())
+                    .collect();
+                types.sort_unstable();
+                types.dedup();
+                let types = types.join("`, `");
+                Error::not_found(format!(
+                    "expected a kernel for this device, found kernels for `{types}` only"
+                ))
+            }
+            Some((nearest, Some(misfit))) => {
+                let kind = match misfit {
+                    Misfit::Refused(_) => ErrorKind::Unimplemented,
+                    _ => ErrorKind::NotFound,
+                };
+                let (plugin, reason) = (nearest.row.plugin(), misfit.reason());
+                Error::new(
+                    kind,
+                    format!(
+                        "expected a kernel that takes this call; the nearest, of `{plugin}`, does not: {reason}"
+                    ),
+                )
+            }
+        };
+        error
+            .of_op(op)
+            .on_device(&self.device)
+            .hint("set the flag `kernel_fallback` to `cpu` to have the CPU do it; `oarlock kernels` lists what there is")
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { op, version, device, considered } = self;
+        let runner = self.chosen().map_or("no kernel".to_owned(), |row| format!("`{}`", row.plugin()));
+        writeln!(f, "`{op}` (version {version}) on `{device}` is run by {runner}")?;
+        let mut is_chosen_seen = false;
+        for Considered { row, misfit } in considered {
+            let (plugin, score) = (row.plugin(), row.info().score);
+            match misfit {
+                None if !is_chosen_seen => {
+                    is_chosen_seen = true;
+                    writeln!(f, "  chosen: `{plugin}`, score {score}")?;
+                }
+                None => writeln!(f, "  behind: `{plugin}`, score {score}: another comes first")?,
+                Some(misfit) => writeln!(f, "  not: `{plugin}`, score {score}: {}", misfit.reason())?,
+            }
+        }
+        Ok(())
+    }
+}

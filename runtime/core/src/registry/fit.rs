@@ -1,0 +1,181 @@
+//! Whether a row's demands are met by a call, and if not, which is not.
+
+use oarlock_abi as abi;
+use oarlock_host::{KernelInfo, OperandInfo};
+
+use crate::dtype::{Dtype, DtypeSet};
+
+/// What is known of an operand when a kernel is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand {
+    pub(crate) dtype: Dtype,
+    /// The number of dimensions; `None` where only the kernel will know.
+    pub(crate) rank: Option<usize>,
+}
+
+/// A call for which a kernel is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The version of the op, as its since-version.
+    pub(crate) version: u32,
+    pub(crate) device_type: &'a str,
+    /// Left-out inputs are `None`.
+    pub(crate) inputs: &'a [Option<Operand>],
+    /// What is known of the outputs.
+    pub(crate) outputs: &'a [Option<Operand>],
+    /// Whether anything is; an op without a schema has outputs that only its kernels know.
+    pub(crate) knows_outputs: bool,
+    pub(crate) must_be_deterministic: bool,
+}
+
+/// Why a row does not take a call. The order is that of how near it comes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Misfit {
+    /// It is for devices of another type.
+    Device(String),
+    /// It is for other versions of the op.
+    Version(String),
+    /// It takes another number of operands.
+    Count(String),
+    /// An operand has a dtype it does not take.
+    Dtype(String),
+    /// An operand has a number of dimensions it does not take.
+    Rank(String),
+    /// It wants an operand in an order of dimensions, or a kind of memory, that calls are not made with.
+    Layout(String),
+    /// It may give other bits each time.
+    Determinism(String),
+    /// It said no when it was asked about the very call.
+    Refused(String),
+}
+
+impl Misfit {
+    /// The sentence for it.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::Device(text)
+            | Self::Version(text)
+            | Self::Count(text)
+            | Self::Dtype(text)
+            | Self::Rank(text)
+            | Self::Layout(text)
+            | Self::Determinism(text)
+            | Self::Refused(text) => text,
+        }
+    }
+}
+
+/// Compares a row with a call.
+pub(crate) fn fit(info: &KernelInfo, wanted: &Wanted<'_>) -> Result<(), Misfit> {
+    if info.device_type != wanted.device_type {
+        return Err(Misfit::Device(format!("it is for `{}`", info.device_type)));
+    }
+    if wanted.version < info.version_min || info.version_max.is_some_and(|max| wanted.version > max) {
+        let range = match info.version_max {
+            Some(max) if max == info.version_min => format!("version {max}"),
+            Some(max) => format!("versions {} to {max}", info.version_min),
+            None => format!("version {} and later", info.version_min),
+        };
+        return Err(Misfit::Version(format!(
+            "it is for {range} of the op, and this is version {}",
+            wanted.version
+        )));
+    }
+    let mut groups = Vec::new();
+    operands("input", &info.inputs, wanted.inputs, &mut groups)?;
+    if wanted.knows_outputs {
+        operands("output", &info.outputs, wanted.outputs, &mut groups)?;
+    }
+    if wanted.must_be_deterministic && !info.deterministic {
+        return Err(Misfit::Determinism(
+            "it may give other bits each time, and `deterministic` is on".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+fn operands(
+    side: &str,
+    demands: &[OperandInfo],
+    found: &[Option<Operand>],
+    groups: &mut Vec<(u32, Dtype)>,
+) -> Result<(), Misfit> {
+    let is_variadic = demands.last().is_some_and(|last| last.variadic);
+    let given = found.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    if given > demands.len() && !is_variadic {
+        return Err(Misfit::Count(format!("it takes {} {side}s, and this call has {given}", demands.len())));
+    }
+    for (index, demand) in demands.iter().enumerate() {
+        let is_there = found.get(index).is_some_and(Option::is_some);
+        if !is_there && !demand.optional && !demand.variadic {
+            return Err(Misfit::Count(format!("it needs {}", name(side, index, demand))));
+        }
+    }
+    for (index, operand) in found.iter().enumerate() {
+        let (Some(operand), Some(demand)) = (operand, demands.get(index).or(demands.last())) else {
+            continue;
+        };
+        one(side, index, demand, *operand, groups)?;
+    }
+    Ok(())
+}
+
+fn one(
+    side: &str,
+    index: usize,
+    demand: &OperandInfo,
+    found: Operand,
+    groups: &mut Vec<(u32, Dtype)>,
+) -> Result<(), Misfit> {
+    let name = || name(side, index, demand);
+    if !found.dtype.is_in(DtypeSet(demand.dtypes)) {
+        let taken = dtype_names(demand.dtypes);
+        return Err(Misfit::Dtype(format!("it takes {} as {taken}, and this is {}", name(), found.dtype)));
+    }
+    if demand.dtype_group != 0 {
+        match groups.iter().find(|(group, _)| *group == demand.dtype_group) {
+            Some((_, dtype)) if *dtype != found.dtype => {
+                let message = format!(
+                    "it takes {} as {dtype} like the operands before, and this is {}",
+                    name(),
+                    found.dtype
+                );
+                return Err(Misfit::Dtype(message));
+            }
+            Some(_) => {}
+            None => groups.push((demand.dtype_group, found.dtype)),
+        }
+    }
+    if let Some(rank) = found.rank.and_then(|rank| u32::try_from(rank).ok())
+        && (rank < demand.rank_min || rank > demand.rank_max)
+    {
+        let range = match demand.rank_max {
+            u32::MAX => format!("at least {}", demand.rank_min),
+            max if max == demand.rank_min => max.to_string(),
+            max => format!("{} to {max}", demand.rank_min),
+        };
+        return Err(Misfit::Rank(format!(
+            "it takes {} with {range} dimensions, and this has {rank}",
+            name()
+        )));
+    }
+    let is_reachable = demand.place == abi::MemoryKind::DEVICE.0 || demand.place == abi::MemoryKind::HOST.0;
+    if demand.layout != abi::Layout::PLAIN.0 || !is_reachable {
+        return Err(Misfit::Layout(format!("it takes {} in an order or a memory of its own", name())));
+    }
+    Ok(())
+}
+
+fn name(side: &str, index: usize, demand: &OperandInfo) -> String {
+    if demand.name.is_empty() {
+        format!("{side} {index}")
+    } else {
+        format!("{side} {index} ({})", demand.name)
+    }
+}
+
+/// The names of a set of dtypes, with commas between them.
+pub(crate) fn dtype_names(set: u64) -> String {
+    let names = Dtype::ALL.iter().filter(|dtype| dtype.is_in(DtypeSet(set))).map(|dtype| dtype.name());
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,173 @@
+//! The runtime: devices, kernels and flags of one program.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use oarlock_host::{Host, HostOptions, LogLevel, LogSink};
+
+use crate::device::DeviceName;
+use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
+use crate::flags::Flags;
+use crate::memory::PoolOptions;
+use crate::registry::Registry;
+use crate::stream::Stream;
+use crate::{Device, Error, Result, Tensor};
+
+/// What a program starts from: plugins, their devices and kernels, and the flags.
+pub struct Runtime {
+    registry: Registry,
+    devices: Vec<Device>,
+    flags: Flags,
+    watch: Watch,
+    /// The number of the device that is used when none is named.
+    default: AtomicUsize,
+    seed: u64,
+    drawn: AtomicU64,
+    fallbacks: Fallbacks,
+    names: Mutex<BTreeSet<&'static str>>,
+    identity: OnceLock<Op>,
+    log: Arc<dyn LogSink>,
+    host: Host,
+}
+
+impl Runtime {
+    /// Starts the host with its plugins, and what the core needs of them.
+    pub fn start(mut options: HostOptions, flags: Flags) -> Result<Self> {
+        if let Some(threads) =
+            flags.count("threads").and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?))
+        {
+            options.threads = Some(threads);
+        }
+        let host = Host::start(&options).map_err(|error| Error::invalid_argument(error.to_string()))?;
+        let registry = Registry::new(host.plugins(), &flags.list("kernel_preference"));
+        let pool_options = PoolOptions::from_flags(&flags);
+        let ready = |device: oarlock_host::Device| {
+            let runs_at_once = !registry.leaves_work_behind(device.device_type());
+            Device::new(device, pool_options, runs_at_once)
+        };
+        let devices: Result<Vec<Device>> = host.devices().into_iter().map(ready).collect();
+        let runtime = Self {
+            registry,
+            devices: devices?,
+            watch: Watch::new(&flags),
+            default: AtomicUsize::new(0),
+            seed: flags.random_seed().unwrap_or_else(seed_of_system),
+            drawn: AtomicU64::new(0),
+            fallbacks: Fallbacks::default(),
+            names: Mutex::default(),
+            identity: OnceLock::new(),
+            flags,
+            log: options.log,
+            host,
+        };
+        if let Some(device) = runtime.flags.device() {
+            runtime.set_device(&device)?;
+        }
+        Ok(runtime)
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The kernels.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The flags. Those that hot paths keep are read when the runtime starts.
+    pub fn flags(&self) -> &Flags {
+        &self.flags
+    }
+
+    /// Every device, in the order of the plugins.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// The device that a name means, such as `cpu`, `opencl:1` or `gpu`.
+    pub fn device(&self, name: &str) -> Result<Device> {
+        name.parse::<DeviceName>()?.choose(&self.devices).cloned()
+    }
+
+    /// Makes a device the one that is used when none is named. A device that a call or a tensor names comes before it.
+    pub fn set_device(&self, name: &str) -> Result<()> {
+        let device = self.device(name)?;
+        if let Some(index) = self.devices.iter().position(|known| known.is(&device)) {
+            self.default.store(index, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The device that is used when none is named: the one that was set, or the first.
+    pub fn default_device(&self) -> Result<&Device> {
+        let missing =
+            || Error::unavailable("expected a device, found none").hint("`oarlock doctor` says why");
+        self.devices.get(self.default.load(Ordering::Relaxed)).ok_or_else(missing)
+    }
+
+    /// How often, and at what cost, the CPU did what a device has no kernel for: op, device and counts.
+    pub fn fallbacks(&self) -> Vec<(String, String, FallbackCount)> {
+        self.fallbacks.all()
+    }
+
+    /// A tensor with its elements one after the other: the tensor itself where they are.
+    pub fn contiguous(&self, tensor: &Tensor, stream: &Stream) -> Result<Tensor> {
+        if tensor.is_contiguous() {
+            return Ok(tensor.clone());
+        }
+        let is_here = |row: &crate::registry::Row| row.info().device_type == tensor.device().device_type();
+        if !self.registry.rows_of("", "Identity").any(is_here) {
+            return tensor.gathered_again();
+        }
+        let call = Invocation { inputs: &[Some(tensor)], outputs: 1, device: None, stream: Some(stream) };
+        let copy = self.identity()?.invoke(self, &call)?.pop().flatten();
+        copy.ok_or_else(|| Error::fatal("expected a copy, found none"))
+    }
+
+    fn identity(&self) -> Result<&Op> {
+        if let Some(op) = self.identity.get() {
+            return Ok(op);
+        }
+        let op = Op::latest(self, "Identity")?;
+        Ok(self.identity.get_or_init(|| op))
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(crate) fn fallbacks_counted(&self) -> &Fallbacks {
+        &self.fallbacks
+    }
+
+    /// The state of the random generator for a call that draws so many numbers.
+    pub(crate) fn draw(&self, count: u64) -> (u64, u64) {
+        (self.seed, self.drawn.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// Keeps the name of an op that has no schema. There are as many as plugins bring.
+    pub(crate) fn keep_name(&self, name: &str) -> &'static str {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = names.get(name) {
+            return known;
+        }
+        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        names.insert(name);
+        name
+    }
+
+    /// Says something to whoever watches the host.
+    pub(crate) fn say(&self, message: &str) {
+        self.log.log("core", LogLevel::WARNING, message);
+    }
+}
+
+/// A seed that differs from run to run.
+fn seed_of_system() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}

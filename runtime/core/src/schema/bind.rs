@@ -1,0 +1,83 @@
+//! Holds a call to the schema of its op, before anything looks for a kernel.
+
+use crate::schema::attribute;
+use crate::schema::operand::Arity;
+use crate::schema::{Formal, Schema};
+use crate::{Attributes, Dtype, Error, Result};
+
+/// A call that the schema allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The dtype of each formal output, where the schema and the inputs decide it. Where they do not, the attributes
+    /// do, or the output is no tensor.
+    pub outputs: Vec<Option<Dtype>>,
+    /// The attributes, each of the kind the schema has for it, with the defaults of those that were not given.
+    pub attributes: Attributes,
+}
+
+impl Schema {
+    /// Checks the attributes and the dtypes of the inputs of a call. An input that is left out is `None`.
+    pub fn bind(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<Bound> {
+        self.bind_unnamed(attributes, inputs).map_err(|error| error.of_op(self.name))
+    }
+
+    fn bind_unnamed(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<Bound> {
+        self.check_count(inputs)?;
+        let variables = self.bind_inputs(inputs)?;
+        let attributes = attribute::bind(self, attributes)?;
+        let dtype_of = |formal: &Formal| {
+            let bound = variables[formal.type_index].map(|(dtype, _)| dtype);
+            bound.or_else(|| self.types[formal.type_index].allowed.only_dtype())
+        };
+        Ok(Bound { outputs: self.outputs.iter().map(dtype_of).collect(), attributes })
+    }
+
+    /// What each type variable stands for, and which input says so.
+    fn bind_inputs(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<(Dtype, usize)>>> {
+        let mut variables = vec![None; self.types.len()];
+        for (index, dtype) in inputs.iter().enumerate() {
+            let (Some(formal), Some(dtype)) = (self.formal_input(index), *dtype) else { continue };
+            let blame = |error: Error| error.of_operand(self.operand_name(index));
+            self.types[formal.type_index].allowed.check(dtype).map_err(blame)?;
+            if matches!(formal.arity, Arity::Variadic { is_mixed: true, .. }) {
+                continue;
+            }
+            let (expected, source) = *variables[formal.type_index].get_or_insert((dtype, index));
+            if dtype != expected {
+                let source = self.operand_name(source);
+                return Err(blame(Error::invalid_argument(format!(
+                    "expected {expected} like {source}, found {dtype}"
+                ))));
+            }
+        }
+        Ok(variables)
+    }
+
+    /// Checks that every input that must be there is, and that there is none too many.
+    fn check_count(&self, inputs: &[Option<Dtype>]) -> Result<()> {
+        let missing = (0..inputs.len().max(self.inputs.len())).find(|index| {
+            let is_given = inputs.get(*index).copied().flatten().is_some();
+            !is_given
+                && self.formal_input(*index).is_some_and(|formal| match formal.arity {
+                    Arity::Required => true,
+                    Arity::Optional => false,
+                    // One that is left out between others is missing however many there must be.
+                    Arity::Variadic { at_least, .. } => *index < inputs.len() || at_least > 0,
+                })
+        });
+        if let Some(index) = missing {
+            let error = Error::invalid_argument("expected a tensor, found none");
+            return Err(error.of_operand(self.operand_name(index)));
+        }
+        let (fewest, most, found) = (self.min_inputs(), self.max_inputs(), inputs.len());
+        if found >= fewest && most.is_none_or(|most| found <= most) {
+            return Ok(());
+        }
+        let expected = match most {
+            None => format!("at least {fewest}"),
+            Some(most) if most == fewest => fewest.to_string(),
+            Some(most) => format!("{fewest} to {most}"),
+        };
+        Err(Error::invalid_argument(format!("expected {expected} inputs, found {found}")))
+    }
+}

@@ -1,0 +1,134 @@
+//! The types that operands may have: the dtypes of tensors, and what is no tensor here, kept as text.
+
+use std::fmt;
+
+use crate::{Dtype, DtypeSet, Error, Result};
+
+/// A type variable of a schema, such as `T`. Operands with the same one have the same type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeConstraint {
+    /// The variable's name; where the schema demands one type outright, the name of that, such as `tensor(int64)`.
+    pub name: &'static str,
+    /// What it may stand for.
+    pub allowed: TypeSet,
+}
+
+/// A set of types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeSet {
+    dtypes: DtypeSet,
+    others: Vec<&'static str>,
+}
+
+impl TypeSet {
+    /// The dtypes that tensors may have.
+    pub fn dtypes(&self) -> DtypeSet {
+        self.dtypes
+    }
+
+    /// The types that the core does not support, as ONNX writes them: sequences, optionals, maps, and tensors of dtypes
+    /// that it does not have.
+    pub fn others(&self) -> &[&'static str] {
+        &self.others
+    }
+
+    /// The dtype that a tensor must have, where there is nothing to choose.
+    pub fn only_dtype(&self) -> Option<Dtype> {
+        let mut dtypes = self.iter();
+        let first = dtypes.next()?;
+        (self.others.is_empty() && dtypes.next().is_none()).then_some(first)
+    }
+
+    /// Checks that a tensor of this dtype is in the set.
+    pub(super) fn check(&self, dtype: Dtype) -> Result<()> {
+        if dtype.is_in(self.dtypes) {
+            return Ok(());
+        }
+        if self.iter().next().is_none() {
+            return Err(Error::unimplemented(format!(
+                "expected {self}, of which nothing is supported, found a tensor of {dtype}"
+            )));
+        }
+        Err(Error::invalid_argument(format!("expected {}, found {dtype}", alternatives(&self.names()))))
+    }
+
+    pub(super) fn add(&mut self, name: &'static str) {
+        match dtype_of(name) {
+            Some(dtype) => self.dtypes = self.dtypes | dtype.to_set(),
+            None => self.others.push(name),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Dtype> {
+        Dtype::ALL.iter().copied().filter(|dtype| dtype.is_in(self.dtypes))
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.iter().map(Dtype::name).collect()
+    }
+}
+
+impl fmt::Display for TypeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&alternatives(&[self.names().as_slice(), &self.others].concat()))
+    }
+}
+
+/// The dtype behind a type of ONNX such as `tensor(float)`.
+fn dtype_of(name: &str) -> Option<Dtype> {
+    let element = name.strip_prefix("tensor(")?.strip_suffix(')')?;
+    match element {
+        "float" => Some(Dtype::F32),
+        "double" => Some(Dtype::F64),
+        "float8e4m3fn" => Some(Dtype::F8E4M3),
+        "float8e5m2" => Some(Dtype::F8E5M2),
+        "string" => Some(Dtype::String),
+        _ => Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == element),
+    }
+}
+
+/// Names as a sentence has them: `a`, `a or b`, `a, b or c`.
+fn alternatives(names: &[&str]) -> String {
+    match names {
+        [] => "nothing".to_owned(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dtype_is_in_the_schemas_and_nothing_else_is_taken_for_one() {
+        let names = [
+            "bool",
+            "int4",
+            "uint4",
+            "int8",
+            "uint8",
+            "int16",
+            "uint16",
+            "int32",
+            "uint32",
+            "int64",
+            "uint64",
+            "float8e4m3fn",
+            "float8e5m2",
+            "float16",
+            "bfloat16",
+            "float",
+            "double",
+            "complex64",
+            "complex128",
+            "string",
+        ];
+        let dtypes: Vec<_> = names.iter().filter_map(|name| dtype_of(&format!("tensor({name})"))).collect();
+        assert_eq!(dtypes, Dtype::ALL);
+        for unsupported in ["float8e4m3fnuz", "float8e5m2fnuz", "float4e2m1", "float8e8m0", "int2", "uint2"] {
+            assert_eq!(dtype_of(&format!("tensor({unsupported})")), None);
+        }
+        assert_eq!(dtype_of("seq(tensor(float))"), None);
+    }
+}

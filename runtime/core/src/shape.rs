@@ -1,0 +1,134 @@
+//! Shapes: sizes of dimensions, and arithmetic on them that cannot overflow unseen.
+
+use smallvec::SmallVec;
+
+use crate::{Dtype, Error, Result};
+
+/// The sizes of the dimensions of a tensor, or the steps between its elements.
+pub type Dims = SmallVec<[i64; 6]>;
+
+/// The most dimensions a tensor may have.
+pub const MOST_DIMENSIONS: usize = 64;
+
+/// How many elements a shape has.
+pub fn element_count(dims: &[i64]) -> Result<u64> {
+    let is_empty = dims.contains(&0);
+    let mut count = 1u64;
+    for dim in dims {
+        let size = u64::try_from(*dim).map_err(|_| impossible(dims, "sizes of at least 0"))?;
+        match count.checked_mul(size) {
+            Some(product) => count = product,
+            None if is_empty => count = 0,
+            None => return Err(impossible(dims, "a shape with fewer than 2^64 elements")),
+        }
+    }
+    Ok(if is_empty { 0 } else { count })
+}
+
+/// How many bytes a contiguous tensor has. Two elements that share a byte count as one when the number is odd.
+pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
+    if dims.len() > MOST_DIMENSIONS {
+        return Err(impossible(dims, &format!("at most {MOST_DIMENSIONS} dimensions")));
+    }
+    let bits = element_count(dims)?.checked_mul(u64::from(dtype.bits()));
+    let bytes = bits.map(|bits| bits.div_ceil(8)).filter(|bytes| i64::try_from(*bytes).is_ok());
+    bytes.ok_or_else(|| impossible(dims, "a shape that memory can hold"))
+}
+
+/// The steps between elements of a contiguous tensor, the last dimension fastest.
+pub fn contiguous_strides(dims: &[i64]) -> Dims {
+    let mut strides: Dims = SmallVec::from_elem(0, dims.len());
+    let mut step = 1i64;
+    for (stride, dim) in strides.iter_mut().zip(dims).rev() {
+        *stride = step;
+        step = step.saturating_mul((*dim).max(1));
+    }
+    strides
+}
+
+/// Whether steps are those of a contiguous tensor. Dimensions of one element may have any step.
+pub fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
+    if dims.contains(&0) {
+        return true;
+    }
+    let mut step = 1;
+    dims.iter().zip(strides).rev().all(|(dim, stride)| {
+        let fits = *dim == 1 || *stride == step;
+        step *= dim;
+        fits
+    })
+}
+
+/// The shape that two shapes are repeated to: from the last dimension on they are equal, or one of them is 1 or missing.
+pub fn broadcast(left: &[i64], right: &[i64]) -> Result<Dims> {
+    let rank = left.len().max(right.len());
+    let dim = |dims: &[i64], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
+    let merge = |axis| match (dim(left, axis), dim(right, axis)) {
+        (a, b) if a == b => Ok(a),
+        (1, b) => Ok(b),
+        (a, 1) => Ok(a),
+        (a, b) => Err(Error::invalid_argument(format!(
+            "expected shapes that are equal or 1 from the last dimension on, found {left:?} and {right:?}, which have {a} \
+             and {b} in one place"
+        ))),
+    };
+    (0..rank).map(merge).collect()
+}
+
+/// The dimension an axis means; one below 0 counts from the end.
+pub fn axis(axis: i64, rank: usize) -> Result<usize> {
+    let rank_signed = i64::try_from(rank).unwrap_or(i64::MAX);
+    let counted = if axis < 0 { axis.checked_add(rank_signed) } else { Some(axis) };
+    counted
+        .filter(|axis| (0..rank_signed).contains(axis))
+        .and_then(|axis| usize::try_from(axis).ok())
+        .ok_or_else(|| {
+            Error::out_of_range(format!("expected an axis from -{rank} to before {rank}, found {axis}"))
+        })
+}
+
+#[cold]
+fn impossible(dims: &[i64], expected: &str) -> Error {
+    Error::out_of_range(format!("expected {expected}, found the shape {dims:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_checked_and_never_wrap() {
+        assert_eq!(size_in_bytes(Dtype::F32, &[2, 3]).unwrap(), 24);
+        assert_eq!(size_in_bytes(Dtype::I4, &[3]).unwrap(), 2);
+        assert_eq!(size_in_bytes(Dtype::F64, &[]).unwrap(), 8);
+        assert_eq!(size_in_bytes(Dtype::F64, &[i64::MAX, i64::MAX, 0]).unwrap(), 0);
+        assert!(size_in_bytes(Dtype::F64, &[i64::MAX, 3]).is_err());
+        assert!(size_in_bytes(Dtype::U8, &[-1]).is_err());
+        assert!(size_in_bytes(Dtype::U8, &[1; 65]).is_err());
+        assert!(size_in_bytes(Dtype::U8, &[-1, 0]).is_err());
+    }
+
+    #[test]
+    fn shapes_broadcast_from_the_last_dimension() {
+        assert_eq!(broadcast(&[2, 1, 3], &[4, 1]).unwrap().as_slice(), [2, 4, 3]);
+        assert_eq!(broadcast(&[], &[5]).unwrap().as_slice(), [5]);
+        assert_eq!(broadcast(&[0, 3], &[1]).unwrap().as_slice(), [0, 3]);
+        assert!(broadcast(&[2, 3], &[2]).unwrap_err().message().contains("[2, 3] and [2]"));
+    }
+
+    #[test]
+    fn contiguous_means_that_the_last_dimension_is_fastest() {
+        assert_eq!(contiguous_strides(&[2, 3, 4]).as_slice(), [12, 4, 1]);
+        assert!(is_contiguous(&[2, 3], &[3, 1]) && is_contiguous(&[2, 1, 3], &[3, 99, 1]));
+        assert!(!is_contiguous(&[2, 3], &[1, 2]) && !is_contiguous(&[4], &[0]));
+        assert!(is_contiguous(&[4, 0], &[9, 9]));
+    }
+
+    #[test]
+    fn an_axis_counts_from_either_end() {
+        assert_eq!((axis(-1, 3).unwrap(), axis(0, 3).unwrap()), (2, 0));
+        assert!(
+            axis(3, 3).is_err() && axis(-4, 3).is_err() && axis(0, 0).is_err() && axis(i64::MIN, 3).is_err()
+        );
+    }
+}

@@ -1,0 +1,315 @@
+//! Streams: queues of work on a device, which name the op behind a failure that is told late.
+//!
+//! Number 0 is the device's own queue, in which calls finish before they return; it needs no log and no events. In the
+//! others work goes on after the call that put it there has returned. Each launch is counted, and the count is what time
+//! means to the memory pool: memory that was let go at a count may be used elsewhere once the stream is past it.
+
+mod label;
+mod log;
+mod streams;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use oarlock_abi as abi;
+use oarlock_host::{Device, Event, Failure};
+
+pub use label::Label;
+pub use streams::Streams;
+
+use crate::stream::log::{Log, Seen};
+use crate::stream::streams::{Progress, Shared};
+use crate::{Error, Result};
+
+/// The number of a stream among those of its device. Numbers of streams that are gone are given again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u32);
+
+impl StreamId {
+    /// The device's own queue.
+    pub const OWN: Self = Self(0);
+
+    /// The bit that stands for the stream in a set of streams. Several streams may share one.
+    pub(crate) fn bit(self) -> u64 {
+        1 << (self.0 % 64)
+    }
+}
+
+/// A queue of work on one device. Clones are the same queue.
+#[derive(Clone, Debug)]
+pub struct Stream(Arc<Timeline>);
+
+/// What clones of a stream share.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    id: StreamId,
+    shared: Arc<Shared>,
+    progress: Arc<Progress>,
+    queue: Option<oarlock_host::Stream>,
+    /// Held by whoever puts work into the queue, since two must not do so at once (rule T-1).
+    turn: Mutex<()>,
+    log: Mutex<Log>,
+    /// A failure that somebody else's question brought to light, to be told by the next wait.
+    untold: Mutex<Option<Error>>,
+}
+
+impl Stream {
+    fn of(timeline: Arc<Timeline>) -> Self {
+        Self(timeline)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> StreamId {
+        self.0.id
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Device {
+        &self.0.shared.device
+    }
+
+    /// The plugin's handle.
+    pub fn handle(&self) -> abi::Stream {
+        self.0.queue.as_ref().map_or(abi::Stream(0), oarlock_host::Stream::handle)
+    }
+
+    /// The host's stream; none for the device's own queue.
+    pub fn queue(&self) -> Option<&oarlock_host::Stream> {
+        self.0.queue.as_ref()
+    }
+
+    /// Whether work is done before the call that puts it here returns.
+    pub fn is_immediate(&self) -> bool {
+        self.handle() == abi::Stream(0)
+    }
+
+    /// Puts work into the stream under a name, alone: `enqueue` is not run while another thread puts work there. It must
+    /// not itself use the stream.
+    pub fn launch<R>(
+        &self,
+        label: impl Into<Label>,
+        enqueue: impl FnOnce() -> std::result::Result<R, Failure>,
+    ) -> Result<R> {
+        let turn = (!self.is_immediate()).then(|| self.0.turn());
+        self.0.launch(label.into(), enqueue, turn)
+    }
+
+    /// The same, where nobody else is putting work into the stream right now.
+    pub(crate) fn try_launch<R>(
+        &self,
+        label: impl Into<Label>,
+        enqueue: impl FnOnce() -> std::result::Result<R, Failure>,
+    ) -> Option<Result<R>> {
+        let turn = if self.is_immediate() { None } else { Some(self.0.try_turn()?) };
+        Some(self.0.launch(label.into(), enqueue, turn))
+    }
+
+    /// Notes that asynchronous work was put into the stream, so that its failure has a name and its memory is not given
+    /// to others too early. What the work uses is kept until this has returned.
+    pub fn launched(&self, label: impl Into<Label>) {
+        if !self.is_immediate() {
+            self.0.note_launch(label.into(), &self.0.turn());
+        }
+    }
+
+    /// Waits until all work in it is done. A failure names the op that caused it, or those that may have.
+    pub fn synchronize(&self) -> Result<()> {
+        self.0.synchronize()
+    }
+
+    /// Whether all work in it is done. A device that cannot tell waits until it is.
+    pub fn is_done(&self) -> Result<bool> {
+        self.0.shared.check()?;
+        let Some(queue) = &self.0.queue else { return Ok(true) };
+        let through = self.0.progress.position.load(Ordering::Acquire);
+        match queue.is_done() {
+            Ok(false) => Ok(false),
+            Ok(true) => self.0.settle(through, Ok(())).map(|()| true),
+            Err(failure) => self.0.settle(through, Err(failure)).map(|()| true),
+        }
+    }
+
+    /// Holds further work back until the event has happened.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        match &self.0.queue {
+            None => event.synchronize().map_err(|failure| self.0.shared.error(failure)),
+            Some(queue) => self.launch("a wait for an event", || queue.wait_for(event)),
+        }
+    }
+
+    /// Holds further work back until everything that is in the other stream now has happened.
+    pub fn wait_for_stream(&self, other: &Self) -> Result<()> {
+        if other.is_immediate() || Arc::ptr_eq(&self.0, &other.0) {
+            return Ok(());
+        }
+        let event = other.device().create_event().map_err(|failure| other.0.shared.error(failure))?;
+        other.record(&event)?;
+        self.wait_for(&event)
+    }
+
+    /// Puts an event at the end.
+    pub fn record(&self, event: &Event) -> Result<()> {
+        let Some(queue) = &self.0.queue else { return self.0.shared.check() };
+        self.0.shared.check()?;
+        let _turn = self.0.turn();
+        queue.record(event).map_err(|failure| self.0.shared.error(failure))
+    }
+
+    /// Has a function called with the stream's failure, if any, when the stream gets there: on a thread of the plugin, or
+    /// at once where the device cannot call back. It must not use the stream.
+    pub fn then(&self, reached: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        self.0.shared.check()?;
+        let shared = self.0.shared.clone();
+        let reached = move |result: std::result::Result<(), Failure>| {
+            reached(result.map_err(|failure| shared.error(failure)));
+        };
+        match &self.0.queue {
+            None => {
+                reached(Ok(()));
+                Ok(())
+            }
+            Some(queue) => self.launch("a callback", || queue.then(reached)),
+        }
+    }
+}
+
+impl Timeline {
+    fn new(
+        shared: &Arc<Shared>,
+        id: StreamId,
+        progress: Arc<Progress>,
+        queue: Option<oarlock_host::Stream>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            shared: shared.clone(),
+            progress,
+            queue,
+            turn: Mutex::default(),
+            log: Mutex::default(),
+            untold: Mutex::default(),
+        })
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn launch<R>(
+        &self,
+        label: Label,
+        enqueue: impl FnOnce() -> std::result::Result<R, Failure>,
+        turn: Option<MutexGuard<'_, ()>>,
+    ) -> Result<R> {
+        self.shared.check()?;
+        let launched = enqueue().map_err(|failure| self.shared.error(failure).of_op(label))?;
+        if let Some(turn) = &turn {
+            self.note_launch(label, turn);
+        }
+        Ok(launched)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts and logs a launch; the turn shows that nobody else puts work into the queue.
+    fn note_launch(&self, label: Label, _turn: &MutexGuard<'_, ()>) {
+        let mut log = self.log();
+        let seen = log.make_room();
+        let event = if self.shared.has_events { self.recorded_event(&mut log) } else { None };
+        log.push(self.progress.position.fetch_add(1, Ordering::AcqRel) + 1, label, event);
+        if let Some(seen) = seen {
+            self.take_in(seen);
+        }
+    }
+
+    /// An event at the end of the queue. A queue that takes none has failed, which the next wait tells.
+    fn recorded_event(&self, log: &mut Log) -> Option<Event> {
+        let event = log.take_event(&self.shared.device).ok()?;
+        self.queue.as_ref()?.record(&event).ok()?;
+        Some(event)
+    }
+
+    /// Learns how far the stream is. Never waits for a turn, since the caller may be within one.
+    fn look(&self) {
+        let position = self.progress.position.load(Ordering::Acquire);
+        if self.progress.passed.load(Ordering::Acquire) >= position {
+            return;
+        }
+        let turn = self.try_turn();
+        let mut log = self.log();
+        if turn.is_some()
+            && !log.has_event_behind(position)
+            && let Some(event) = self.recorded_event(&mut log)
+        {
+            log.mark(position, event);
+        }
+        let seen = log.look();
+        self.take_in(seen);
+    }
+
+    fn take_in(&self, seen: Seen) {
+        self.progress.advance(seen.passed);
+        if let Some((failure, culprit)) = seen.failure {
+            let error = self.blame(failure, culprit);
+            self.untold.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    fn blame(&self, failure: Failure, culprit: String) -> Error {
+        let error = self.shared.error(failure);
+        if culprit.is_empty() { error } else { error.of_op(culprit) }
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.shared.check()?;
+        let through = self.progress.position.load(Ordering::Acquire);
+        let result = match &self.queue {
+            Some(queue) => queue.synchronize(),
+            None => Ok(()),
+        };
+        self.settle(through, result)
+    }
+
+    /// Waits, and leaves a failure to the next one who waits.
+    fn drain(&self) {
+        if let Err(error) = self.synchronize() {
+            self.untold.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    /// Takes in how a wait for everything up to a position went.
+    fn settle(&self, through: u64, result: std::result::Result<(), Failure>) -> Result<()> {
+        let culprit = self.log().settle(through, result.as_ref().err());
+        self.progress.advance(through);
+        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let result = result.map_err(|failure| self.blame(failure, culprit.unwrap_or_default()));
+        untold.map_or(Ok(()), Err).and(result)
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        if self.queue.is_none() {
+            return;
+        }
+        let has_work =
+            self.progress.passed.load(Ordering::Acquire) < self.progress.position.load(Ordering::Acquire);
+        let waited = if has_work { self.synchronize() } else { Ok(()) };
+        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Err(error) = untold.map_or(waited, Err) {
+            self.shared.orphan(error);
+        }
+        // Whatever happened, the queue ends now, and with it its use of memory.
+        self.progress.advance(self.progress.position.load(Ordering::Acquire));
+    }
+}

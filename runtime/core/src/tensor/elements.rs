@@ -1,0 +1,167 @@
+//! Elements in and out: from the host to a device and back.
+
+#![expect(unsafe_code, reason = "elements become bytes and back, and strings in memory point to text")]
+
+use std::sync::Arc;
+
+use oarlock_abi as abi;
+
+use super::{Storage, Tensor};
+use crate::{Device, Dtype, Element, Error, Result, shape};
+
+/// The text that the strings of a tensor point to, in pieces that several tensors may share.
+#[derive(Clone, Default)]
+pub(crate) struct Texts(Vec<Arc<[String]>>);
+
+impl Texts {
+    /// Takes on the text of another tensor.
+    pub(crate) fn join(&mut self, other: &Self) {
+        for piece in &other.0 {
+            if !self.0.iter().any(|own| Arc::ptr_eq(own, piece)) {
+                self.0.push(piece.clone());
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// Copies bytes, in the order of the machine, to a device.
+    pub fn from_bytes(device: &Device, dtype: Dtype, dims: &[i64], bytes: &[u8]) -> Result<Self> {
+        if dtype == Dtype::String {
+            return Err(Error::invalid_argument("expected numbers, found strings; make them of text"));
+        }
+        let expected = shape::size_in_bytes(dtype, dims)?;
+        if bytes.len() as u64 != expected {
+            let found = bytes.len();
+            return Err(Error::invalid_argument(format!(
+                "expected {expected} bytes for {dtype} of shape {dims:?}, found {found}"
+            )));
+        }
+        if dtype == Dtype::Bool && bytes.iter().any(|byte| *byte > 1) {
+            return Err(Error::invalid_argument("expected bytes of 0 and 1 for bool, found others"));
+        }
+        let tensor = Self::uninitialized(device, device.stream()?, dtype, dims, "tensor")?;
+        tensor.write(bytes)?;
+        Ok(tensor)
+    }
+
+    /// Copies elements to a device.
+    pub fn from_slice<T: Element>(device: &Device, dims: &[i64], elements: &[T]) -> Result<Self> {
+        // SAFETY: elements have no padding, and every one of their bytes is initialised.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) };
+        Self::from_bytes(device, T::DTYPE, dims, bytes)
+    }
+
+    /// Makes a tensor of strings. Only devices that share the host's memory hold them.
+    pub fn from_texts(device: &Device, dims: &[i64], texts: Vec<String>) -> Result<Self> {
+        let expected = shape::element_count(dims)?;
+        if texts.len() as u64 != expected {
+            let found = texts.len();
+            return Err(Error::invalid_argument(format!(
+                "expected {expected} strings for the shape {dims:?}, found {found}"
+            )));
+        }
+        let mut tensor = Self::uninitialized(device, device.stream()?, Dtype::String, dims, "tensor")?;
+        let texts: Arc<[String]> = texts.into();
+        let elements: Vec<abi::Str> = texts.iter().map(|text| abi::Str::borrowed(text)).collect();
+        // SAFETY: as in `from_slice`.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(&*elements)) };
+        tensor.write(bytes)?;
+        if let Some(storage) = Arc::get_mut(&mut tensor.storage) {
+            storage.texts = Some(Texts(vec![texts]));
+        }
+        Ok(tensor)
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<()> {
+        let Storage { allocation, stream, device, .. } = &*self.storage;
+        // SAFETY: the memory was taken for this tensor, which nobody else has seen yet.
+        let written = unsafe { allocation.write(stream, 0, bytes) };
+        written.map_err(|error| error.on_device(device))
+    }
+
+    /// Its elements as bytes, in the order of the machine, one after the other.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        if self.dtype == Dtype::String {
+            return Err(Error::invalid_argument("expected numbers, found strings; read them as text"));
+        }
+        self.gathered()
+    }
+
+    /// Its elements.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if self.dtype != T::DTYPE {
+            let (expected, found) = (T::DTYPE, self.dtype);
+            return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
+        }
+        let bytes = self.to_bytes()?;
+        if T::DTYPE == Dtype::Bool && bytes.iter().any(|byte| *byte > 1) {
+            return Err(Error::fatal("expected bytes of 0 and 1 for bool, found others that a kernel wrote"));
+        }
+        // SAFETY: the bytes are those of elements of this type, for which every pattern is a value, bool's having been
+        // looked through.
+        let read = |bytes: &[u8]| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
+        Ok(bytes.chunks_exact(size_of::<T>()).map(read).collect())
+    }
+
+    /// Its strings.
+    pub fn to_texts(&self) -> Result<Vec<String>> {
+        if self.dtype != Dtype::String {
+            return Err(Error::invalid_argument(format!("expected strings, found {}", self.dtype)));
+        }
+        let bytes = self.gathered()?;
+        let read = |bytes: &[u8]| {
+            // SAFETY: the bytes are those of a `Str`, which is made of numbers and addresses.
+            let text = unsafe { bytes.as_ptr().cast::<abi::Str>().read_unaligned() };
+            // SAFETY: strings of a tensor point to text that its storage keeps.
+            unsafe { text.text() }.map(str::to_owned)
+        };
+        let texts: Option<Vec<String>> = bytes.chunks_exact(size_of::<abi::Str>()).map(read).collect();
+        texts.ok_or_else(|| Error::fatal("expected text in UTF-8, found other bytes that a kernel wrote"))
+    }
+
+    /// A contiguous copy, by way of the host: for devices that have no kernel that could make one.
+    pub(crate) fn gathered_again(&self) -> Result<Self> {
+        match self.dtype {
+            Dtype::String => Self::from_texts(self.device(), &self.dims, self.to_texts()?),
+            _ => Self::from_bytes(self.device(), self.dtype, &self.dims, &self.to_bytes()?),
+        }
+    }
+
+    /// Its elements one after the other, as bytes.
+    fn gathered(&self) -> Result<Vec<u8>> {
+        self.wait()?;
+        let mut bytes = vec![0; usize::try_from(self.extent()).unwrap_or(usize::MAX)];
+        let Storage { allocation, stream, device, .. } = &*self.storage;
+        // SAFETY: tensors are never written once they are made, and the stream was waited for.
+        let read = unsafe { allocation.read(stream, self.offset, &mut bytes) };
+        read.map_err(|error| error.on_device(device))?;
+        match &self.strides {
+            None => Ok(bytes),
+            Some(strides) => Ok(gather(&bytes, self.dtype, &self.dims, strides)),
+        }
+    }
+}
+
+/// Puts the elements of a strided extent one after the other.
+fn gather(extent: &[u8], dtype: Dtype, dims: &[i64], strides: &[i64]) -> Vec<u8> {
+    let size = dtype.bytes().unwrap_or(1) as usize;
+    let count: usize = dims.iter().map(|dim| *dim as usize).product();
+    let mut gathered = Vec::with_capacity(count * size);
+    let mut counter = vec![0i64; dims.len()];
+    for _ in 0..count {
+        let at: i64 = counter.iter().zip(strides).map(|(index, stride)| index * stride).sum();
+        let at = at as usize * size;
+        gathered.extend_from_slice(&extent[at..at + size]);
+        for (index, dim) in counter.iter_mut().zip(dims).rev() {
+            *index += 1;
+            if *index < *dim {
+                break;
+            }
+            *index = 0;
+        }
+    }
+    gathered
+}

@@ -1,0 +1,289 @@
+//! What inference says of ops, case by case.
+//!
+//! A case is a line: the op and its version, attributes, inputs, and the outputs or a part of the error. `f32[2,?]` is
+//! a shape with a size that is not known, `f32[..]` one of unknown rank, `i64=2,-1` a list that is known on the host,
+//! `i64:3` a number that is, and `_` an input that is left out.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot be read fails")]
+
+use oarlock_core::infer::{Dim, Fact, Inference, PartialDims, infer};
+use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result, schema};
+
+const SHAPES: &str = "
+    Relu 14 f32[2,?] -> f32[2,?]
+    Relu 14 f32[..] -> f32[..]
+    Add 14 f32[2,1,?] f32[3,4] -> f32[2,3,4]
+    Add 14 f32[?] f32[1] -> f32[?]
+    Add 14 f32[..] f32[1] -> f32[..]
+    Add 14 f32[0,3] f32[1,3] -> f32[0,3]
+    Add 6 (broadcast=1 axis=1) f32[2,3,4] f32[3] -> f32[2,3,4]
+    Equal 19 f32[2] f32[2] -> bool[2]
+    Where 16 bool[4,1] f32[3] f32[] -> f32[4,3]
+    Max 8 f32[2,1] f32[3] f32[1,1] -> f32[2,3]
+    Cast 21 (to=10) f32[2,?] -> f16[2,?]
+    Cast 1 (to=DOUBLE) f32[2] -> f64[2]
+    QuantizeLinear 21 (output_dtype=3) f32[2,3] f32[] -> i8[2,3]
+    QuantizeLinear 13 (axis=-1) f32[2,3] f32[3] u8[3] -> u8[2,3]
+    DequantizeLinear 21 (axis=1 block_size=2) i8[2,5] f16[2,3] -> f16[2,5]
+    ReduceSum 13 (keepdims=0) f32[2,3,4] i64=-1,0 -> f32[3]
+    ReduceSum 13 (noop_with_empty_axes=1) f32[2,3] -> f32[2,3]
+    ReduceSum 13 (keepdims=0) f32[2,3] -> f32[]
+    ReduceSum 13 (keepdims=0) f32[2,3,4] i64[2] -> f32[?]
+    ReduceSum 13 f32[2,3,4] i64[?] -> f32[?,?,?]
+    ReduceMean 11 (axes=[1]) f32[2,3] -> f32[2,1]
+    ArgMax 13 (axis=1 keepdims=0) f32[2,3,4] -> i64[2,4]
+    MatMul 13 f32[5,1,2,3] f32[4,3,6] -> f32[5,4,2,6]
+    MatMul 13 f32[3] f32[3] -> f32[]
+    MatMul 13 f32[?,3] f32[?,?] -> f32[?,?]
+    Gemm 13 (transA=1) f32[3,2] f32[3,4] f32[4] -> f32[2,4]
+    Einsum 12 (equation=bij,bjk->bik) f32[2,3,4] f32[2,4,5] -> f32[2,3,5]
+    Einsum 12 (equation=...ij->...ji) f32[7,2,3] -> f32[7,3,2]
+    Einsum 12 (equation=ij,jk) f32[2,3] f32[3,4] -> f32[2,4]
+    Reshape 21 f32[2,?,4] i64=0,-1,2 -> f32[2,?,2]
+    Reshape 21 f32[?,3,4] i64=0,-1 -> f32[?,12]
+    Reshape 21 f32[2,3] i64[4] -> f32[?,?,?,?]
+    Reshape 21 (allowzero=1) f32[0,3] i64=3,0 -> f32[3,0]
+    Reshape 21 f32[0,3] i64=-1,3 -> f32[0,3]
+    Flatten 13 (axis=-1) f32[2,3,4] -> f32[6,4]
+    Squeeze 13 f32[1,3,1] -> f32[3]
+    Squeeze 13 f32[1,?] i64=0 -> f32[?]
+    Squeeze 13 f32[1,?] -> f32[..]
+    Unsqueeze 13 f32[3] i64=0,-1 -> f32[1,3,1]
+    Expand 13 f32[3,1] i64=2,1,6 -> f32[2,3,6]
+    Expand 13 f32[3,1] i64[3] -> f32[?,3,?]
+    Transpose 21 (perm=[2,0,1]) f32[2,3,4] -> f32[4,2,3]
+    Transpose 21 f32[2,3] -> f32[3,2]
+    Concat 13 (axis=1) f32[?,3] f32[2,4] -> f32[2,7]
+    Concat 13 (axis=0) f32[1,3] f32[?,3] -> f32[?,3]
+    Split 18 (num_outputs=3 axis=1) f32[2,7] -> f32[2,3] f32[2,3] f32[2,1]
+    Split 13 f32[6] i64=1,5 -> f32[1] f32[5]
+    Split 11 f32[6,2] -> f32[3,2] f32[3,2]
+    Tile 13 f32[2,3] i64=2,0 -> f32[4,0]
+    Slice 13 f32[10,5] i64=8,-1 i64=-9223372036854775808,9223372036854775807 _ i64=-3,2 -> f32[3,1]
+    Slice 13 f32[4,5] i64=-9 i64=-9 _ i64=-1 -> f32[1,5]
+    Slice 13 f32[4,5] i64[1] i64[1] i64=1 -> f32[4,?]
+    Pad 13 f32[2,3] i64=1,0,-1,2 -> f32[2,5]
+    Pad 21 f32[2,3] i64=1,1 _ i64=-1 -> f32[2,5]
+    Shape 21 (start=1) f32[2,?,4] -> i64[2]
+    Gather 13 (axis=1) f32[2,3,4] i64[5,6] -> f32[2,5,6,4]
+    GatherND 13 (batch_dims=1) f32[2,3,4] i64[2,5,1] -> f32[2,5,4]
+    GatherND 13 f32[2,3,4] i64[5,?] -> f32[..]
+    ScatterND 18 f32[4,5] i64[3,1] f32[3,5] -> f32[4,5]
+    OneHot 11 (axis=0) i64[2,3] i64:7 f32[2] -> f32[7,2,3]
+    TopK 11 f32[2,5] i64=3 -> f32[2,3] i64[2,3]
+    TopK 11 f32[2,5] i64[1] -> f32[2,?] i64[2,?]
+    NonZero 13 f32[2,3] -> i64[2,?]
+    Unique 11 (axis=1) f32[2,3] -> f32[2,?] i64[?] i64[3] i64[?]
+    Compress 11 f32[2,3] bool[6] -> f32[?]
+    NonMaxSuppression 11 f32[1,6,4] f32[1,1,6] -> i64[?,3]
+    ConstantOfShape 24 i64=2,0 -> f32[2,0]
+    Range 11 i64:10 i64:3 i64:-3 -> i64[3]
+    Range 11 f32[] f32[] f32[] -> f32[?]
+    RandomNormal 22 (shape=[2,3] dtype=11) -> f64[2,3]
+    EyeLike 22 (dtype=7) f32[2,3] -> i64[2,3]
+    Conv 22 (strides=[2,2] pads=[1,1,1,1]) f32[?,3,8,9] f32[4,3,3,3] f32[4] -> f32[?,4,4,5]
+    Conv 22 (auto_pad=SAME_UPPER strides=[3,2] group=3) f32[1,3,8,9] f32[6,1,3,3] -> f32[1,6,3,5]
+    Conv 22 (dilations=[2]) f32[1,1,?] f32[1,1,3] -> f32[1,1,?]
+    ConvTranspose 22 (strides=[2,2] output_padding=[1,0] group=2) f32[1,4,3,3] f32[4,3,3,3] -> f32[1,6,8,7]
+    MaxPool 22 (kernel_shape=[3] strides=[2] ceil_mode=1) f32[1,1,6] -> f32[1,1,3] i64[1,1,3]
+    AveragePool 22 (kernel_shape=[1] strides=[2] ceil_mode=1) f32[1,1,2] -> f32[1,1,1]
+    GlobalAveragePool 22 f32[2,3,?,5] -> f32[2,3,1,1]
+    Resize 19 f32[1,3,4,4] _ f32=1,1,0.5,2 -> f32[1,3,2,8]
+    Resize 19 (keep_aspect_ratio_policy=not_larger axes=[2,3]) f32[1,1,2,4] _ _ i64=7,8 -> f32[1,1,4,8]
+    Resize 19 f32[1,1,?,4] _ f32[4] -> f32[?,?,?,?]
+    Upsample 9 f32[1,1,2,2] f32=1,1,2,3 -> f32[1,1,4,6]
+    DepthToSpace 13 (blocksize=2) f32[1,8,?,3] -> f32[1,2,?,6]
+    GridSample 22 f32[1,3,8,8] f32[1,5,6,2] -> f32[1,3,5,6]
+    AffineGrid 20 f32[2,2,3] i64=2,3,4,5 -> f32[2,4,5,2]
+    Col2Im 18 f32[1,8,9] i64=4,4 i64=2,2 -> f32[1,2,4,4]
+    RoiAlign 22 (output_height=3 output_width=4) f32[1,2,9,9] f32[7,4] i64[7] -> f32[7,2,3,4]
+    BatchNormalization 15 f32[2,3,4] f32[3] f32[3] f32[3] f32[3] -> f32[2,3,4]
+    LayerNormalization 17 (axis=1) f32[2,3,4] f32[3,4] -> f32[2,3,4] f32[2,1,1] f32[2,1,1]
+    LSTM 22 (hidden_size=5 direction=bidirectional) f32[7,2,3] f32[2,20,3] f32[2,20,5] -> f32[7,2,2,5] f32[2,2,5] f32[2,2,5]
+    GRU 22 (layout=1) f32[2,7,3] f32[1,15,3] f32[1,15,5] -> f32[2,7,1,5] f32[2,1,5]
+    Attention 24 f32[2,8,4,16] f32[2,2,6,16] f32[2,2,6,32] -> f32[2,8,4,32] f32[2,2,6,16] f32[2,2,6,32]
+    Attention 24 (q_num_heads=4 kv_num_heads=2) f32[1,3,32] f32[1,5,16] f32[1,5,8] -> f32[1,3,16]
+    RotaryEmbedding 23 f32[2,4,3,8] f32[50,4] f32[50,4] i64[2,3] -> f32[2,4,3,8]
+    DFT 20 (onesided=1) f32[1,10,1] -> f32[1,6,2]
+    STFT 17 f32[1,128,1] i64:8 f32[16] -> f32[1,15,9,2]
+    HannWindow 17 i64:9 -> f32[9]
+    SoftmaxCrossEntropyLoss 13 (reduction=none) f32[2,5,3] i64[2,3] -> f32[2,3] f32[2,5,3]
+    StringSplit 20 string[2] -> string[2,?] i64[2]
+    ai.onnx.preview.training:Adam 1 f32[] i64[] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3] -> f32[2] f32[3] f32[2] f32[3] f32[2] f32[3]
+    oarlock:Sgd 1 f32[] f32[2,3] f32[2,3] -> f32[2,3]
+";
+
+const ERRORS: &str = "
+    Add 14 f32[2,3] f32[2] -> input 1 (B): expected shapes that are equal or 1 from the last dimension on
+    Add 14 f32[-1] f32[2] -> input 0 (A): expected sizes of at least 0, found [-1]
+    Softmax 13 (axis=2) f32[2,3] -> attribute `axis`: expected an axis from -2 to before 2, found 2
+    MatMul 13 f32[2,3] f32[4,5] -> input 1 (B): expected the last dimension but one to be 3
+    Gemm 13 f32[2,3] f32[3,4] f32[5] -> input 2 (C): expected a shape that repeats to [2, 4], found [5]
+    Einsum 12 (equation=ij,jk->iz) f32[2,3] f32[3,4] -> attribute `equation`: expected only letters of the inputs
+    Reshape 21 f32[2,3] i64=4,-1 -> input 1 (shape): expected a -1 that can be a whole number
+    Reshape 21 f32[2,3] i64=-1,-1 -> at most one -1
+    Reshape 21 f32[2,3] i64=7 -> as many elements
+    Squeeze 13 f32[2,3] i64=0 -> input 0 (data): expected size 1 in dimension 0
+    Unsqueeze 13 f32[2] i64=0,0 -> input 1 (axes): expected every axis once
+    Transpose 21 (perm=[0,0]) f32[2,3] -> attribute `perm`
+    Concat 13 (axis=1) f32[2,3] f32[3,3] -> input 1 (inputs): expected the shape [2, ?], found [3, 3]
+    Split 18 (num_outputs=4) f32[5] -> attribute `num_outputs`
+    Split 13 f32[5] i64=2,2 -> input 1 (split): expected sizes of at least 0 that add up to 5
+    Tile 13 f32[2] i64=-1 -> input 1 (repeats)
+    Tile 13 f32[9223372036854775807] i64=2 -> input 1 (repeats): expected sizes that 64 bits can hold
+    Pad 13 f32[2] i64=-3,0 -> input 1 (pads): expected pads that leave a size of at least 0
+    Pad 13 f32[2] i64=9223372036854775807,1 -> input 1 (pads): expected sizes that 64 bits can hold
+    Pad 13 f32[2] i64=4611686018427387904,0 -> output 0: expected a shape that memory can hold
+    Slice 13 f32[4] i64=0 i64=2 _ i64=0 -> input 4 (steps): expected steps other than 0
+    Gather 13 (axis=3) f32[2] i64[1] -> attribute `axis`
+    TopK 11 f32[3] i64=4 -> input 1 (K): expected 0 to 3
+    ScatterElements 18 f32[3] i64[2] f32[3] -> input 2 (updates): expected the shape [2], found [3]
+    ConstantOfShape 24 i64=2,-2 -> input 0 (input): expected sizes of at least 0
+    Range 11 i64:0 i64:5 i64:0 -> input 2 (delta): expected steps other than 0
+    Conv 22 f32[1,3,8,8] f32[4,2,3,3] -> input 0 (X): expected 2 channels for each of 1 groups, found 3 channels
+    Conv 22 f32[1,1,2] f32[1,1,3] -> input 0 (X): expected at least 3 in spatial dimension 0
+    Conv 22 (strides=[0]) f32[1,1,4] f32[1,1,3] -> attribute `strides`: expected 1 numbers of at least 1
+    MaxPool 22 (kernel_shape=[2] auto_pad=UP) f32[1,1,4] -> attribute `auto_pad`
+    DepthToSpace 13 (blocksize=3) f32[1,8,2,3] -> input 0 (input)
+    BatchNormalization 15 f32[2,3,4] f32[3] f32[2] f32[3] f32[3] -> input 2 (B): expected the shape [3], found [2]
+    LSTM 22 (hidden_size=5) f32[7,2,3] f32[1,20,4] f32[1,20,5] -> input 1 (W): expected the shape [1, 20, 3]
+    Attention 24 f32[2,8,4,16] f32[2,3,6,16] f32[2,3,6,32] -> input 1 (K)
+    DFT 20 f32[1,10,1] _ i64:2 -> input 2 (axis)
+    BitCast 26 (to=11) f32[2] -> attribute `to`: expected a dtype of numbers of 32 bits, found f64
+    NegativeLogLikelihoodLoss 22 f32[2,5] i64[3] -> input 1 (target): expected the shape [2], found [3]
+    ai.onnx.preview.training:Adam 1 f32[] i64[] f32[2] f32[2] f32[2] -> expected tensors, gradients and 2 kinds of states
+";
+
+fn fact(text: &str) -> Option<Fact> {
+    let at = text.find(['[', '=', ':'])?;
+    let dtype: Dtype = text[..at].parse().unwrap();
+    let inner = &text[at + 1..];
+    let constant = |dims: &[i64]| {
+        let bytes = inner.split(',').flat_map(|number| match dtype {
+            Dtype::F32 => number.parse::<f32>().unwrap().to_ne_bytes().to_vec(),
+            _ => number.parse::<i64>().unwrap().to_ne_bytes().to_vec(),
+        });
+        Fact::of_value(Constant::new(dtype, dims, bytes.collect::<Vec<u8>>()).unwrap())
+    };
+    Some(match &text[at..=at] {
+        "=" => constant(&[inner.split(',').count() as i64]),
+        ":" => constant(&[]),
+        _ => match inner.trim_end_matches(']') {
+            ".." => Fact::of_dtype(dtype),
+            "" => Fact::of_shape(dtype, &[]),
+            dims => {
+                let dim = |size: &str| size.parse().map_or(Dim::Unknown, Dim::Known);
+                Fact {
+                    dims: Some(dims.split(',').map(dim).collect::<PartialDims>()),
+                    ..Fact::of_dtype(dtype)
+                }
+            }
+        },
+    })
+}
+
+fn attribute(text: &str) -> (String, Attribute) {
+    let (name, value) = text.split_once('=').unwrap();
+    let value = match (value.strip_prefix('['), value.parse()) {
+        (Some(list), _) => {
+            Attribute::Ints(list.trim_end_matches(']').split(',').map(|int| int.parse().unwrap()).collect())
+        }
+        (None, Ok(int)) => Attribute::Int(int),
+        (None, Err(_)) => Attribute::String(value.into()),
+    };
+    (name.into(), value)
+}
+
+/// Infers what the left side of a line says, for as many outputs.
+fn run(call: &str, output_count: usize) -> Result<Vec<Fact>> {
+    let (head, rest) = call.split_once(' ').unwrap();
+    let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (domain, op) = head.split_once(':').unwrap_or(("", head));
+    let (attributes, operands) = match rest.strip_prefix('(') {
+        Some(rest) => rest.split_once(')').unwrap(),
+        None => ("", rest),
+    };
+    let attributes: Attributes = attributes.split_whitespace().map(attribute).collect();
+    let inputs: Vec<_> = operands.split_whitespace().map(fact).collect();
+    let schema = schema::find(domain, op, version.parse().unwrap())?;
+    let dtypes: Vec<_> = inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
+    let bound = schema.bind(&attributes, &dtypes)?;
+    let last = schema.outputs.len() - 1;
+    let outputs: Vec<_> = (0..output_count).map(|at| bound.outputs[at.min(last)]).collect();
+    infer(&Inference {
+        domain,
+        op,
+        version: schema.since_version,
+        attributes: &bound.attributes,
+        inputs: &inputs,
+        outputs: &outputs,
+    })
+}
+
+fn cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    table.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| line.rsplit_once(" -> ").unwrap())
+}
+
+#[test]
+fn outputs_follow_from_inputs_and_attributes() {
+    for (call, expected) in cases(SHAPES) {
+        let expected: Vec<_> = expected.split(' ').map(|text| fact(text).unwrap()).collect();
+        let found = run(call, expected.len()).unwrap_or_else(|error| panic!("{call}: {error}"));
+        let without_values: Vec<_> = found.into_iter().map(|fact| Fact { value: None, ..fact }).collect();
+        assert_eq!(without_values, expected, "{call}");
+    }
+}
+
+#[test]
+fn errors_name_the_operand_and_say_what_was_expected() {
+    for (call, expected) in cases(ERRORS) {
+        let error = run(call, 1).expect_err(call).to_string();
+        assert!(error.contains(expected), "{call}: {error}");
+    }
+}
+
+#[test]
+fn what_is_known_of_a_shape_is_a_value() {
+    let value = |call| run(call, 1).unwrap()[0].value.as_ref().map(|value| value.ints().unwrap());
+    assert_eq!(value("Shape 21 (start=-2) f32[?,3,4]"), Some(vec![3, 4]));
+    assert_eq!(value("Shape 21 f32[?,3]"), None);
+    assert_eq!(value("Size 21 f32[5,3]"), Some(vec![15]));
+    assert_eq!(value("Constant 21 (value_ints=[1,2])"), Some(vec![1, 2]));
+}
+
+#[test]
+fn every_op_on_tensors_has_a_rule_in_every_version() {
+    const WITHOUT: &[&str] = &[
+        "If",
+        "Loop",
+        "Scan",
+        "Gradient",
+        "Optional",
+        "ConcatFromSequence",
+        "SequenceAt",
+        "SequenceConstruct",
+        "SequenceEmpty",
+        "SequenceErase",
+        "SequenceInsert",
+        "SequenceLength",
+        "SequenceMap",
+        "SplitToSequence",
+    ];
+    for schema in schema::all().unwrap() {
+        let schema = schema.unwrap();
+        if schema.domain == "ai.onnx.ml" || WITHOUT.contains(&schema.name) {
+            continue;
+        }
+        let call = Inference {
+            domain: schema.domain,
+            op: schema.name,
+            version: schema.since_version,
+            attributes: &Attributes::new(),
+            inputs: &[],
+            outputs: &[],
+        };
+        if let Err(error) = infer(&call) {
+            assert_ne!(error.kind(), oarlock_core::ErrorKind::Unimplemented, "{error}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From an op to the kernel that runs it: what is chosen, what is refused, and in which words.
+
+use oarlock_core::flags::Flags;
+use oarlock_core::{Attribute, Attributes, Device, Error, ErrorKind, Invocation, Op, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+
+fn runtime_with(flags: &[(&str, &str)]) -> Runtime {
+    let mut options = HostOptions::new(
+        "tests",
+        Config::default(),
+        Environment::new(|_| None, false, Identity::of_process()),
+    );
+    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    let all = Flags::from_environment(|_| None).expect("defaults");
+    for (name, value) in flags {
+        all.set(name, value).expect("a flag");
+    }
+    Runtime::start(options, all).expect("a runtime")
+}
+
+fn start() -> (Runtime, Device) {
+    let runtime = runtime_with(&[]);
+    let cpu = runtime.device("cpu").expect("the CPU");
+    (runtime, cpu)
+}
+
+fn floats(device: &Device, dims: &[i64], values: &[f32]) -> Tensor {
+    Tensor::from_slice(device, dims, values).expect("a tensor")
+}
+
+fn failure(result: Result<Tensor, Error>) -> Error {
+    result.expect_err("a refusal")
+}
+
+#[test]
+fn an_op_runs_and_its_site_is_found_again() {
+    let (runtime, cpu) = start();
+    let add = Op::latest(&runtime, "Add").unwrap();
+    let (a, b) = (floats(&cpu, &[2, 1], &[1.0, 2.0]), floats(&cpu, &[3], &[10.0, 20.0, 30.0]));
+    for _ in 0..3 {
+        let sum = add.run(&runtime, &[&a, &b]).unwrap();
+        assert_eq!(sum.dims(), [2, 3]);
+        assert_eq!(sum.to_vec::<f32>().unwrap(), [11.0, 21.0, 31.0, 12.0, 22.0, 32.0]);
+    }
+}
+
+#[test]
+fn more_signatures_than_a_site_list_holds_still_run() {
+    let (runtime, cpu) = start();
+    let negate = Op::latest(&runtime, "Neg").unwrap();
+    for round in 0..2 {
+        for size in 1..100i64 {
+            let values: Vec<f32> = (0..size).map(|at| (at + round) as f32).collect();
+            let negated = negate.run(&runtime, &[&floats(&cpu, &[size], &values)]).unwrap();
+            assert_eq!(negated.to_vec::<f32>().unwrap()[size as usize - 1], -((size - 1 + round) as f32));
+        }
+    }
+}
+
+#[test]
+fn views_are_taken_as_they_are_or_made_contiguous() {
+    let (runtime, cpu) = start();
+    let x = floats(&cpu, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let transposed = x.transpose(&[1, 0]).unwrap();
+    assert!(!transposed.is_contiguous());
+    assert_eq!(transposed.to_vec::<f32>().unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    let add = Op::latest(&runtime, "Add").unwrap();
+    let sum = add.run(&runtime, &[&transposed, &transposed]).unwrap();
+    assert_eq!(sum.to_vec::<f32>().unwrap(), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
+    let softmax = Op::latest(&runtime, "CumSum").unwrap();
+    let axis = Tensor::from_slice(&cpu, &[], &[1i64]).unwrap();
+    let sums = softmax.run(&runtime, &[&transposed, &axis]).unwrap();
+    assert_eq!(sums.to_vec::<f32>().unwrap(), [1.0, 5.0, 2.0, 7.0, 3.0, 9.0]);
+    let middle = x.slice(1, 1, 3, 1).unwrap().slice(0, 1, 2, 1).unwrap();
+    assert_eq!(middle.to_vec::<f32>().unwrap(), [5.0, 6.0]);
+    let repeated = floats(&cpu, &[1, 2], &[7.0, 8.0]).expand(&[2, 2]).unwrap();
+    assert_eq!(
+        add.run(&runtime, &[&repeated, &repeated]).unwrap().to_vec::<f32>().unwrap(),
+        [14.0, 16.0, 14.0, 16.0]
+    );
+}
+
+#[test]
+fn shapes_that_depend_on_values_follow_them() {
+    let (runtime, cpu) = start();
+    let reshape = Op::latest(&runtime, "Reshape").unwrap();
+    let x = floats(&cpu, &[2, 3], &[0.0; 6]);
+    for shape in [[3, 2], [-1, 1], [6, 1]] {
+        let wanted = Tensor::from_slice(&cpu, &[2], &shape).unwrap();
+        let found = reshape.run(&runtime, &[&x, &wanted]).unwrap();
+        let first = if shape[0] == -1 { 6 } else { shape[0] };
+        assert_eq!(found.dims(), [first, shape[1]]);
+    }
+    let bad = Tensor::from_slice(&cpu, &[2], &[4i64, 2]).unwrap();
+    assert!(failure(reshape.run(&runtime, &[&x, &bad])).to_string().contains("`Reshape` on `cpu:0`"));
+}
+
+#[test]
+fn outputs_whose_shape_depends_on_data_are_taken_by_the_kernel() {
+    let (runtime, cpu) = start();
+    let nonzero = Op::latest(&runtime, "NonZero").unwrap();
+    let found = nonzero.run(&runtime, &[&floats(&cpu, &[2, 2], &[0.0, 1.0, 2.0, 0.0])]).unwrap();
+    assert_eq!((found.dims(), found.to_vec::<i64>().unwrap()), ([2, 2].as_slice(), vec![0, 1, 1, 0]));
+}
+
+#[test]
+fn strings_move_and_keep_their_text() {
+    let (runtime, cpu) = start();
+    let words =
+        Tensor::from_texts(&cpu, &[2, 2], ["a", "bc", "", "déf"].map(str::to_owned).to_vec()).unwrap();
+    assert_eq!(words.transpose(&[1, 0]).unwrap().to_texts().unwrap(), ["a", "", "bc", "déf"]);
+    let identity = Op::latest(&runtime, "Identity").unwrap();
+    let copy = identity.run(&runtime, &[&words]).unwrap();
+    drop(words);
+    assert_eq!(copy.to_texts().unwrap(), ["a", "bc", "", "déf"]);
+}
+
+#[test]
+fn a_wrong_call_names_the_op_the_operand_what_was_expected_and_what_was_found() {
+    let (runtime, cpu) = start();
+    let add = Op::latest(&runtime, "Add").unwrap();
+    let a = floats(&cpu, &[2], &[1.0, 2.0]);
+    let ints = Tensor::from_slice(&cpu, &[2], &[1i32, 2]).unwrap();
+    let error = failure(add.run(&runtime, &[&a, &ints]));
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        (error.op(), error.operand(), error.device()),
+        (Some("Add"), Some("input 1 (B)"), Some("cpu:0"))
+    );
+    let error = failure(add.run(&runtime, &[&a, &floats(&cpu, &[3], &[0.0; 3])]));
+    assert!(error.message().contains("[2]") && error.message().contains("[3]"), "{error}");
+    assert!(failure(add.run(&runtime, &[&a])).to_string().contains("Add"));
+    assert!(failure(add.run(&runtime, &[&a, &a, &a])).to_string().contains("Add"));
+    assert!(Op::latest(&runtime, "Ad").err().is_some_and(|error| error.to_string().contains("`Add`")));
+}
+
+#[test]
+fn what_no_kernel_takes_is_told_apart() {
+    let (runtime, cpu) = start();
+    let matmul = Op::latest(&runtime, "Det").unwrap();
+    let error = failure(matmul.run(&runtime, &[&floats(&cpu, &[1, 1], &[1.0])]));
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.advice().is_some_and(|hint| hint.contains("oarlock kernels")), "{error:?}");
+}
+
+#[test]
+fn an_explanation_names_the_chosen_kernel_and_the_others_reasons() {
+    let (runtime, cpu) = start();
+    let add = Op::latest(&runtime, "Add").unwrap();
+    let a = floats(&cpu, &[2], &[1.0, 2.0]);
+    let call = Invocation { inputs: &[Some(&a), Some(&a)], outputs: 1, device: None, stream: None };
+    let text = add.explain(&runtime, &call).unwrap().to_string();
+    assert!(text.contains("chosen: `oarlock-cpu`"), "{text}");
+}
+
+#[test]
+fn every_row_of_the_cpu_makes_sense() {
+    let (runtime, _) = start();
+    let problems = runtime.registry().problems();
+    let told: Vec<String> =
+        problems.iter().map(|problem| format!("{}: {}", problem.row.info().op, problem.error)).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    let ops: std::collections::BTreeSet<&str> =
+        runtime.registry().rows().iter().map(|row| row.info().op.as_str()).collect();
+    assert!(ops.len() >= 100, "{} ops", ops.len());
+}
+
+#[test]
+fn nan_is_found_where_it_arises_and_skipped_where_the_user_says_so() {
+    let looks = |flags: &[(&str, &str)]| {
+        let runtime = runtime_with(flags);
+        let cpu = runtime.device("cpu").unwrap();
+        let x = floats(&cpu, &[4], &[1.0, -1.0, 4.0, f32::INFINITY]);
+        Op::latest(&runtime, "Sqrt").unwrap().run(&runtime, &[&x])
+    };
+    let error = failure(looks(&[("check_nan_inf", "1")]));
+    assert_eq!((error.kind(), error.op()), (ErrorKind::PreconditionNotMet, Some("Sqrt")));
+    assert!(error.message().contains("numel:4 index:1 value:NaN, there are 1,1,2 nan,inf,num"), "{error}");
+    assert!(looks(&[("check_nan_inf", "1"), ("check_nan_inf_skip_ops", "Sqrt")]).is_ok());
+    assert!(looks(&[]).is_ok());
+}
+
+#[test]
+fn random_numbers_follow_the_seed_and_differ_from_call_to_call() {
+    let draw = |seed: &str| {
+        let runtime = runtime_with(&[("random_seed", seed)]);
+        let shape = Attributes::new().with("shape", Attribute::Ints(vec![4]));
+        let op = Op::new(&runtime, "", "RandomNormal", 22, shape).unwrap();
+        let call = Invocation { inputs: &[], outputs: 1, device: None, stream: None };
+        let next = || op.invoke(&runtime, &call).unwrap().pop().flatten().unwrap().to_vec::<f32>().unwrap();
+        (next(), next())
+    };
+    let (first, second) = draw("7");
+    assert_ne!(first, second);
+    assert_eq!(draw("7"), (first.clone(), second));
+    assert_ne!(draw("8").0, first);
+}
+
+#[test]
+fn a_packed_call_runs_again_and_again() {
+    let (runtime, cpu) = start();
+    let a = floats(&cpu, &[3], &[1.0, 2.0, 3.0]);
+    let add = Op::latest(&runtime, "Add").unwrap();
+    let call = Invocation { inputs: &[Some(&a), Some(&a)], outputs: 1, device: None, stream: None };
+    let mut launch = add.pack(&runtime, &call).unwrap();
+    for _ in 0..3 {
+        launch.run().unwrap();
+    }
+    let expected: Vec<u8> = [2.0f32, 4.0, 6.0].iter().flat_map(|value| value.to_ne_bytes()).collect();
+    assert_eq!(launch.output(0).unwrap(), expected);
+    assert!(launch.output(1).is_err());
+}
