@@ -1,0 +1,148 @@
+//! Where a library lies, found without opening it.
+//!
+//! The places are those of the dynamic linker: `LD_LIBRARY_PATH`, its cache and its default directories; after them the
+//! directories in which the vendor's installer puts the library. A directory that is not absolute is passed over, since
+//! what lies in the working directory must not be run by accident.
+//!
+//! The option `library` comes before all of them. A host gives options by the name of a plugin, so one without a manifest
+//! has not got its own yet when it is first asked who it is.
+
+use std::path::{Path, PathBuf};
+
+use oarlock_sdk::{Error, Result, ensure};
+
+use crate::Wanted;
+
+const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+
+/// The places in which the dynamic linker of this process looks.
+pub(crate) struct Places {
+    directories: Vec<PathBuf>,
+    /// The bytes of the linker's cache, the list of installed libraries.
+    cache: Vec<u8>,
+}
+
+impl Places {
+    /// Those of this process.
+    pub(crate) fn of_process() -> Self {
+        let variable = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));
+        let directories = std::env::split_paths(&variable)
+            .filter(|directory| directory.is_absolute())
+            .chain(multiarch)
+            .chain(DEFAULT_DIRECTORIES.map(PathBuf::from))
+            .collect();
+        Self { directories, cache: std::fs::read("/etc/ld.so.cache").unwrap_or_default() }
+    }
+
+    /// The file to open: the one the user names, or the first of those wanted that is there.
+    pub(crate) fn find(&self, wanted: &Wanted, named: Option<&str>) -> Result<PathBuf> {
+        if let Some(named) = named {
+            let path = PathBuf::from(named);
+            ensure!(
+                path.is_absolute() && path.is_file(),
+                not_found,
+                "expected the absolute path of a file with {} in the option `library`, found `{named}`",
+                wanted.name
+            );
+            return Ok(path);
+        }
+        wanted.files.iter().find_map(|file| self.place(wanted, file)).ok_or_else(|| missing(wanted))
+    }
+
+    fn place(&self, wanted: &Wanted, file: &str) -> Option<PathBuf> {
+        let vendor = || wanted.directories.iter().map(Path::new);
+        let within = |directory: &Path| Some(directory.join(file)).filter(|path| path.is_file());
+        self.directories
+            .iter()
+            .find_map(|directory| within(directory))
+            .or_else(|| self.is_cached(file).then(|| PathBuf::from(file)))
+            .or_else(|| vendor().find_map(within))
+    }
+
+    /// Whether the cache lists a library, which the linker then finds by its name alone. A name in the cache is a string of
+    /// its own or the end of a path, and a zero ends it.
+    fn is_cached(&self, file: &str) -> bool {
+        let ended = [file.as_bytes(), &[0]].concat();
+        let before = |at: usize| at.checked_sub(1).map(|at| self.cache[at]);
+        let mut windows = self.cache.windows(ended.len()).enumerate();
+        windows.any(|(at, window)| window == ended && matches!(before(at), Some(0 | b'/')))
+    }
+}
+
+fn missing(wanted: &Wanted) -> Error {
+    let quoted: Vec<_> = wanted.files.iter().map(|file| format!("`{file}`")).collect();
+    let files = match quoted.as_slice() {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        all => all.concat(),
+    };
+    let further: String =
+        wanted.directories.iter().map(|directory| format!(" or in `{directory}`")).collect();
+    Error::not_found(format!(
+        "expected {files} where the dynamic linker looks{further}, found none; install {} with {}, and where the linker \
+         does not look there, put its directory into `LD_LIBRARY_PATH` or, if this plugin has a manifest, its file into \
+         the option `library`",
+        wanted.name, wanted.remedy
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted = Wanted {
+        name: "Wanted",
+        files: &["libwanted.so.1", "libwanted.so"],
+        directories: &["/nowhere/wanted"],
+        remedy: "`get wanted`",
+    };
+
+    fn places(directories: &[&Path], cache: &[u8]) -> Places {
+        Places {
+            directories: directories.iter().map(|path| path.to_path_buf()).collect(),
+            cache: cache.to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_first_wanted_name_wins_wherever_it_lies() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("libwanted.so"), "").unwrap();
+        let here = [directory.path()];
+        let second = directory.path().join("libwanted.so");
+        assert_eq!(places(&here, b"").find(&WANTED, None).unwrap(), second);
+        let cached = places(&here, b"magic\0libwanted.so.1\0/lib/libwanted.so.1\0");
+        assert_eq!(cached.find(&WANTED, None).unwrap(), Path::new("libwanted.so.1"));
+    }
+
+    #[test]
+    fn only_a_whole_name_in_the_cache_counts() {
+        for cache in [&b"\0libwanted.so.12\0"[..], b"\0otherlibwanted.so.1\0", b"libwanted.so.1\0", b""] {
+            assert!(places(&[], cache).find(&WANTED, None).is_err(), "{}", cache.escape_ascii());
+        }
+        assert!(places(&[], b"/lib/libwanted.so.1\0").find(&WANTED, None).is_ok());
+    }
+
+    #[test]
+    fn a_missing_library_is_said_with_its_names_and_the_remedy() {
+        let error = places(&[], b"").find(&WANTED, None).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "expected `libwanted.so.1` or `libwanted.so` where the dynamic linker looks or in `/nowhere/wanted`, found none; \
+             install Wanted with `get wanted`, and where the linker does not look there, put its directory into \
+             `LD_LIBRARY_PATH` or, if this plugin has a manifest, its file into the option `library`"
+        );
+    }
+
+    #[test]
+    fn a_named_file_is_taken_and_must_be_one() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = file.path().to_str().unwrap();
+        assert_eq!(places(&[], b"").find(&WANTED, Some(name)).unwrap(), file.path());
+        for wrong in ["libwanted.so", "/nowhere/libwanted.so", "/"] {
+            let error = places(&[], b"").find(&WANTED, Some(wrong)).unwrap_err();
+            assert!(error.message().ends_with(&format!("found `{wrong}`")), "{error}");
+        }
+    }
+}

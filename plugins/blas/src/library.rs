@@ -1,0 +1,105 @@
+//! A library that was found, and is opened when it is first needed.
+
+#![expect(unsafe_code, reason = "opening a library runs code of it")]
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use libloading::os::unix::{Library as Opened, RTLD_LOCAL, RTLD_NOW};
+use oarlock_sdk::{Error, Host, Result};
+
+use crate::cblas::Cblas;
+use crate::find::Places;
+
+/// What to look for, and what to tell those who lack it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The name of the library in messages.
+    pub name: &'static str,
+    /// The names of its file, the best first.
+    pub files: &'static [&'static str],
+    /// Where it is installed outside of the places of the dynamic linker.
+    pub directories: &'static [&'static str],
+    /// How to get it, as a command in backticks.
+    pub remedy: &'static str,
+}
+
+/// Readies a library that was just opened and takes from it what is needed; or says why it will not do.
+pub type Setup = fn(&'static Opened) -> Result<Cblas>;
+
+/// A library that was found.
+pub struct Library {
+    path: PathBuf,
+    setup: Setup,
+    opened: OnceLock<Result<Cblas>>,
+}
+
+impl Library {
+    /// Finds a library: the one in the option `library`, or the first of those wanted.
+    pub fn find(wanted: &Wanted, host: &Host, setup: Setup) -> Result<Self> {
+        Ok(Self::at(Places::of_process().find(wanted, host.option("library"))?, setup))
+    }
+
+    /// The library in a file.
+    pub fn at(path: PathBuf, setup: Setup) -> Self {
+        Self { path, setup, opened: OnceLock::new() }
+    }
+
+    /// The functions of the library, which is opened the first time. That it cannot be opened does not change later.
+    pub fn cblas(&self) -> Result<&Cblas> {
+        self.opened.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
+    }
+
+    fn open(&self) -> Result<Cblas> {
+        // SAFETY: initialisers of the library run, which is what the user wants who has this plugin and this library.
+        let opened = unsafe { Opened::open(Some(&self.path), RTLD_NOW | RTLD_LOCAL) };
+        let opened = opened.map_err(|error| {
+            let cause =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            self.unfit(&format!("a library that can be opened, found `{}`", cause.replace('`', "'")))
+        })?;
+        // It is never closed: its threads and its thread-local storage go on.
+        let opened: &'static Opened = Box::leak(Box::new(opened));
+        (self.setup)(opened).map_err(|error| {
+            let message = error.message();
+            self.unfit(message.strip_prefix("expected ").unwrap_or(message))
+        })
+    }
+
+    fn unfit(&self, expected_and_found: &str) -> Error {
+        Error::unimplemented(format!("expected in `{}` {expected_and_found}", self.path.display()))
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Library").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_library_is_refused_with_its_name_each_time() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"no ELF").unwrap();
+        let library = Library::at(file.path().to_path_buf(), Cblas::new);
+        for _ in 0..2 {
+            let message = library.cblas().unwrap_err().message().to_owned();
+            let begin =
+                format!("expected in `{}` a library that can be opened, found `", file.path().display());
+            assert!(message.starts_with(&begin), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_library_without_blas_is_refused() {
+        let message = Library::at("libc.so.6".into(), Cblas::new).cblas().unwrap_err().message().to_owned();
+        assert_eq!(message, "expected in `libc.so.6` the function `cblas_sgemm`, found a library without it");
+    }
+}

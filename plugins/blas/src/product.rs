@@ -1,0 +1,255 @@
+//! Products of matrices, cut into parts for the threads of the host.
+
+#![expect(unsafe_code, reason = "parts of one output are written by several threads, through pointers")]
+
+use std::ops::Range;
+
+use oarlock_sdk::{Host, Result, ensure};
+
+use crate::cblas::{Cblas, Number, Operand, multiply};
+use crate::shape::Batch;
+use crate::too_small;
+
+/// How many steps of multiplying and adding are worth a thread.
+const STEPS_OF_A_PART: usize = 1 << 20;
+
+/// The sizes of one product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) depth: usize,
+}
+
+impl Sizes {
+    /// How often two numbers are multiplied and added.
+    fn steps(&self) -> usize {
+        self.rows.saturating_mul(self.columns).saturating_mul(self.depth)
+    }
+
+    /// Refuses what a library that counts with 32 bits cannot do.
+    pub(crate) fn supported(&self) -> Result<()> {
+        let largest = self.rows.max(self.columns).max(self.depth);
+        ensure!(
+            i32::try_from(largest).is_ok(),
+            unimplemented,
+            "expected dimensions of at most {}, found {largest}",
+            i32::MAX
+        );
+        Ok(())
+    }
+}
+
+/// One of the two operands: matrices that lie row after row, or column after column where they are turned.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a, T> {
+    pub(crate) elements: &'a [T],
+    pub(crate) turned: bool,
+}
+
+impl<T> Side<'_, T> {
+    /// The lines (rows on the left, columns on the right) of the matrix at `start`, from one on. Either the numbers of each
+    /// line lie together, or those of each step.
+    fn lines(
+        &self,
+        start: usize,
+        line: usize,
+        (lines, depth): (usize, usize),
+        lie_together: bool,
+    ) -> Operand<*const T> {
+        let (to_next, step) = if lie_together { (depth, depth) } else { (1, lines) };
+        let address = self.elements[start + line * to_next..].as_ptr();
+        Operand { address, step, turned: self.turned }
+    }
+}
+
+/// What is added to a product, repeated along the dimensions whose step is 0, and how much of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Addend<'a, T> {
+    pub(crate) elements: &'a [T],
+    pub(crate) row_step: usize,
+    pub(crate) column_step: usize,
+    pub(crate) beta: T,
+}
+
+/// Some products of the same sizes.
+pub(crate) struct Products<'a, T> {
+    pub(crate) sizes: Sizes,
+    pub(crate) left: Side<'a, T>,
+    pub(crate) right: Side<'a, T>,
+    pub(crate) batch: Batch,
+    pub(crate) alpha: T,
+    pub(crate) addend: Option<Addend<'a, T>>,
+}
+
+/// The output, of which each thread writes the parts that are its own.
+struct Output<T>(*mut T);
+
+// SAFETY: threads write parts that do not overlap.
+unsafe impl<T: Send> Sync for Output<T> {}
+
+impl<T: Number> Products<'_, T> {
+    /// Computes all products, one after the other in the output.
+    pub(crate) fn compute(&self, cblas: &Cblas, host: &Host, output: &mut [T]) -> Result<()> {
+        self.check(output.len())?;
+        if output.is_empty() {
+            return Ok(());
+        }
+        let cut = Cut::new(&self.sizes, self.batch.count, host.worker_count());
+        let grain = STEPS_OF_A_PART.div_ceil(cut.steps_of_a_part(&self.sizes));
+        let address = Output(output.as_mut_ptr());
+        host.parallel_for((self.batch.count * cut.parts) as u64, grain as u64, |begin, end| {
+            // Only as a whole may it be shared.
+            let address = &address;
+            for part in begin as usize..end as usize {
+                let (item, part) = (part / cut.parts, part % cut.parts);
+                let (rows, columns) = cut.part(&self.sizes, part);
+                // SAFETY: `check` made sure of the sizes, and no other part has any of these elements of the output.
+                unsafe { self.part(cblas, item, rows, columns, address.0) };
+            }
+        });
+        Ok(())
+    }
+
+    /// Makes sure that nothing outside of the operands is reached.
+    fn check(&self, output: usize) -> Result<()> {
+        self.sizes.supported()?;
+        let Sizes { rows, columns, depth } = self.sizes;
+        let products = self.batch.count;
+        let expected = rows.checked_mul(columns).and_then(|matrix| matrix.checked_mul(products));
+        ensure!(
+            expected == Some(output),
+            invalid_argument,
+            "expected an output of {products} × {rows} × {columns} elements, found {output}"
+        );
+        if output == 0 {
+            return Ok(());
+        }
+        let is_within = |start: usize, matrix: Option<usize>, elements: usize| {
+            matrix.and_then(|matrix| start.checked_add(matrix)).is_some_and(|end| end <= elements)
+        };
+        let (last_left, last_right) = self.batch.starts(products - 1);
+        let are_within = is_within(last_left, rows.checked_mul(depth), self.left.elements.len())
+            && is_within(last_right, depth.checked_mul(columns), self.right.elements.len());
+        let has_addend = self.addend.is_none_or(|addend| {
+            let row = (rows - 1).checked_mul(addend.row_step);
+            let column = (columns - 1).checked_mul(addend.column_step);
+            let last = row.zip(column).and_then(|(row, column)| row.checked_add(column));
+            last.is_some_and(|last| last < addend.elements.len())
+        });
+        if are_within && has_addend { Ok(()) } else { Err(too_small()) }
+    }
+
+    /// Computes some rows and columns of one product.
+    ///
+    /// # Safety
+    ///
+    /// The operands are as large as `check` demands, the output is at `output`, and nothing else touches the part.
+    unsafe fn part(
+        &self,
+        cblas: &Cblas,
+        item: usize,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        output: *mut T,
+    ) {
+        let sizes = self.sizes;
+        let (left, right) = self.batch.starts(item);
+        let start = item * sizes.rows * sizes.columns + rows.start * sizes.columns + columns.start;
+        // SAFETY: the part begins within the output.
+        let address = unsafe { output.add(start) };
+        if self.addend.is_some() || sizes.depth == 0 {
+            for (at, row) in rows.clone().enumerate() {
+                // SAFETY: the row of the part lies within the output, and only this thread touches it.
+                let row_of_part =
+                    unsafe { std::slice::from_raw_parts_mut(address.add(at * sizes.columns), columns.len()) };
+                self.begin_row(row, columns.start, row_of_part);
+            }
+        }
+        if sizes.depth == 0 {
+            return;
+        }
+        let left = self.left.lines(left, rows.start, (sizes.rows, sizes.depth), !self.left.turned);
+        let right = self.right.lines(right, columns.start, (sizes.columns, sizes.depth), self.right.turned);
+        let extent = (rows.len(), columns.len(), sizes.depth);
+        let output = Operand { address, step: sizes.columns, turned: false };
+        // SAFETY: the part lies within operands that `check` found large enough, with sizes and steps of at most `i32::MAX`,
+        // and a part is not empty.
+        unsafe { multiply(cblas, extent, left, right, (self.alpha, self.addend.is_some()), output) };
+    }
+
+    /// Fills a row of the output, from a column on, with what the product is added to.
+    fn begin_row(&self, row: usize, first_column: usize, output: &mut [T]) {
+        let Some(addend) = &self.addend else { return output.fill(T::ZERO) };
+        for (column, number) in (first_column..).zip(output) {
+            let at = row * addend.row_step + column * addend.column_step;
+            *number = addend.elements[at].times(addend.beta);
+        }
+    }
+}
+
+/// How each product is cut: along its longer side, into as many parts as leave no thread without one.
+struct Cut {
+    parts: usize,
+    by_rows: bool,
+}
+
+impl Cut {
+    fn new(sizes: &Sizes, items: usize, workers: usize) -> Self {
+        let by_rows = sizes.rows >= sizes.columns;
+        let longer = sizes.rows.max(sizes.columns);
+        let worth = (sizes.steps() / STEPS_OF_A_PART).clamp(1, longer.max(1));
+        Self { parts: workers.div_ceil(items.max(1)).min(worth), by_rows }
+    }
+
+    /// At least 1.
+    fn steps_of_a_part(&self, sizes: &Sizes) -> usize {
+        (sizes.steps() / self.parts).max(1)
+    }
+
+    fn part(&self, sizes: &Sizes, part: usize) -> (Range<usize>, Range<usize>) {
+        let of = |size: usize| {
+            let border = |part: usize| size / self.parts * part + (size % self.parts).min(part);
+            border(part)..border(part + 1)
+        };
+        if self.by_rows { (of(sizes.rows), 0..sizes.columns) } else { (0..sizes.rows, of(sizes.columns)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_the_longer_side_without_a_gap_and_none_is_empty() {
+        for (rows, columns) in [(1001, 999), (3, 1000), (1000, 1), (7, 7)] {
+            let sizes = Sizes { rows, columns, depth: 1 << 20 };
+            for workers in 1..=8 {
+                let cut = Cut::new(&sizes, 1, workers);
+                let parts: Vec<_> = (0..cut.parts).map(|part| cut.part(&sizes, part)).collect();
+                let along = |part: &(Range<usize>, Range<usize>)| {
+                    if cut.by_rows { part.0.clone() } else { part.1.clone() }
+                };
+                assert!(parts.iter().all(|part| !along(part).is_empty()), "{rows} {columns} {workers}");
+                let ends: Vec<_> = parts.iter().map(|part| along(part).end).collect();
+                let begins: Vec<_> = parts.iter().map(|part| along(part).start).collect();
+                assert_eq!((begins[0], begins[1..].to_vec()), (0, ends[..ends.len() - 1].to_vec()));
+                assert_eq!(*ends.last().unwrap(), rows.max(columns));
+            }
+        }
+    }
+
+    #[test]
+    fn many_products_and_small_ones_are_not_cut() {
+        let sizes = Sizes { rows: 512, columns: 512, depth: 512 };
+        assert_eq!((Cut::new(&sizes, 8, 8).parts, Cut::new(&sizes, 3, 8).parts), (1, 3));
+        assert_eq!(Cut::new(&Sizes { rows: 4, columns: 4, depth: 4 }, 1, 8).parts, 1);
+    }
+
+    #[test]
+    fn sizes_beyond_32_bits_are_refused() {
+        let error = Sizes { rows: 1, columns: 1 << 31, depth: 1 }.supported().unwrap_err();
+        assert_eq!(error.message(), "expected dimensions of at most 2147483647, found 2147483648");
+        assert!(Sizes { rows: 0, columns: i32::MAX as usize, depth: 1 }.supported().is_ok());
+    }
+}

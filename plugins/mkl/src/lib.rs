@@ -1,0 +1,87 @@
+//! Products of matrices on the CPU by Intel MKL, through its one library `libmkl_rt`.
+//!
+//! ```text
+//! cargo build --release --package oarlock-plugin-mkl --features shared-object
+//! ```
+//!
+//! The rows have a higher score than the built-in kernels, which are faster than MKL on some machines: load this plugin
+//! where it is the faster one, or where results are to be those of MKL.
+//!
+//! MKL is asked by calls, not through the environment, for its layers without threads and with 32-bit sizes: products are
+//! cut into parts for the threads of the host. The layers belong to the process and are chosen once; where another user of
+//! the same file chose first, its threads are taken as they are, and 64-bit sizes are refused.
+
+#![expect(unsafe_code, reason = "the functions of the library are C")]
+
+use core::ffi::c_int;
+use std::sync::Arc;
+
+use libloading::os::unix::Library as Opened;
+use oarlock_blas::{Cblas, Library, Wanted, function};
+use oarlock_sdk::{Host, Plugin, Result, abi, ensure};
+
+/// Tells a host who this plugin is, for programs that link it.
+pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
+
+#[cfg(feature = "shared-object")]
+oarlock_sdk::export!(plugin);
+
+const WANTED: Wanted = Wanted {
+    name: "MKL",
+    files: &["libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"],
+    directories: &["/opt/intel/oneapi/mkl/latest/lib"],
+    remedy: "`pip install mkl`",
+};
+
+fn plugin(host: &Host) -> Result<Plugin> {
+    let library = Arc::new(Library::find(&WANTED, host, setup)?);
+    Ok(Plugin::without_device("oarlock-mkl", env!("CARGO_PKG_VERSION"))
+        .vendor("Oarlock")
+        .kernels(oarlock_blas::kernels(&library, host)))
+}
+
+type SetLayer = unsafe extern "C" fn(c_int) -> c_int;
+
+/// The number of the layer that counts with 32 bits.
+const LP64: c_int = 0;
+/// The bit of the layer that counts with 64 bits; another says how complex numbers are returned, which is not used here.
+const ILP64: c_int = 1;
+/// The number of the layer without threads.
+const SEQUENTIAL: c_int = 1;
+
+fn setup(opened: &'static Opened) -> Result<Cblas> {
+    let cblas = Cblas::new(opened)?;
+    // SAFETY: these are the types of the functions in every version of MKL, and they may be called at any time.
+    let interface = unsafe {
+        let set_interface = function::<SetLayer>(opened, "MKL_Set_Interface_Layer")?;
+        let set_threading = function::<SetLayer>(opened, "MKL_Set_Threading_Layer")?;
+        set_threading(SEQUENTIAL);
+        set_interface(LP64)
+    };
+    counts_with_32_bits(interface)?;
+    Ok(cblas)
+}
+
+/// Refuses an interface layer that other code of the process chose before.
+fn counts_with_32_bits(interface: c_int) -> Result<()> {
+    ensure!(
+        interface >= 0 && interface & ILP64 == 0,
+        unimplemented,
+        "expected an MKL that counts with 32 bits, found one set to interface layer {interface} by other code of this process"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_with_64_bits_is_refused() {
+        for interface in [ILP64, ILP64 | 2, -1] {
+            let error = counts_with_32_bits(interface).unwrap_err();
+            assert!(error.message().contains(&format!("interface layer {interface} ")), "{error}");
+        }
+        assert!(counts_with_32_bits(LP64).is_ok() && counts_with_32_bits(LP64 | 2).is_ok());
+    }
+}

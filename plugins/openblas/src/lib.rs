@@ -1,0 +1,118 @@
+//! Products of matrices on the CPU by OpenBLAS, or by any other library with the C interface of BLAS that the option
+//! `library` names.
+//!
+//! ```text
+//! cargo build --release --package oarlock-plugin-openblas --features shared-object
+//! ```
+//!
+//! The rows have a higher score than the built-in kernels, which are faster than OpenBLAS on some machines: load this
+//! plugin where it is the faster one, or where results are to be those of OpenBLAS. Another library that the option names
+//! must count with 32 bits and be safe to call from several threads, and its own threads are for the user to switch off.
+//!
+//! OpenBLAS is told to use one thread, since products are cut into parts for the threads of the host. It has one such
+//! setting for the whole process, so other users of the same file in this process get one thread too.
+
+#![expect(unsafe_code, reason = "the functions of the library are C")]
+
+use core::ffi::{CStr, c_char, c_int};
+use std::sync::Arc;
+
+use libloading::os::unix::Library as Opened;
+use oarlock_blas::{Cblas, Library, Wanted, function};
+use oarlock_sdk::{Host, Plugin, Result, abi, ensure};
+
+/// Tells a host who this plugin is, for programs that link it.
+pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
+
+#[cfg(feature = "shared-object")]
+oarlock_sdk::export!(plugin);
+
+/// Builds with threads, which lock what calls from several threads share, come first.
+const WANTED: Wanted = Wanted {
+    name: "OpenBLAS",
+    files: &["libopenblas.so.0", "libopenblasp.so.0", "libopenblas.so"],
+    directories: &[],
+    remedy: "`apt install libopenblas0-pthread`",
+};
+
+fn plugin(host: &Host) -> Result<Plugin> {
+    let library = Arc::new(Library::find(&WANTED, host, setup)?);
+    Ok(Plugin::without_device("oarlock-openblas", env!("CARGO_PKG_VERSION"))
+        .vendor("Oarlock")
+        .kernels(oarlock_blas::kernels(&library, host)))
+}
+
+type SetThreads = unsafe extern "C" fn(c_int);
+type Number = unsafe extern "C" fn() -> c_int;
+type Text = unsafe extern "C" fn() -> *const c_char;
+
+/// What `openblas_get_parallel` says of a build; OpenMP keeps a number of threads for each thread that calls it.
+const SINGLE_THREADED: c_int = 0;
+const OPENMP: c_int = 2;
+
+fn setup(opened: &'static Opened) -> Result<Cblas> {
+    let cblas = Cblas::new(opened)?;
+    // SAFETY: these are the types of the functions in every version of OpenBLAS.
+    let (config, parallel, set_threads) = unsafe {
+        (
+            function::<Text>(opened, "openblas_get_config"),
+            function::<Number>(opened, "openblas_get_parallel"),
+            function::<SetThreads>(opened, "openblas_set_num_threads"),
+        )
+    };
+    let (Ok(config), Ok(parallel), Ok(set_threads)) = (config, parallel, set_threads) else {
+        return Ok(cblas);
+    };
+    // SAFETY: both may be called at any time; the text ends with a zero and is overwritten only by the next call.
+    let (config, parallel) = unsafe { (CStr::from_ptr(config()).to_string_lossy().into_owned(), parallel()) };
+    match threads(&config, parallel)? {
+        // SAFETY: it may be called on any thread at any time.
+        Threads::OfProcess => unsafe { set_threads(1) },
+        // SAFETY: as above.
+        Threads::OfEachCaller => return Ok(unsafe { cblas.staying_alone_by(set_threads) }),
+    }
+    Ok(cblas)
+}
+
+/// Whom a number of threads belongs to.
+#[derive(Debug, PartialEq)]
+enum Threads {
+    OfProcess,
+    OfEachCaller,
+}
+
+/// What to make of a build, by what it says of itself.
+fn threads(config: &str, parallel: c_int) -> Result<Threads> {
+    ensure!(
+        !config.contains("USE64BITINT"),
+        unimplemented,
+        "expected an OpenBLAS that counts with 32 bits, found one that counts with 64"
+    );
+    ensure!(
+        parallel != SINGLE_THREADED,
+        unimplemented,
+        "expected an OpenBLAS that may be called from several threads, found one that is built without threads; \
+         install one with {}",
+        WANTED.remedy
+    );
+    Ok(if parallel == OPENMP { Threads::OfEachCaller } else { Threads::OfProcess })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_that_count_otherwise_or_have_no_threads_are_refused() {
+        let wide = threads("OpenBLAS 0.3.21 USE64BITINT DYNAMIC_ARCH", 1).unwrap_err();
+        assert!(wide.message().ends_with("found one that counts with 64"), "{wide}");
+        let alone = threads("OpenBLAS 0.3.21 SINGLE_THREADED", 0).unwrap_err();
+        assert!(alone.message().contains("found one that is built without threads"), "{alone}");
+    }
+
+    #[test]
+    fn threads_are_set_once_or_by_each_caller() {
+        assert_eq!(threads("OpenBLAS 0.3.21 DYNAMIC_ARCH", 1).unwrap(), Threads::OfProcess);
+        assert_eq!(threads("OpenBLAS 0.3.21 USE_OPENMP", 2).unwrap(), Threads::OfEachCaller);
+    }
+}
