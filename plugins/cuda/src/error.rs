@@ -1,0 +1,68 @@
+//! Errors of the CUDA libraries, in the words of the contract.
+
+use cudarc::cublaslt::result::CublasError;
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
+use cudarc::nvrtc::result::NvrtcError;
+use oarlock_sdk::Error;
+
+/// Whether every later call on the context of a device fails after this, so that nothing on it can be used any more.
+pub(crate) fn is_sticky(code: CUresult) -> bool {
+    matches!(
+        code,
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
+    )
+}
+
+/// The error of a function of the driver that failed.
+#[track_caller]
+pub(crate) fn failed(function: &str, DriverError(code): DriverError) -> Error {
+    let message = format!("`{function}` of the CUDA driver failed with {}, `{code:?}`", code as u32);
+    let error = match code {
+        _ if is_sticky(code) => Error::unavailable(message).rule("R-6").device_lost(),
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::resource_exhausted(message),
+        _ => Error::external(message),
+    };
+    error.native(code as i64)
+}
+
+/// The error of a function of NVRTC that failed.
+#[track_caller]
+pub(crate) fn nvrtc_failed(function: &str, NvrtcError(code): NvrtcError) -> Error {
+    Error::external(format!("`{function}` of NVRTC failed with {}, `{code:?}`", code as u32))
+        .native(code as i64)
+}
+
+/// The error of a function of cuBLASLt that failed.
+#[track_caller]
+pub(crate) fn blas_failed(function: &str, CublasError(code): CublasError) -> Error {
+    Error::external(format!("`{function}` of cuBLASLt failed with {}, `{code:?}`", code as u32))
+        .native(code as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Code;
+
+    use super::*;
+
+    #[test]
+    fn what_breaks_a_context_is_told_apart_from_what_does_not() {
+        let code = |code| failed("cuLaunchKernel", DriverError(code)).code();
+        assert_eq!(code(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS), Code::UNAVAILABLE);
+        assert_eq!(code(CUresult::CUDA_ERROR_OUT_OF_MEMORY), Code::RESOURCE_EXHAUSTED);
+        assert_eq!(code(CUresult::CUDA_ERROR_INVALID_VALUE), Code::EXTERNAL);
+    }
+}
