@@ -31,13 +31,15 @@ installed() {
     gcc) can_compile gcc c && command -v cc >/dev/null ;;
     g++) can_compile g++ c++ ;;
     clang) can_compile clang c && can_compile clang++ c++ ;;
+    pocl-opencl-icd) compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null ;;
+    ocl-icd-libopencl1) ldconfig -p | grep -q 'libOpenCL\.so\.1' ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }
 
 # Installs the named Debian packages that are missing, or says how to.
 need() {
-    command -v cargo >/dev/null || stop 'expected `cargo` on the PATH, found none; install Rust 1.88 or newer'
+    command -v cargo >/dev/null || stop 'expected `cargo` on the PATH, found none; install Rust 1.89 or newer'
     local package missing=()
     for package in "$@"; do
         installed "$package" && continue

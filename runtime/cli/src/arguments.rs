@@ -1,103 +1,19 @@
 //! The arguments of the command, and nothing else: help, completions, manual pages and the reference all come from here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use oarlock_core::Dtype;
 
+use crate::help::{
+    CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES, FLAGS_EXAMPLES,
+    KERNELS_EXAMPLES, MAN_EXAMPLES, MANIFEST_EXAMPLES, OP_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES,
+};
 use crate::output::ColorChoice;
-
-const EXAMPLES: &str = "\
-Examples:
-  oarlock devices                        What devices there are
-  oarlock doctor                         Whether everything works, and what to do where it does not
-  oarlock --plugin ./libnpu.so devices   The same with a plugin that is not installed
-
-Exit codes:
-  0  All is well
-  1  Something is wrong; the output says what
-  2  The command was called in a way it does not understand";
-
-const DEVICES_EXAMPLES: &str = "\
-Examples:
-  oarlock devices
-  oarlock devices --json | jq -r '.[].device'
-  OARLOCK_PLUGIN_PATH=/opt/acme/plugins oarlock devices
-
-A device is named by its type and its number, such as `cpu:0`. The support level says what was verified:
-`hardware-verified` on the chip, `driver-verified` with the real driver and no chip, `emulator-verified` against an \
-emulation, `unspecified` nothing. It is what the plugin claims. `simulated` marks a device that software makes up.
-
-Exit codes:
-  0  All is well, even where plugins are not used
-  1  A plugin or layer that `--plugin` or `--layer` names is not used, or the host does not start
-  2  The command was called in a way it does not understand";
-
-const PLUGINS_EXAMPLES: &str = "\
-Examples:
-  oarlock plugins
-  oarlock plugins --json | jq -r '.plugins[].file'
-
-A plugin that is refused does not keep the others from working, so plugins that are not used leave the exit code 0. `oarlock doctor` \
-takes them for something that is wrong.
-
-Exit codes:
-  0  All is well, even where plugins are not used
-  1  A plugin or layer that `--plugin` or `--layer` names is not used, or the host does not start
-  2  The command was called in a way it does not understand";
-
-const DOCTOR_EXAMPLES: &str = "\
-Examples:
-  oarlock doctor
-  oarlock doctor --json > report.json
-  oarlock --plugin ./libnpu.so doctor
-
-On every device it takes memory, copies to it and back, fills it, goes through a stream and an event, and adds numbers \
-where the device has a kernel for that.
-
-Exit codes:
-  0  All is well
-  1  A device does not work, a plugin is not used, or the host does not start
-  2  The command was called in a way it does not understand";
-
-const PLUGIN_EXAMPLES: &str = "\
-Examples:
-  oarlock plugin check ./libnpu.so
-  oarlock plugin manifest ./libnpu.so --write";
-
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  oarlock plugin check ./libnpu.so
-  oarlock plugin check ./libnpu.so --quick
-  oarlock plugin check ./libnpu.so --html report.html
-
-The steps are those of the host, in its order. The first that fails ends the check, since the host would go no further. The \
-conformance suite then runs in a process of its own, and each of its checks quotes a rule of the contract.
-
-Exit codes:
-  0  The plugin can be used here, and conforms
-  1  It cannot or does not; the output says why
-  2  The command was called in a way it does not understand";
-
-const MANIFEST_EXAMPLES: &str = "\
-Examples:
-  oarlock plugin manifest ./libnpu.so            Prints the manifest
-  oarlock plugin manifest ./libnpu.so --write    Writes it to ./libnpu.oarlock.toml
-
-With a manifest beside it a plugin is judged without running any of its code. It holds the hash of the file, so write it \
-again whenever the file changes.";
-
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  oarlock completions bash > ~/.local/share/bash-completion/completions/oarlock
-  oarlock completions zsh > ~/.zfunc/_oarlock
-  oarlock completions fish > ~/.config/fish/completions/oarlock.fish";
-
-const MAN_EXAMPLES: &str = "\
-Examples:
-  oarlock man | man -l -                       Reads the page of the whole command
-  oarlock man ~/.local/share/man/man1          Writes a page for each command";
 
 /// The version of the program, and of the contract it speaks.
 static VERSION: LazyLock<String> =
@@ -149,6 +65,18 @@ pub(crate) enum Command {
     /// List the plugins that were found, and say why one is not used
     #[command(after_help = PLUGINS_EXAMPLES)]
     Plugins,
+    /// List the kernels there are, and say why one makes no sense
+    #[command(after_help = KERNELS_EXAMPLES)]
+    Kernels(KernelFilter),
+    /// List the flags, their values, and where those come from
+    #[command(after_help = FLAGS_EXAMPLES)]
+    Flags {
+        /// The name of a flag, or an alias; without it all of them
+        name: Option<String>,
+    },
+    /// Run one op
+    #[command(after_help = OP_EXAMPLES)]
+    Op(OpCall),
     /// Find out what is wrong, and what to do about it
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor,
@@ -168,6 +96,76 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         directory: Option<PathBuf>,
     },
+}
+
+/// Which kernels are listed: those that are all of this.
+#[derive(Args, Debug)]
+pub(crate) struct KernelFilter {
+    /// Only those of this op
+    #[arg(long, value_name = "NAME")]
+    pub(crate) op: Option<String>,
+    /// Only those of ops of this domain, such as `ai.onnx`
+    #[arg(long)]
+    pub(crate) domain: Option<String>,
+    /// Only those for this type of devices, such as `cpu`
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) device: Option<String>,
+    /// Only those of the plugin of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plugin_name: Option<String>,
+    /// Only those that take this dtype
+    #[arg(long, value_parser = dtypes(), hide_possible_values = true)]
+    pub(crate) dtype: Option<Dtype>,
+}
+
+/// One call of one op.
+#[derive(Args, Debug)]
+pub(crate) struct OpCall {
+    /// The name of the op, such as `Add`
+    pub(crate) name: String,
+    /// The inputs: files, values such as `f32:[1,2]`, or `-` for one that is left out
+    #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Vec<OsString>,
+    /// The device to run on, such as `cpu` or `opencl:1`; without it the one of the flag `device`, or the first
+    #[arg(short, long)]
+    pub(crate) device: Option<String>,
+    /// Where to write an output, in the order of the outputs; `-` prints it, as it does those without a file
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// An attribute and its value; may be given several times
+    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) attributes: Vec<(String, String)>,
+    /// The domain of the op
+    #[arg(long, default_value = "ai.onnx")]
+    pub(crate) domain: String,
+    /// The version of the domain's ops; without it the newest
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) opset: Option<u32>,
+    /// How many outputs there are to be; without it as many as the op must have, or as there are files
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) outputs: Option<u16>,
+    /// Say which kernel runs the call, and why others do not
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Explain the call only, and do not run it
+    #[arg(long, requires = "explain")]
+    pub(crate) dry_run: bool,
+    /// A flag and its value; may be given several times
+    #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = assignment)]
+    pub(crate) flags: Vec<(String, String)>,
+}
+
+/// Takes the short name of a dtype, and the one that NumPy has for it.
+fn dtypes() -> impl TypedValueParser<Value = Dtype> {
+    let value = |dtype: &Dtype| PossibleValue::new(dtype.name()).alias(dtype.numpy_name());
+    PossibleValuesParser::new(Dtype::ALL.iter().map(value)).try_map(|name| name.parse::<Dtype>())
+}
+
+/// Takes a name and a value with `=` between them.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("expected a name, `=` and a value")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[derive(Debug, Subcommand)]
@@ -202,8 +200,8 @@ impl ValueEnum for ColorChoice {
         &[Self::Auto, Self::Always, Self::Never]
     }
 
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(match self {
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
             Self::Auto => "auto",
             Self::Always => "always",
             Self::Never => "never",

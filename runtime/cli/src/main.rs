@@ -4,12 +4,17 @@
 //! the answer. Data goes to the standard output, everything else to the standard error.
 
 mod arguments;
+mod array;
 mod commands;
+mod help;
+mod literal;
 mod messages;
+mod npy;
 mod output;
 mod problem;
 mod progress;
 mod render;
+mod scalar;
 mod session;
 
 use std::path::PathBuf;
@@ -58,7 +63,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
-            output::say(color, "error", &problem.message, problem.hint.as_deref());
+            output::say_problem(color, &problem);
             ExitCode::FAILURE
         }
     }
@@ -81,6 +86,9 @@ fn run(arguments: Arguments, output: &mut Output) -> Verdict {
     match command {
         Command::Devices => commands::devices::run(&global, output),
         Command::Plugins => commands::plugins::run(&global, output),
+        Command::Kernels(filter) => commands::kernels::run(&global, &filter, output),
+        Command::Flags { name } => commands::flags::run(&global, name.as_deref(), output),
+        Command::Op(call) => commands::op::run(&global, &call, output),
         Command::Doctor => commands::doctor::run(&global, output),
         Command::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();

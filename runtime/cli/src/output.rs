@@ -9,6 +9,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 use oarlock_host::clean_text;
 
+use crate::problem::Problem;
+
 /// What is good.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// What is wrong.
@@ -120,10 +122,23 @@ impl Output {
 
 /// Says something beside the output: `error: …`, `warning: …`, `note: …`, each with a hint below if there is one.
 pub(crate) fn say(color: ColorChoice, what: &str, message: &str, hint: Option<&str>) {
+    say_lines(color, what, &[message], hint);
+}
+
+/// Says why a command could not do its work.
+pub(crate) fn say_problem(color: ColorChoice, problem: &Problem) {
+    let message = std::iter::once(&problem.message).chain(&problem.details);
+    let lines: Vec<&str> = message.map(String::as_str).collect();
+    say_lines(color, "error", &lines, problem.hint.as_deref());
+}
+
+fn say_lines(color: ColorChoice, what: &str, lines: &[&str], hint: Option<&str>) {
     let mut stream = io::stderr().lock();
     let has_color = color.applies_to(&stream);
     let style = if what == "error" { BAD } else { NOTABLE };
-    let mut text = format!("{}: {}\n", paint(has_color, style, what), clean_text(message));
+    // Whatever came from elsewhere cannot begin a line of its own.
+    let lines: Vec<String> = lines.iter().map(|line| clean_text(line)).collect();
+    let mut text = format!("{}: {}\n", paint(has_color, style, what), lines.join("\n"));
     if let Some(hint) = hint {
         text +=
             &format!("\n{}: {}\n", paint(has_color, AnsiColor::Cyan.on_default(), "hint"), clean_text(hint));

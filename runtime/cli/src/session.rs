@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use oarlock_core::Runtime;
+use oarlock_core::flags::Flags;
 use oarlock_host::{
     BuiltIn, Config, ConfigError, Environment, Host, HostOptions, LoadReport, Manifest, Outcome,
     ProbeCommand, Reason, Refusal,
@@ -71,32 +73,65 @@ impl Session {
     }
 
     /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
-    /// `with_hint` is for a command that does not list the plugins itself.
     pub(crate) fn mention_what_is_missing(&self, global: &Global, with_hint: bool) -> bool {
-        let report = self.host.report();
-        let is_named = |note: &String| {
-            global.layers.iter().any(|name| note.starts_with(&format!("expected a layer called `{name}`")))
-        };
-        let (missing, other): (Vec<&String>, Vec<&String>) =
-            report.notes.iter().partition(|note| is_named(note));
-        for note in other {
-            output::say(self.color, "warning", note, None);
-        }
-        let named: Vec<&Refusal> = refusals_of_named(report, global).collect();
-        let unused = report.refused().filter(|refusal| is_wrong(refusal, report)).count();
-        let others = unused.saturating_sub(named.len());
-        if with_hint && others > 0 {
-            let plugins = count(others, "plugin is", "plugins are");
-            output::say(self.color, "note", &format!("{plugins} not used; `oarlock plugins` says why"), None);
-        }
-        for note in &missing {
-            output::say(self.color, "error", note, None);
-        }
-        for refusal in &named {
-            output::say(self.color, "error", &refusal.to_string(), None);
-        }
-        missing.is_empty() && named.is_empty()
+        mention_what_is_missing(self.host.report(), global, self.color, with_hint)
     }
+}
+
+/// A runtime that has started: the host with the core on it.
+pub(crate) struct Core {
+    pub(crate) runtime: Runtime,
+    // Dropped after the host, so that it counts what plugins say when they end.
+    _remainder: Remainder,
+}
+
+impl Core {
+    /// Starts the core on plugins from everywhere they should be taken from.
+    pub(crate) fn start(global: &Global, flags: Flags) -> Result<Self, Problem> {
+        let messages = Messages::new(global);
+        let options = options(global, &messages)?;
+        Ok(Self { runtime: Runtime::start(options, flags)?, _remainder: Remainder(messages) })
+    }
+
+    /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
+    pub(crate) fn mention_what_is_missing(&self, global: &Global, with_hint: bool) -> bool {
+        mention_what_is_missing(self.runtime.host().report(), global, global.color, with_hint)
+    }
+}
+
+/// The flags as the environment sets them.
+pub(crate) fn flags() -> Result<Flags, Problem> {
+    Ok(Flags::from_environment(|name| std::env::var(name).ok())?)
+}
+
+/// `with_hint` is for a command that does not list the plugins itself.
+fn mention_what_is_missing(
+    report: &LoadReport,
+    global: &Global,
+    color: ColorChoice,
+    with_hint: bool,
+) -> bool {
+    let is_named = |note: &String| {
+        global.layers.iter().any(|name| note.starts_with(&format!("expected a layer called `{name}`")))
+    };
+    let (missing, other): (Vec<&String>, Vec<&String>) = report.notes.iter().partition(|note| is_named(note));
+    for note in other {
+        output::say(color, "warning", note, None);
+    }
+    let named: Vec<&Refusal> = refusals_of_named(report, global).collect();
+    let unused = report.refused().filter(|refusal| is_wrong(refusal, report)).count();
+    let others = unused.saturating_sub(named.len());
+    if with_hint && others > 0 {
+        let plugins = count(others, "plugin is", "plugins are");
+        output::say(color, "note", &format!("{plugins} not used; `oarlock plugins` says why"), None);
+    }
+    for note in &missing {
+        output::say(color, "error", note, None);
+    }
+    for refusal in &named {
+        output::say(color, "error", &refusal.to_string(), None);
+    }
+    missing.is_empty() && named.is_empty()
 }
 
 /// Why plugins that the arguments name one by one are not used. A directory is a place to look in, so what lies in it is

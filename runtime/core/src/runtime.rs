@@ -23,8 +23,7 @@ pub struct Runtime {
     watch: Watch,
     /// The number of the device that is used when none is named.
     default: AtomicUsize,
-    seed: u64,
-    drawn: AtomicU64,
+    random: Arc<Random>,
     fallbacks: Fallbacks,
     names: Mutex<BTreeSet<&'static str>>,
     identity: OnceLock<Op>,
@@ -47,19 +46,29 @@ impl Runtime {
             let runs_at_once = !registry.leaves_work_behind(device.device_type());
             Device::new(device, pool_options, runs_at_once)
         };
-        let devices: Result<Vec<Device>> = host.devices().into_iter().map(ready).collect();
+        let log = options.log;
+        let mut devices = Vec::new();
+        for device in host.devices() {
+            let name = device.to_string();
+            match ready(device) {
+                Ok(device) => devices.push(device),
+                Err(error) => log.log("core", LogLevel::WARNING, &format!("`{name}` is left out: {error}")),
+            }
+        }
         let runtime = Self {
             registry,
-            devices: devices?,
+            devices,
             watch: Watch::new(&flags),
             default: AtomicUsize::new(0),
-            seed: flags.random_seed().unwrap_or_else(seed_of_system),
-            drawn: AtomicU64::new(0),
+            random: Arc::new(Random {
+                seed: flags.random_seed().unwrap_or_else(seed_of_system),
+                drawn: AtomicU64::new(0),
+            }),
             fallbacks: Fallbacks::default(),
             names: Mutex::default(),
             identity: OnceLock::new(),
             flags,
-            log: options.log,
+            log,
             host,
         };
         if let Some(device) = runtime.flags.device() {
@@ -144,9 +153,9 @@ impl Runtime {
         &self.fallbacks
     }
 
-    /// The state of the random generator for a call that draws so many numbers.
-    pub(crate) fn draw(&self, count: u64) -> (u64, u64) {
-        (self.seed, self.drawn.fetch_add(count, Ordering::Relaxed))
+    /// The random generator.
+    pub(crate) fn random(&self) -> &Arc<Random> {
+        &self.random
     }
 
     /// Keeps the name of an op that has no schema. There are as many as plugins bring.
@@ -163,6 +172,21 @@ impl Runtime {
     /// Says something to whoever watches the host.
     pub(crate) fn say(&self, message: &str) {
         self.log.log("core", LogLevel::WARNING, message);
+    }
+}
+
+/// The random generator: a seed, and how many numbers were drawn.
+#[derive(Debug)]
+pub(crate) struct Random {
+    seed: u64,
+    drawn: AtomicU64,
+}
+
+impl Random {
+    /// The state for a call that draws so many numbers.
+    #[inline]
+    pub(crate) fn draw(&self, count: u64) -> (u64, u64) {
+        (self.seed, self.drawn.fetch_add(count, Ordering::Relaxed))
     }
 }
 

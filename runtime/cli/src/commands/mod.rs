@@ -3,6 +3,9 @@
 pub(crate) mod conformance;
 pub(crate) mod devices;
 pub(crate) mod doctor;
+pub(crate) mod flags;
+pub(crate) mod kernels;
+pub(crate) mod op;
 pub(crate) mod plugin_check;
 pub(crate) mod plugin_manifest;
 pub(crate) mod plugins;

@@ -2,7 +2,10 @@
 
 mod doctor;
 mod errors;
+mod flags;
+mod kernels;
 mod listing;
+mod op;
 mod plugin_tools;
 mod shell;
 mod user;

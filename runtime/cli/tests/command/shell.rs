@@ -6,10 +6,13 @@ use std::process::Command;
 
 use crate::user::User;
 
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 12] = [
     &[],
     &["devices"],
     &["plugins"],
+    &["kernels"],
+    &["flags"],
+    &["op"],
     &["doctor"],
     &["plugin"],
     &["plugin", "check"],

@@ -9,6 +9,7 @@ use oarlock_abi as abi;
 use super::raw;
 use super::site::{InputWay, KernelSite, OutputShape, Site, Way};
 use crate::memory::Allocation;
+use crate::runtime::Random;
 use crate::stream::Stream;
 use crate::{Error, Result, Tensor};
 
@@ -20,6 +21,8 @@ pub struct Launch {
     site: Arc<Site>,
     stream: Stream,
     is_immediate: bool,
+    /// Where a call that draws numbers draws them from.
+    random: Option<Arc<Random>>,
     outputs: Vec<Option<Tensor>>,
     /// What the call points to.
     _inputs: Vec<Option<Tensor>>,
@@ -32,7 +35,12 @@ pub struct Launch {
 unsafe impl Send for Launch {}
 
 impl Launch {
-    pub(crate) fn new(site: Arc<Site>, stream: &Stream, inputs: &[Option<&Tensor>]) -> Result<Self> {
+    pub(crate) fn new(
+        site: Arc<Site>,
+        random: &Arc<Random>,
+        stream: &Stream,
+        inputs: &[Option<&Tensor>],
+    ) -> Result<Self> {
         let kernel = kernel(&site)?;
         let mut descriptions = Vec::new();
         for (input, given) in kernel.inputs.iter().zip(inputs) {
@@ -70,13 +78,6 @@ impl Launch {
             outputs.push(tensor);
             descriptions.push(description);
         }
-        if kernel.draws > 0 {
-            return Err(unpackable(
-                kernel,
-                "an op that is the same each time",
-                "one that draws random numbers",
-            ));
-        }
         let descriptions = descriptions.into_boxed_slice();
         let pointers: Box<[*const abi::Tensor]> = descriptions.iter().map(std::ptr::from_ref).collect();
         let (given, wanted) = pointers.split_at(kernel.inputs.len());
@@ -91,6 +92,7 @@ impl Launch {
         }
         Ok(Self {
             call,
+            random: (kernel.draws > 0).then(|| random.clone()),
             is_immediate: stream.is_immediate(),
             stream: stream.clone(),
             outputs,
@@ -106,6 +108,9 @@ impl Launch {
     #[inline]
     pub fn run(&mut self) -> Result<()> {
         let Way::Kernel(kernel) = &self.site.way else { return Ok(()) };
+        if let Some(random) = &self.random {
+            (self.call.random_seed, self.call.random_offset) = random.draw(kernel.draws);
+        }
         // SAFETY: everything the call points to is owned by this launch, and the operands are those the kernel was
         // readied with.
         let run = || unsafe { kernel.kernel.run(&self.call) };

@@ -159,7 +159,7 @@ impl Op {
             Some(site) => site,
             None => self.resolve(runtime, device, stream, call, values)?,
         };
-        Launch::new(site, stream, call.inputs)
+        Launch::new(site, runtime.random(), stream, call.inputs)
     }
 
     #[inline]

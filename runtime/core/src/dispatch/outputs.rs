@@ -73,6 +73,9 @@ impl<'a> Allocating<'a> {
 impl OutputMemory for Allocating<'_> {
     fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(known)) = taken.tensors.get(index as usize) {
+            return confirmed(known, index, dtype, dims);
+        }
         let tensor = match self.take(index, dtype, dims) {
             Ok(tensor) => tensor,
             Err(error) => {
@@ -83,11 +86,6 @@ impl OutputMemory for Allocating<'_> {
             }
         };
         let place = &mut taken.tensors[index as usize];
-        if place.is_some() {
-            let message =
-                format!("expected an output that has no memory yet, found output {index}, which has");
-            return Err(Failure::new("core", abi::Code::ALREADY_EXISTS, message));
-        }
         let tensor = place.insert(tensor);
         let mut description = raw::describe(tensor);
         raw::place(&mut description, tensor);
@@ -96,4 +94,18 @@ impl OutputMemory for Allocating<'_> {
         unsafe { self.descriptions[index as usize].get().write(description) };
         Ok(())
     }
+}
+
+/// A kernel may ask for what inference knew before, but for nothing else, and for nothing twice.
+fn confirmed(known: &Tensor, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
+    if known.dtype().to_contract() == dtype && known.dims() == dims {
+        return Ok(());
+    }
+    let message = format!(
+        "expected output {index} as {} of shape {:?}, which it has, found {} of shape {dims:?}",
+        known.dtype(),
+        known.dims(),
+        dtype.name().unwrap_or("an unknown dtype"),
+    );
+    Err(Failure::new("core", abi::Code::INVALID_ARGUMENT, message))
 }

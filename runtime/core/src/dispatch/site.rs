@@ -212,7 +212,7 @@ impl KernelSite {
             call.workspace_size = self.workspace;
         }
         if self.draws > 0 {
-            (call.random_seed, call.random_offset) = runtime.draw(self.draws);
+            (call.random_seed, call.random_offset) = runtime.random().draw(self.draws);
         }
         if let Some(host_call) = host_call {
             call.host_call = host_call.address();

@@ -78,10 +78,12 @@ impl Explanation {
                 )
             }
         };
-        error
-            .of_op(op)
-            .on_device(&self.device)
-            .hint("set the flag `kernel_fallback` to `cpu` to have the CPU do it; `oarlock kernels` lists what there is")
+        let is_on_cpu = |considered: &Considered| considered.row.info().device_type == "cpu";
+        let error = error.of_op(op).on_device(&self.device);
+        if !self.device.starts_with("cpu:") && self.considered.iter().any(is_on_cpu) {
+            return error.hint("set the flag `kernel_fallback` to `cpu` to have the CPU do it");
+        }
+        error.hint(format!("`oarlock kernels --op {op}` lists what there is"))
     }
 }
 

@@ -1,0 +1,256 @@
+//! `oarlock kernels`: every kernel there is, and why one makes no sense.
+
+use std::cmp::Reverse;
+
+use oarlock_abi::Layout;
+use oarlock_core::registry::{Row, RowProblem};
+use oarlock_core::{Dtype, DtypeSet, schema};
+use oarlock_host::{KernelInfo, OperandInfo};
+use serde::Serialize;
+
+use crate::Verdict;
+use crate::arguments::{Global, KernelFilter};
+use crate::output::{self, BAD, NAME, Output, QUIET};
+use crate::problem::Problem;
+use crate::render::{Cell, Table, sentence};
+use crate::session::{self, Core};
+
+/// Dtypes that often come together, under a name.
+const FAMILIES: [(&str, &[Dtype]); 5] = [
+    ("ints", &[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]),
+    ("uints", &[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]),
+    ("f8", &[Dtype::F8E4M3, Dtype::F8E5M2]),
+    ("floats", &[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]),
+    ("complex", &[Dtype::C64, Dtype::C128]),
+];
+
+pub(crate) fn run(global: &Global, filter: &KernelFilter, output: &mut Output) -> Verdict {
+    let core = Core::start(global, session::flags()?)?;
+    let registry = core.runtime.registry();
+    check_op(filter, registry.rows())?;
+    let problems = registry.problems();
+    let mut kernels: Vec<Kernel<'_>> = registry.rows().iter().map(|row| Kernel::of(row, &problems)).collect();
+    kernels.retain(|kernel| kernel.passes(filter));
+    // Rows of equal score stay in the order of loading, which decides between them.
+    kernels.sort_by_key(|kernel| {
+        (kernel.domain, kernel.op, kernel.device_type, kernel.version_min, Reverse(kernel.score))
+    });
+    if global.json {
+        super::print_json(output, &kernels)?;
+    } else {
+        print_all(&kernels, output);
+    }
+    output.flush();
+    if kernels.is_empty() {
+        output::say(global.color, "warning", "no kernel is like that", None);
+    }
+    let is_well = kernels.iter().all(|kernel| kernel.problem.is_none());
+    Ok(core.mention_what_is_missing(global, true) && is_well)
+}
+
+/// An op for which there is no kernel at all was probably not meant.
+fn check_op(filter: &KernelFilter, rows: &[Row]) -> Result<(), Problem> {
+    let Some(op) = &filter.op else { return Ok(()) };
+    if rows.iter().any(|row| row.info().op == *op) {
+        return Ok(());
+    }
+    // An op that does not even exist is one whose nearest name the schemas know.
+    schema::latest(filter.domain.as_deref().unwrap_or(schema::ONNX), op)?;
+    let problem =
+        Problem::new(format!("expected an op with kernels, found `{op}`, for which no plugin has one"));
+    Err(problem.hint("`oarlock kernels` without `--op` lists all kernels"))
+}
+
+/// One kernel.
+#[derive(Serialize)]
+struct Kernel<'a> {
+    op: &'a str,
+    domain: &'a str,
+    version_min: u32,
+    version_max: Option<u32>,
+    device_type: &'a str,
+    inputs: Vec<Operand<'a>>,
+    outputs: Vec<Operand<'a>>,
+    score: i32,
+    plugin: &'a str,
+    deterministic: bool,
+    asynchronous: bool,
+    allocates_outputs: bool,
+    in_place: &'a [(u32, u32)],
+    /// Why it is never used.
+    problem: Option<String>,
+    #[serde(skip)]
+    info: &'a KernelInfo,
+}
+
+#[derive(Serialize)]
+struct Operand<'a> {
+    name: &'a str,
+    dtypes: Vec<&'static str>,
+    dtype_group: u32,
+    rank_min: u32,
+    /// Without it there is no limit.
+    rank_max: Option<u32>,
+    layout: Option<&'static str>,
+    optional: bool,
+    variadic: bool,
+    strided: bool,
+}
+
+impl<'a> Kernel<'a> {
+    fn of(row: &'a Row, problems: &[RowProblem]) -> Self {
+        let info = row.info();
+        // A row is the same one where its description is in the same place.
+        let problem = problems.iter().find(|problem| std::ptr::eq(problem.row.info(), info));
+        Self {
+            op: &info.op,
+            domain: if info.domain.is_empty() { schema::ONNX } else { &info.domain },
+            version_min: info.version_min,
+            version_max: info.version_max,
+            device_type: &info.device_type,
+            inputs: info.inputs.iter().map(Operand::of).collect(),
+            outputs: info.outputs.iter().map(Operand::of).collect(),
+            score: info.score,
+            plugin: row.plugin(),
+            deterministic: info.deterministic,
+            asynchronous: info.asynchronous,
+            allocates_outputs: info.allocates_outputs,
+            in_place: &info.in_place,
+            problem: problem.map(|problem| problem.error.to_string()),
+            info,
+        }
+    }
+
+    fn passes(&self, filter: &KernelFilter) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let takes = |dtype: Dtype| typed(self.info).iter().any(|operand| operand.takes(dtype.to_contract()));
+        is(&filter.op, self.op)
+            && filter.domain.as_ref().is_none_or(|wanted| {
+                self.domain == wanted || wanted.is_empty() && self.domain == schema::ONNX
+            })
+            && is(&filter.device, self.device_type)
+            && is(&filter.plugin_name, self.plugin)
+            && filter.dtype.is_none_or(takes)
+    }
+
+    fn row(&self) -> [Cell; 9] {
+        let versions = match self.version_max {
+            None => format!("{}+", self.version_min),
+            Some(max) if max == self.version_min => max.to_string(),
+            Some(max) => format!("{}-{max}", self.version_min),
+        };
+        let layouts = distinct(self.info.inputs.iter().map(|operand| layout(operand).unwrap_or("unknown")));
+        let flags = [(self.deterministic, "deterministic"), (self.asynchronous, "asynchronous")];
+        let flags: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
+        let plugin_style = if self.problem.is_some() { BAD } else { QUIET };
+        [
+            Cell::styled(self.op, NAME),
+            Cell::new(self.domain),
+            Cell::new(versions),
+            Cell::new(self.device_type),
+            Cell::new(distinct(typed(self.info).iter().map(|operand| family_names(operand.dtypes)))),
+            Cell::new(layouts),
+            Cell::new(self.score.to_string()),
+            Cell::styled(self.plugin, plugin_style),
+            Cell::styled(flags.join(", "), QUIET),
+        ]
+    }
+}
+
+impl<'a> Operand<'a> {
+    fn of(info: &'a OperandInfo) -> Self {
+        let set = DtypeSet(info.dtypes);
+        let dtypes = Dtype::ALL.iter().filter(|dtype| dtype.is_in(set)).map(|dtype| dtype.name());
+        Self {
+            name: &info.name,
+            dtypes: dtypes.collect(),
+            dtype_group: info.dtype_group,
+            rank_min: info.rank_min,
+            rank_max: (info.rank_max != u32::MAX).then_some(info.rank_max),
+            layout: layout(info),
+            optional: info.optional,
+            variadic: info.variadic,
+            strided: info.strided,
+        }
+    }
+}
+
+fn print_all(kernels: &[Kernel<'_>], output: &mut Output) {
+    /// The dtypes, the only column that may be long.
+    const SHRINKS: usize = 4;
+    let mut table = Table::new(SHRINKS);
+    if !kernels.is_empty() {
+        let heads = ["op", "domain", "versions", "device", "dtypes", "layout", "score", "plugin", "flags"];
+        table.row(heads.map(|head| Cell::styled(head, QUIET)));
+    }
+    let (wrong, right): (Vec<_>, Vec<_>) = kernels.iter().partition(|kernel| kernel.problem.is_some());
+    right.iter().chain(&wrong).for_each(|kernel| table.row(kernel.row()));
+    table.print(output);
+    if !wrong.is_empty() {
+        let heading = output.paint(NAME, "Never used");
+        output.line(&format!("\n{heading}"));
+    }
+    for kernel in wrong {
+        let problem = kernel.problem.as_deref().unwrap_or_default();
+        sentence(output, 2, &format!("`{}`: {problem}", kernel.plugin));
+    }
+}
+
+/// The operands whose dtypes say what a kernel is for.
+fn typed(info: &KernelInfo) -> &[OperandInfo] {
+    if info.inputs.is_empty() { &info.outputs } else { &info.inputs }
+}
+
+fn layout(operand: &OperandInfo) -> Option<&'static str> {
+    Layout(operand.layout).name()
+}
+
+/// What differs, in order.
+fn distinct<T: AsRef<str> + PartialEq>(texts: impl Iterator<Item = T>) -> String {
+    let mut all: Vec<T> = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("; ")
+}
+
+/// The names of a set of dtypes, with one name for each family that is whole.
+fn family_names(set: u64) -> String {
+    let has = |dtype: &Dtype| dtype.is_in(DtypeSet(set));
+    if Dtype::ALL.iter().all(has) {
+        return "any".to_owned();
+    }
+    let mut names = Vec::new();
+    for dtype in Dtype::ALL.iter().filter(|dtype| has(dtype)) {
+        let family = FAMILIES.iter().find(|(_, members)| members.contains(dtype) && members.iter().all(has));
+        let name = family.map_or(dtype.name(), |(name, _)| *name);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_family_has_one_name() {
+        let set = |dtypes: &[Dtype]| dtypes.iter().fold(0, |set, dtype| set | dtype.to_set().0);
+        assert_eq!(family_names(set(Dtype::ALL)), "any");
+        assert_eq!(
+            family_names(set(&FAMILIES.map(|(_, members)| members).concat())),
+            "ints uints f8 floats complex"
+        );
+        assert_eq!(family_names(set(&[Dtype::Bool, Dtype::F32, Dtype::F64, Dtype::I8])), "bool i8 f32 f64");
+        assert_eq!(family_names(0), "");
+    }
+
+    #[test]
+    fn what_is_the_same_is_said_once() {
+        assert_eq!(distinct(["a", "b", "a"].into_iter()), "a; b");
+    }
+}

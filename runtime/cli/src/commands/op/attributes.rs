@@ -1,0 +1,131 @@
+//! Attributes as a user types them: the schema of the op says what each of them is.
+
+use std::ffi::OsStr;
+use std::str::FromStr;
+
+use oarlock_core::schema::{self, AttributeKind};
+use oarlock_core::{Attribute, Attributes, Device, Dtype};
+
+use crate::arguments::OpCall;
+use crate::problem::Problem;
+
+/// The attributes of a call. Tensors among them are read by way of a device.
+pub(super) fn parse(call: &OpCall, opset: u32, device: &Device) -> Result<Attributes, Problem> {
+    let schema = schema::find(&call.domain, &call.name, opset).ok();
+    let kind = |name: &str| {
+        let known = schema?.attributes.iter().find(|known| known.name == name)?;
+        Some(known.kind)
+    };
+    let one = |(name, text): &(String, String)| {
+        let attribute = match kind(name) {
+            Some(AttributeKind::Tensor) => {
+                let tensor = super::array(OsStr::new(text))?.to_tensor(device)?;
+                Attribute::Tensor(tensor.to_constant()?)
+            }
+            Some(kind) => typed(kind, name, text).ok_or_else(|| wrong(call, kind, name, text))?,
+            // The op refuses names that its schema does not know; without a schema nobody knows better.
+            None => guessed(text),
+        };
+        Ok((name.clone(), attribute))
+    };
+    call.attributes.iter().map(one).collect()
+}
+
+fn wrong(call: &OpCall, kind: AttributeKind, name: &str, text: &str) -> Problem {
+    let expected = kind.name();
+    let message =
+        format!("`{}`: expected the attribute `{name}` to hold {expected}, found `{text}`", call.name);
+    Problem::new(message).hint(match kind {
+        AttributeKind::Int => format!("write it as in `--attr {name}=1`"),
+        AttributeKind::Float => format!("write it as in `--attr {name}=0.5`"),
+        AttributeKind::Ints => format!("write it as in `--attr {name}=1,2`"),
+        AttributeKind::Floats => format!("write it as in `--attr {name}=0.5,1`"),
+        _ => "an attribute of this kind cannot be given here".to_owned(),
+    })
+}
+
+/// A text as an attribute of a kind; nothing if it is none.
+fn typed(kind: AttributeKind, name: &str, text: &str) -> Option<Attribute> {
+    match kind {
+        AttributeKind::Int => int(name, text).map(Attribute::Int),
+        AttributeKind::Float => text.trim().parse().ok().map(Attribute::Float),
+        AttributeKind::String => Some(Attribute::String(text.to_owned())),
+        AttributeKind::Ints => list(text).map(Attribute::Ints),
+        AttributeKind::Floats => list(text).map(Attribute::Floats),
+        AttributeKind::Strings => list(text).map(Attribute::Strings),
+        AttributeKind::Tensor
+        | AttributeKind::Graph
+        | AttributeKind::SparseTensor
+        | AttributeKind::TypeProto => None,
+    }
+}
+
+/// An integer, `true` or `false`, or the name of a dtype where the attribute is one.
+fn int(name: &str, text: &str) -> Option<i64> {
+    /// What is in the names of attributes that are dtypes.
+    const TYPES: [&str; 2] = ["type", "precision"];
+    match text.trim() {
+        "true" => Some(1),
+        "false" => Some(0),
+        text => text.parse().ok().or_else(|| {
+            let is_dtype = name == "to" || TYPES.iter().any(|part| name.contains(part));
+            text.parse::<Dtype>().ok().filter(|_| is_dtype).map(Dtype::onnx_number)
+        }),
+    }
+}
+
+/// Values with commas between them, in brackets or not.
+fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    let text = text.trim();
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    if text.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    text.split(',').map(|part| part.trim().parse().ok()).collect()
+}
+
+/// What a text looks like.
+fn guessed(text: &str) -> Attribute {
+    let kinds = [AttributeKind::Int, AttributeKind::Float];
+    let lists = [AttributeKind::Ints, AttributeKind::Floats, AttributeKind::Strings];
+    let kinds = if text.contains(',') { &lists[..] } else { &kinds };
+    let guess = kinds.iter().find_map(|kind| typed(*kind, "", text));
+    guess.unwrap_or_else(|| Attribute::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_what_its_kind_says() {
+        use AttributeKind::{Float, Floats, Int, Ints, String, Strings};
+        let cases = [
+            (Int, "axis", "-1", Some(Attribute::Int(-1))),
+            (Int, "keepdims", "true", Some(Attribute::Int(1))),
+            (Int, "to", "f16", Some(Attribute::Int(10))),
+            (Int, "dtype", "float32", Some(Attribute::Int(1))),
+            (Int, "axis", "f16", None),
+            (Int, "axis", "1.5", None),
+            (Float, "alpha", "1", Some(Attribute::Float(1.0))),
+            (Float, "alpha", "x", None),
+            (String, "mode", "a,b", Some(Attribute::String("a,b".to_owned()))),
+            (Ints, "pads", "1, 2", Some(Attribute::Ints(vec![1, 2]))),
+            (Ints, "pads", "[3]", Some(Attribute::Ints(vec![3]))),
+            (Ints, "pads", "", Some(Attribute::Ints(Vec::new()))),
+            (Ints, "pads", "1,,2", None),
+            (Floats, "scales", "1,0.5", Some(Attribute::Floats(vec![1.0, 0.5]))),
+            (Strings, "keys", "a,b", Some(Attribute::Strings(vec!["a".to_owned(), "b".to_owned()]))),
+            (AttributeKind::Graph, "body", "x", None),
+        ];
+        for (kind, name, text, expected) in cases {
+            assert_eq!(typed(kind, name, text), expected, "{name}={text}");
+        }
+    }
+
+    #[test]
+    fn without_a_schema_a_text_is_what_it_looks_like() {
+        let kinds = ["1", "1.5", "x", "1,2", "1,2.5", "1,x"].map(|text| guessed(text).kind());
+        assert_eq!(kinds, ["int", "float", "string", "ints", "floats", "strings"]);
+    }
+}

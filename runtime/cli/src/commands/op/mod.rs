@@ -1,0 +1,113 @@
+//! `oarlock op`: one op, from files to the metal and back.
+
+mod attributes;
+mod report;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use oarlock_core::{Device, Invocation, Op, Runtime, Tensor, schema};
+
+use crate::Verdict;
+use crate::arguments::{Global, OpCall};
+use crate::array::Array;
+use crate::output::Output;
+use crate::problem::Problem;
+use crate::session::{self, Core};
+use crate::{literal, npy};
+use report::Report;
+
+pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdict {
+    let flags = session::flags()?;
+    for (name, value) in &call.flags {
+        flags.set(name, value)?;
+    }
+    let core = Core::start(global, flags)?;
+    let is_complete = core.mention_what_is_missing(global, false);
+    let runtime = &core.runtime;
+    let device = match &call.device {
+        Some(name) => runtime.device(name)?,
+        None => runtime.default_device()?.clone(),
+    };
+    let opset = match call.opset {
+        Some(opset) => opset,
+        None => newest_opset(runtime, &call.domain, &call.name),
+    };
+    let attributes = attributes::parse(call, opset, &device)?;
+    let op = Op::new(runtime, &call.domain, &call.name, opset, attributes)?;
+    let outputs = output_count(call, opset)?;
+    let inputs = call.inputs.iter().map(|text| input(text, &device));
+    let inputs = inputs.collect::<Result<Vec<Option<Tensor>>, Problem>>()?;
+    let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+    let invocation = Invocation { inputs: &inputs, outputs, device: Some(&device), stream: None };
+
+    let explanation = if call.explain { Some(op.explain(runtime, &invocation)?) } else { None };
+    let can_run = explanation.as_ref().is_none_or(|explanation| explanation.chosen().is_some());
+    let mut report = Report::new(&op, &device, explanation.as_ref());
+    if !global.json {
+        report.print_explanation(output);
+    }
+    if !call.dry_run {
+        let made = op.invoke(runtime, &invocation)?;
+        for (index, tensor) in made.iter().enumerate() {
+            let file =
+                call.files.get(index).map(|file| file.as_path()).filter(|file| *file != Path::new("-"));
+            report.add(output_name(call, opset, index), tensor.as_ref(), file)?;
+        }
+    }
+    if global.json {
+        super::print_json(output, &report)?;
+    } else {
+        report.print_outputs(output);
+    }
+    Ok(is_complete && (can_run || !call.dry_run))
+}
+
+/// The opset that is meant when none is named. A domain without schemas has those of its kernels.
+fn newest_opset(runtime: &Runtime, domain: &str, op: &str) -> u32 {
+    let of_kernels = || {
+        let rows = runtime.registry().rows_of(domain, op);
+        rows.map(|row| row.info().version_max.unwrap_or(row.info().version_min)).max().unwrap_or(1)
+    };
+    schema::newest_opset(domain).unwrap_or_else(|_| of_kernels())
+}
+
+/// How many outputs the call is to have.
+fn output_count(call: &OpCall, opset: u32) -> Result<usize, Problem> {
+    let schema = schema::find(&call.domain, &call.name, opset).ok();
+    let fewest = schema.map_or(1, |schema| schema.min_outputs()).max(1);
+    let wanted = call.outputs.map_or(call.files.len().max(fewest), usize::from);
+    let most = schema.and_then(|schema| schema.max_outputs()).unwrap_or(usize::MAX);
+    let problem = if wanted > most {
+        format!("`{}`: expected at most {}, found {wanted}", call.name, outputs(most))
+    } else if wanted < call.files.len() {
+        format!("expected files for {} at most, found {}", outputs(wanted), call.files.len())
+    } else {
+        return Ok(wanted);
+    };
+    Err(Problem::new(problem).hint("correct `--outputs`, or leave out some `-o`"))
+}
+
+fn outputs(count: usize) -> String {
+    crate::render::count(count, "output", "outputs")
+}
+
+/// What the schema calls an output.
+fn output_name(call: &OpCall, opset: u32, index: usize) -> Option<&'static str> {
+    let schema = schema::find(&call.domain, &call.name, opset).ok()?;
+    Some(schema.formal_output(index)?.name)
+}
+
+/// The tensor that an argument stands for; nothing for an input that is left out.
+fn input(text: &OsStr, device: &Device) -> Result<Option<Tensor>, Problem> {
+    if text == "-" {
+        return Ok(None);
+    }
+    array(text)?.to_tensor(device).map(Some)
+}
+
+/// What an argument holds, be it a file or values.
+fn array(text: &OsStr) -> Result<Array, Problem> {
+    let typed = text.to_str().and_then(literal::parse);
+    typed.unwrap_or_else(|| npy::read(Path::new(text)))
+}

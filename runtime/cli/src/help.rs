@@ -1,0 +1,151 @@
+//! What the help of each command shows below its options: examples, what words mean, exit codes.
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  oarlock devices                        What devices there are
+  oarlock doctor                         Whether everything works, and what to do where it does not
+  oarlock op Add f32:[1,2] f32:1         What the first device makes of one op
+  oarlock --plugin ./libnpu.so devices   What devices there are with a plugin that is not installed
+
+Exit codes:
+  0  All is well
+  1  Something is wrong; the output says what
+  2  The command was called in a way it does not understand";
+
+pub(crate) const DEVICES_EXAMPLES: &str = "\
+Examples:
+  oarlock devices
+  oarlock devices --json | jq -r '.[].device'
+  OARLOCK_PLUGIN_PATH=/opt/acme/plugins oarlock devices
+
+A device is named by its type and its number, such as `cpu:0`. The support level says what was verified:
+`hardware-verified` on the chip, `driver-verified` with the real driver and no chip, `emulator-verified` against an \
+emulation, `unspecified` nothing. It is what the plugin claims. `simulated` marks a device that software makes up.
+
+Exit codes:
+  0  All is well, even where plugins are not used
+  1  A plugin or layer that `--plugin` or `--layer` names is not used, or the host does not start
+  2  The command was called in a way it does not understand";
+
+pub(crate) const PLUGINS_EXAMPLES: &str = "\
+Examples:
+  oarlock plugins
+  oarlock plugins --json | jq -r '.plugins[].file'
+
+A plugin that is refused does not keep the others from working, so plugins that are not used leave the exit code 0. `oarlock doctor` \
+takes them for something that is wrong.
+
+Exit codes:
+  0  All is well, even where plugins are not used
+  1  A plugin or layer that `--plugin` or `--layer` names is not used, or the host does not start
+  2  The command was called in a way it does not understand";
+
+pub(crate) const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  oarlock doctor
+  oarlock doctor --json > report.json
+  oarlock --plugin ./libnpu.so doctor
+
+On every device it takes memory, copies to it and back, fills it, goes through a stream and an event, and adds numbers \
+where the device has a kernel for that.
+
+Exit codes:
+  0  All is well
+  1  A device does not work, a plugin is not used, or the host does not start
+  2  The command was called in a way it does not understand";
+
+pub(crate) const PLUGIN_EXAMPLES: &str = "\
+Examples:
+  oarlock plugin check ./libnpu.so
+  oarlock plugin manifest ./libnpu.so --write";
+
+pub(crate) const CHECK_EXAMPLES: &str = "\
+Examples:
+  oarlock plugin check ./libnpu.so
+  oarlock plugin check ./libnpu.so --quick
+  oarlock plugin check ./libnpu.so --html report.html
+
+The steps are those of the host, in its order. The first that fails ends the check, since the host would go no further. The \
+conformance suite then runs in a process of its own, and each of its checks quotes a rule of the contract.
+
+Exit codes:
+  0  The plugin can be used here, and conforms
+  1  It cannot or does not; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const MANIFEST_EXAMPLES: &str = "\
+Examples:
+  oarlock plugin manifest ./libnpu.so            Prints the manifest
+  oarlock plugin manifest ./libnpu.so --write    Writes it to ./libnpu.oarlock.toml
+
+With a manifest beside it a plugin is judged without running any of its code. It holds the hash of the file, so write it \
+again whenever the file changes.";
+
+pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  oarlock completions bash > ~/.local/share/bash-completion/completions/oarlock
+  oarlock completions zsh > ~/.zfunc/_oarlock
+  oarlock completions fish > ~/.config/fish/completions/oarlock.fish";
+
+pub(crate) const MAN_EXAMPLES: &str = "\
+Examples:
+  oarlock man | man -l -                       Reads the page of the whole command
+  oarlock man ~/.local/share/man/man1          Writes a page for each command";
+
+pub(crate) const KERNELS_EXAMPLES: &str = "\
+Examples:
+  oarlock kernels                        Every kernel
+  oarlock kernels --op MatMul            Those of one op
+  oarlock kernels --device opencl --dtype f16
+  oarlock kernels --json | jq -r '.[] | select(.problem) | .op'
+
+A kernel is a row: it runs some versions of one op on one type of devices, with inputs of some dtypes. `ints` are the signed \
+integers of 8 to 64 bits, `uints` the unsigned ones, `floats` are f16, bf16, f32 and f64, `f8` and `complex` are both of \
+their kind. Sets for different inputs stand in the order of the inputs, with `;` between them. A kernel without inputs shows \
+the dtypes of its outputs. `7+` are all versions from 7 on. Of several kernels that take a call, the one with the highest score \
+runs, unless the flag `kernel_preference` says otherwise; `oarlock op --explain` tells for a call.
+
+A kernel that makes no sense is never used, as when no version of the op is there for it; below the others it is said why.
+
+Exit codes:
+  0  All is well
+  1  A kernel makes no sense, or what `--op` or `--plugin` names is not there or not used
+  2  The command was called in a way it does not understand";
+
+pub(crate) const FLAGS_EXAMPLES: &str = "\
+Examples:
+  oarlock flags                          Every flag
+  oarlock flags deterministic            One of them
+  OARLOCK_THREADS=4 oarlock flags threads
+  oarlock flags --json | jq '.[] | select(.source != \"default\")'
+
+A flag is set by the program, such as with `oarlock op --set`, or else by its variable of the environment, or else by another \
+variable that is an alias. Names and aliases are found here as well.
+
+Exit codes:
+  0  All is well
+  1  There is no such flag, or the environment sets one to what it cannot be
+  2  The command was called in a way it does not understand";
+
+pub(crate) const OP_EXAMPLES: &str = "\
+Examples:
+  oarlock op Add a.npy b.npy                                Prints the sum
+  oarlock op Add a.npy b.npy -d cpu -o c.npy                Writes it to a file
+  oarlock op Softmax f32:[1,2,3] --attr axis=-1
+  oarlock op Cast i64:[1,2] --attr to=f16
+  oarlock op Clip f32:[-1,0,9] - f32:5                      Leaves an input out
+  oarlock op TopK x.npy i64:[3] --outputs 2 -o - -o at.npy
+  oarlock op MatMul a.npy b.npy --explain --dry-run         Says which kernel would run, and why
+  oarlock op MatMul a.npy b.npy --set kernel_preference=openblas
+
+An input is a file that NumPy wrote, in the order of C or of Fortran; or a dtype and values, such as `i64:5` or \
+`f32:[[1,2],[nan,inf]]`, a complex one as `c64:1+2j`, text as `string:[\"a\",\"b\"]`; or `-` for an optional input that is left \
+out. What is in the order of Fortran becomes a tensor with strides. Some shells want quotes around brackets.
+
+An attribute is of the type that the op has for it: `1`, `0.5`, text, or some of these with commas between them; a tensor \
+is written like an input. Where an integer stands for a dtype, its name does too.
+
+Exit codes:
+  0  The op has run, or with `--dry-run`, it would run
+  1  It has not or would not; the output says why
+  2  The command was called in a way it does not understand";

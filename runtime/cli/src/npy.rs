@@ -1,0 +1,229 @@
+//! Files of NumPy, one array each: a magic word, a version, a header that is a dictionary of Python, and the elements.
+//!
+//! A file may come from anywhere, so nothing in it is believed: no memory is taken for what a header promises, only for
+//! what is there.
+
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use oarlock_core::{Tensor, shape};
+
+use crate::array::{Array, Elements};
+use crate::problem::Problem;
+use header::Header;
+
+mod header;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// No array of plain numbers has a longer header.
+const LONGEST_HEADER: u32 = 1 << 16;
+
+/// Reads the array in a file.
+pub(crate) fn read(file: &Path) -> Result<Array, Problem> {
+    let wrong = |wrong: Wrong| {
+        let Wrong { expected, found, hint } = wrong;
+        let problem = Problem::new(format!("`{}`: expected {expected}, found {found}", file.display()));
+        problem.hint(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
+    };
+    let unreadable = |error| Wrong {
+        hint: Some("name a file that is there, or give values such as `f32:[1,2]`"),
+        ..Wrong::new("a file that can be read", error)
+    };
+    let stream = File::open(file).map_err(|error: io::Error| wrong(unreadable(error)))?;
+    read_from(io::BufReader::new(stream)).map_err(wrong)
+}
+
+/// Why something is no array.
+#[derive(Debug, PartialEq)]
+struct Wrong {
+    expected: String,
+    found: String,
+    hint: Option<&'static str>,
+}
+
+impl Wrong {
+    fn new(expected: impl Into<String>, found: impl fmt::Display) -> Self {
+        Self { expected: expected.into(), found: found.to_string(), hint: None }
+    }
+}
+
+fn read_from(mut stream: impl Read) -> Result<Array, Wrong> {
+    let mut start = [0; 8];
+    let is_start = stream.read_exact(&mut start).is_ok() && start.starts_with(MAGIC);
+    if !is_start {
+        return Err(Wrong::new("a file that NumPy wrote, as `.npy`", "something else"));
+    }
+    let header = match start[6] {
+        1 => header_bytes(&mut stream, 2)?,
+        2 | 3 => header_bytes(&mut stream, 4)?,
+        version => return Err(Wrong::new("version 1, 2 or 3 of the format", version)),
+    };
+    let Header { dtype, is_fortran, dims } = Header::parse(&String::from_utf8_lossy(&header))?;
+    let expected = shape::size_in_bytes(dtype, &dims)
+        .map_err(|_| Wrong::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}")))?;
+    let mut bytes = Vec::new();
+    // One more than there should be shows that there are more.
+    let read = stream.take(expected.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| Wrong::new("a file that can be read", error))?;
+    let found = bytes.len() as u64;
+    if found != expected {
+        let elements = format!("{expected} bytes of {dtype} in the shape {dims:?}");
+        let found = if found < expected { format!("only {found}") } else { "more".to_owned() };
+        return Err(Wrong::new(elements, found));
+    }
+    Ok(Array { dtype, dims, is_fortran, elements: Elements::Bytes(bytes) })
+}
+
+/// The header, before which its length stands in so many bytes.
+fn header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, Wrong> {
+    let mut length = [0; 4];
+    let is_there = stream.read_exact(&mut length[..size]).is_ok();
+    let length = u32::from_le_bytes(length);
+    if !is_there || length > LONGEST_HEADER {
+        let found = if is_there { format!("{length}") } else { "the end of the file".to_owned() };
+        return Err(Wrong::new(format!("the length of a header, up to {LONGEST_HEADER}"), found));
+    }
+    let mut header = vec![0; length as usize];
+    let read = stream.read_exact(&mut header);
+    read.map_err(|_| Wrong::new(format!("a header of {length} bytes"), "fewer"))?;
+    Ok(header)
+}
+
+/// Writes the elements of a tensor in the order of C. Nobody ever sees half of a file.
+pub(crate) fn write(file: &Path, tensor: &Tensor) -> Result<(), Problem> {
+    let Some(descr) = header::descr_of(tensor.dtype()) else {
+        let message =
+            format!("`{}`: expected a dtype that NumPy has, found {}", file.display(), tensor.dtype());
+        return Err(Problem::new(message).hint("convert it with the op `Cast` first, or leave `-o` out"));
+    };
+    let (start, bytes) = (start_of_file(descr, tensor.dims()), tensor.to_bytes()?);
+    replace(file, &[&start, &bytes]).map_err(|error| {
+        Problem::new(format!("`{}`: expected to write the output, found: {error}", file.display()))
+            .hint("name a file in a directory that you can write to")
+    })
+}
+
+/// Everything before the elements.
+fn start_of_file(descr: &str, dims: &[i64]) -> Vec<u8> {
+    /// Elements begin at a multiple of this.
+    const ALIGNMENT: usize = 64;
+    /// The magic word, the version and the length of the header.
+    const BEFORE: usize = 10;
+    let sizes: String = dims.iter().map(|dim| format!("{dim}, ")).collect();
+    // A tuple of one has a comma, and longer ones do with or without.
+    let shape = if dims.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let length = (BEFORE + header.len() + 1).next_multiple_of(ALIGNMENT) - BEFORE;
+    header += &" ".repeat(length - 1 - header.len());
+    header.push('\n');
+    let (version, length) = match u16::try_from(length) {
+        Ok(length) => ([1, 0], length.to_le_bytes().to_vec()),
+        Err(_) => ([2, 0], u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes().to_vec()),
+    };
+    [MAGIC, &version, &length, header.as_bytes()].concat()
+}
+
+/// Puts a file in the place of another at once. What is no ordinary file, such as `/dev/null`, is written to.
+fn replace(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    // Behind a link is the file that is meant.
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut stream = File::options().write(true).open(&file)?;
+        return parts.iter().try_for_each(|part| stream.write_all(part));
+    }
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // What the user's mask forbids is taken away from these.
+    let permissions =
+        fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
+    let mut new =
+        tempfile::Builder::new().prefix(".oarlock-").permissions(permissions).tempfile_in(directory)?;
+    parts.iter().try_for_each(|part| new.write_all(part))?;
+    new.persist(&file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oarlock_core::Dtype;
+
+    fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
+        let length = header.len() as u32;
+        let length = length.to_le_bytes();
+        let length = if version == 1 { &length[..2] } else { &length[..] };
+        [MAGIC, &[version, 0], length, header.as_bytes(), elements].concat()
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Array, Wrong> {
+        read_from(bytes)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for dims in [&[][..], &[3], &[2, 3], &[0, 7], &[1; 12]] {
+            let count: i64 = dims.iter().product();
+            let bytes: Vec<u8> = (0..count as u8 * 4).collect();
+            let written = [start_of_file("<f4", dims), bytes.clone()].concat();
+            assert_eq!((written.len() - bytes.len()) % 64, 0);
+            let elements = Elements::Bytes(bytes);
+            let expected = Array { dtype: Dtype::F32, dims: dims.to_vec(), is_fortran: false, elements };
+            assert_eq!(read_all(&written), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn a_header_is_what_numpy_writes() {
+        let start = start_of_file("<i8", &[2, 3]);
+        let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }";
+        assert_eq!(&start[..10], b"\x93NUMPY\x01\x00\x76\x00");
+        assert_eq!(std::str::from_utf8(&start[10..]).unwrap().trim_end_matches(' ').trim_end(), header);
+        assert!(String::from_utf8(start_of_file("|b1", &[5])).is_err());
+    }
+
+    #[test]
+    fn all_versions_are_read() {
+        let header = "{'descr': '|b1', 'fortran_order': True, 'shape': (2, 1)}\n";
+        for version in 1..=3 {
+            let array = read_all(&file(version, header, &[1, 0])).unwrap();
+            assert_eq!((array.dtype, array.is_fortran, array.dims), (Dtype::Bool, true, vec![2, 1]));
+        }
+        assert_eq!(read_all(&file(4, header, &[1, 0])).unwrap_err().found, "4");
+    }
+
+    #[test]
+    fn a_file_that_ends_early_or_late_is_refused_wherever_it_is_cut() {
+        let whole = file(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", &[0; 16]);
+        assert!(read_all(&whole).is_ok());
+        for end in 0..whole.len() {
+            assert!(read_all(&whole[..end]).is_err(), "{end}");
+        }
+        assert_eq!(read_all(&[&whole[..], &[0]].concat()).unwrap_err().found, "more");
+    }
+
+    #[test]
+    fn a_header_that_promises_too_much_takes_no_memory() {
+        for shape in ["(1000000000000,)", "(4294967296, 4294967296)", "(9223372036854775807, 2)"] {
+            let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+            assert!(read_all(&file(1, &header, &[0; 4])).is_err(), "{shape}");
+        }
+        let long = [MAGIC, &[2, 0, 0xFF, 0xFF, 0xFF, 0xFF]].concat();
+        assert_eq!(read_all(&long).unwrap_err().found, "4294967295");
+    }
+
+    #[test]
+    fn no_byte_that_is_changed_does_harm() {
+        let whole = file(2, "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1), }", &[1, 2, 3, 4]);
+        for at in 0..whole.len() {
+            for byte in 0..=u8::MAX {
+                let mut changed = whole.clone();
+                changed[at] = byte;
+                if let Ok(Array { elements: Elements::Bytes(bytes), dims, dtype, .. }) = read_all(&changed) {
+                    assert_eq!(shape::size_in_bytes(dtype, &dims).unwrap(), bytes.len() as u64);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `oarlock op`.
+
+use std::fs;
+
+use crate::user::User;
+
+/// A file as NumPy writes it.
+fn npy(descr: &str, is_fortran: bool, shape: &str, elements: &[u8]) -> Vec<u8> {
+    let order = if is_fortran { "True" } else { "False" };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
+    header += &" ".repeat((10 + header.len() + 1).next_multiple_of(64) - 11 - header.len());
+    header.push('\n');
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
+}
+
+fn floats(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+#[test]
+fn an_op_runs_on_files_and_writes_one() {
+    let user = User::new();
+    user.file("a.npy", &npy("<f4", false, "(2, 3)", &floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])));
+    user.file("b.npy", &npy("<f4", false, "(3,)", &floats(&[10.0, 20.0, 30.0])));
+    let outcome = user.run(&["op", "Add", "a.npy", "b.npy", "-d", "cpu", "-o", "c.npy"]);
+    assert_eq!(
+        outcome.all(),
+        "status: 0\n----- out -----\noutput 0 (C): f32 [2, 3]\nwritten to `c.npy`\n----- err -----\n"
+    );
+    let expected = npy("<f4", false, "(2, 3)", &floats(&[11.0, 22.0, 33.0, 14.0, 25.0, 36.0]));
+    assert_eq!(fs::read(user.home.path().join("c.npy")).unwrap(), expected);
+    let names = fs::read_dir(user.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.count(), 3, "a file was left behind");
+}
+
+#[test]
+fn an_array_in_the_order_of_fortran_has_its_shape() {
+    let user = User::new();
+    user.file("a.npy", &npy("<f4", true, "(2, 3)", &floats(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0])));
+    let outcome = user.run(&["op", "Add", "a.npy", "f32:0"]);
+    assert_eq!(
+        outcome.out, "output 0 (C): f32 [2, 3]\n[[1.0, 2.0, 3.0],\n [4.0, 5.0, 6.0]]\n",
+        "{}",
+        outcome.err
+    );
+}
+
+#[test]
+fn an_output_is_there_for_programs() {
+    let outcome = User::new().run(&["op", "Div", "f32:[1,0,-3]", "f32:[2,0,0]", "--explain", "--json"]);
+    let report = outcome.json();
+    assert_eq!(report["device"], "cpu:0");
+    assert_eq!(report["outputs"][0]["elements"], serde_json::json!([0.5, "nan", "-inf"]));
+    let considered = report["explanation"].as_array().unwrap();
+    assert!(
+        considered.iter().any(|row| row["refusal"].is_null() && row["plugin"] == "oarlock-cpu"),
+        "{considered:?}"
+    );
+}
+
+#[test]
+fn attributes_are_what_the_schema_says() {
+    let user = User::new();
+    let shown = |arguments: &[&str]| {
+        let outcome = user.run(&[&["op"], arguments].concat());
+        assert_eq!(outcome.status, 0, "{}", outcome.err);
+        outcome.out.split_once('\n').unwrap().1.to_owned()
+    };
+    assert_eq!(
+        shown(&["Concat", "i64:[[1],[2]]", "i64:[[3],[4]]", "--attr", "axis=-1"]),
+        "[[1, 3],\n [2, 4]]\n"
+    );
+    assert_eq!(shown(&["Transpose", "i64:[[1,2]]", "--attr", "perm=1,0"]), "[[1],\n [2]]\n");
+    assert_eq!(shown(&["LeakyRelu", "f32:-1", "--attr", "alpha=0.5"]), "-0.5\n");
+    assert_eq!(shown(&["Cast", "f32:[1.5,-2]", "--attr", "to=i8"]), "[ 1, -2]\n");
+    assert_eq!(shown(&["ConstantOfShape", "i64:[2]", "--attr", "value=i32:[7]"]), "[7, 7]\n");
+}
+
+#[test]
+fn an_optional_input_is_left_out() {
+    let outcome = User::new().run(&["op", "Clip", "f32:[-1,3,9]", "-", "f32:5"]);
+    assert_eq!(outcome.out, "output 0 (output): f32 [3]\n[-1.0,  3.0,  5.0]\n", "{}", outcome.err);
+}
+
+#[test]
+fn of_several_outputs_some_are_printed_and_some_written() {
+    let user = User::new();
+    let outcome =
+        user.run(&["op", "TopK", "f32:[1,3,2]", "i64:[2]", "--outputs", "2", "-o", "-", "-o", "at.npy"]);
+    let expected =
+        "output 0 (Values): f32 [2]\n[3.0, 2.0]\n\noutput 1 (Indices): i64 [2]\nwritten to `at.npy`\n";
+    assert_eq!(outcome.out, expected, "{}", outcome.err);
+    let elements = [1i64, 2].map(i64::to_le_bytes).concat();
+    assert_eq!(fs::read(user.home.path().join("at.npy")).unwrap(), npy("<i8", false, "(2,)", &elements));
+}
+
+#[test]
+fn an_older_version_of_an_op_can_be_called() {
+    let outcome = User::new().run(&["op", "Squeeze", "i64:[[1]]", "--opset", "11", "--attr", "axes=0"]);
+    assert_eq!(outcome.out, "output 0 (squeezed): i64 [1]\n[1]\n", "{}", outcome.err);
+}
+
+#[test]
+fn a_call_is_explained_without_running_it() {
+    let user = User::new();
+    let outcome = user.run(&["op", "Relu", "f32:1", "--explain", "--dry-run"]);
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
+    assert!(
+        outcome.out.starts_with("`Relu` (version 14) on `cpu:0` is run by `oarlock-cpu`\n"),
+        "{}",
+        outcome.out
+    );
+    assert!(!outcome.out.contains("output"), "{}", outcome.out);
+}
+
+#[test]
+fn a_device_without_a_kernel_says_so_unless_the_cpu_may_do_it() {
+    let user = User::new();
+    user.template("libcustom_cpu.so");
+    let run = |arguments: &[&str]| user.run(&[&["--plugin", "libcustom_cpu.so", "op"], arguments].concat());
+    let own = run(&["Add", "f32:[1,2]", "f32:1", "-d", "CustomCPU"]);
+    assert_eq!(own.out, "output 0 (C): f32 [2]\n[2.0, 3.0]\n", "{}", own.err);
+    let call = ["Mul", "f32:[1,2]", "f32:2", "-d", "CustomCPU"];
+    let refused = run(&call);
+    assert_eq!((refused.status, refused.out.as_str()), (1, ""));
+    assert!(refused.err.contains("expected a kernel for this device"), "{}", refused.err);
+    let explained = run(&[&call[..], &["--explain", "--dry-run"]].concat());
+    assert_eq!(explained.status, 1);
+    assert!(explained.out.contains("is run by no kernel"), "{}", explained.out);
+    let done = run(&[&call[..], &["--set", "kernel_fallback=cpu"]].concat());
+    assert_eq!(done.out, "output 0 (C): f32 [2]\n[2.0, 4.0]\n", "{}", done.err);
+}
+
+#[test]
+fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
+    let user = User::new();
+    user.file("text.npy", b"no array");
+    user.file("object.npy", &npy("|O", false, "(1,)", &[0; 8]));
+    user.file("cut.npy", &npy("<f8", false, "(2,)", &[0; 15]));
+    user.file("huge.npy", &npy("<f8", false, "(4611686018427387904, 4)", &[0; 8]));
+    let cases: [&[&str]; 19] = [
+        &["Ad", "f32:1", "f32:1"],
+        &["Add", "f32:1"],
+        &["Add", "f32:1", "i32:1"],
+        &["Add", "f32:[1,2]", "f32:[1,2,3]"],
+        &["Add", "nowhere.npy", "f32:1"],
+        &["Add", "text.npy", "f32:1"],
+        &["Add", "object.npy", "f32:1"],
+        &["Add", "cut.npy", "f32:1"],
+        &["Add", "huge.npy", "f32:1"],
+        &["Add", "f32:[1,[2]]", "f32:1"],
+        &["Add", "f32:1", "f32:1", "-d", "tpu"],
+        &["Add", "f32:1", "f32:1", "--opset", "1000"],
+        &["Add", "f32:1", "f32:1", "--domain", "nowhere"],
+        &["Add", "f32:1", "f32:1", "--outputs", "2"],
+        &["Add", "f32:1", "f32:1", "--outputs", "1", "-o", "a.npy", "-o", "b.npy"],
+        &["Softmax", "f32:1", "--attr", "axis=x"],
+        &["Softmax", "f32:[1]", "--attr", "axes=0"],
+        &["Cast", "f32:1", "--attr", "to=bf16", "-o", "out.npy"],
+        &["Add", "f32:1", "f32:1", "--set", "deterministic=perhaps"],
+    ];
+    let mut errors = String::new();
+    for call in cases {
+        let outcome = user.run(&[&["op"], call].concat());
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{call:?}");
+        errors += &format!("$ oarlock op {}\n{}\n", call.join(" "), outcome.err);
+    }
+    insta::assert_snapshot!("op_errors", errors);
+    assert!(!user.home.path().join("out.npy").exists());
+}
+
+#[test]
+fn memory_that_runs_out_is_an_error_with_a_table_of_who_holds_it() {
+    let outcome = User::new().run(&["op", "ConstantOfShape", "i64:[1000000000000000]"]);
+    assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+    let lines: Vec<&str> = outcome.err.lines().collect();
+    assert!(lines[0].starts_with("error: `ConstantOfShape` on `cpu:0`: expected "), "{lines:?}");
+    assert!(lines[1].trim_end().ends_with("held by") && lines[2].ends_with("tensor"), "{lines:?}");
+}
+
+#[test]
+fn arguments_that_say_nothing_are_not_understood() {
+    let wrong: [&[&str]; 5] = [
+        &[],
+        &["Relu", "f32:1", "--dry-run"],
+        &["Relu", "--attr", "axis"],
+        &["Relu", "--attr", "=1"],
+        &["Relu", "--outputs", "0"],
+    ];
+    for arguments in wrong {
+        assert_eq!(User::new().run(&[&["op"], arguments].concat()).status, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_what_was_there() {
+    let user = User::new();
+    user.file("out.npy", b"before");
+    let outcome = user.run(&["op", "Cast", "f32:1", "--attr", "to=bf16", "-o", "out.npy"]);
+    assert_eq!(outcome.status, 1);
+    assert_eq!(fs::read(user.home.path().join("out.npy")).unwrap(), b"before");
+    let outcome = user.run(&["op", "Relu", "f32:1", "-o", "nowhere/out.npy"]);
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.starts_with("error: `nowhere/out.npy`: expected to write"), "{}", outcome.err);
+}
