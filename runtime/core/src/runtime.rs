@@ -129,7 +129,7 @@ impl Runtime {
             return Ok(tensor.clone());
         }
         let is_here = |row: &crate::registry::Row| row.info().device_type == tensor.device().device_type();
-        if !self.registry.rows_of("", "Identity").any(is_here) {
+        if !self.registry.usable_rows("", "Identity").any(is_here) {
             return tensor.gathered_again();
         }
         let call = Invocation { inputs: &[Some(tensor)], outputs: 1, device: None, stream: Some(stream) };

@@ -77,7 +77,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
         arithmetic(op, |gpu: &G, call| fold(gpu, call, *formula))
             .since(8)
             .inputs([strided(*dtypes).group(1).flags(OperandFlags::VARIADIC).named("data_0")])
-            .outputs([plain(*dtypes).group(1).named("result")])
+            .outputs([plain(*dtypes).group(1)])
     });
     table.chain(folds).chain(special()).collect()
 }

@@ -12,13 +12,9 @@ use crate::walk::{contiguous, product};
 pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
     let shape = |name| on_host(INDICES).named(name);
     let optional = |name| shape(name).flags(OperandFlags::OPTIONAL);
-    let one = |kernel: Kernel<G>| {
-        kernel.inputs([strided(ALL).group(1).named("data")]).outputs([plain(ALL).group(1).named("output")])
-    };
+    let one = |kernel: Kernel<G>| kernel.inputs([strided(ALL).group(1)]).outputs([plain(ALL).group(1)]);
     let two = |kernel: Kernel<G>, second| {
-        kernel
-            .inputs([strided(ALL).group(1).named("data"), second])
-            .outputs([plain(ALL).group(1).named("output")])
+        kernel.inputs([strided(ALL).group(1), second]).outputs([plain(ALL).group(1)])
     };
     vec![
         one(row("Identity", same_elements::<G>)).in_place(0, 0),

@@ -105,8 +105,9 @@ fn slice<G: Gpu>(
             let start = clamp(starts[index], 0, dim);
             (start, (clamp(ends[index], 0, dim) - start).max(0))
         } else {
-            let start = clamp(starts[index], -1, dim - 1);
-            (start, (start - clamp(ends[index], -1, dim - 1)).max(0))
+            // Backwards, a start before the first element is the first.
+            let start = clamp(starts[index], 0, (dim - 1).max(0));
+            (start, if dim == 0 { 0 } else { (start - clamp(ends[index], -1, dim - 1)).max(0) })
         };
         dims[axis] = (length as u64).div_ceil(step.unsigned_abs()) as i64;
         if dims[axis] > 0 {

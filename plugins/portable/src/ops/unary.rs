@@ -108,15 +108,15 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
         let operand = strided(unary.dtypes).group(1);
         arithmetic(unary.op, |gpu: &G, call| run(gpu, call, unary))
             .since(unary.since)
-            .inputs([operand.named("X")])
-            .outputs([super::row::plain(unary.dtypes).group(1).named("Y")])
+            .inputs([operand])
+            .outputs([super::row::plain(unary.dtypes).group(1)])
             .in_place(0, 0)
     });
     let tests = [("IsNaN", 9), ("IsInf", 10)].into_iter().map(|(op, since)| {
         arithmetic(op, move |gpu: &G, call| test(gpu, call, op == "IsNaN"))
             .since(since)
-            .inputs([strided(FLOATS).named("X")])
-            .outputs([super::row::plain(BOOL).named("Y")])
+            .inputs([strided(FLOATS)])
+            .outputs([super::row::plain(BOOL)])
     });
     let gelu = arithmetic("Gelu", gelu::<G>)
         .since(20)

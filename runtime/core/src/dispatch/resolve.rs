@@ -144,7 +144,7 @@ impl<'a> Attempt<'a> {
             knows_outputs: self.facts.is_some(),
             must_be_deterministic: self.runtime.flags().deterministic(),
         };
-        let mut rows: Vec<&Row> = registry.usable_rows(&self.node.domain, self.node.name).collect();
+        let mut rows: Vec<&Row> = registry.rows_of(&self.node.domain, self.node.name).collect();
         let has_strides: Vec<bool> = self
             .call
             .inputs
@@ -154,7 +154,9 @@ impl<'a> Attempt<'a> {
         registry.rank(&mut rows, &has_strides);
         let mut considered = Vec::new();
         for row in rows {
-            let mut misfit = fit(row.info(), &wanted).err();
+            let senseless = registry.check(row).err();
+            let senseless = senseless.map(|error| Misfit::Refused(format!("it is never used: {error}")));
+            let mut misfit = senseless.or_else(|| fit(row.info(), &wanted).err());
             if misfit.is_none() {
                 let more = self.values_wanted(row.handle());
                 if more != 0 {

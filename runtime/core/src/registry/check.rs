@@ -31,7 +31,8 @@ impl Registry {
         self.rows_of(domain, op).filter(|row| self.check(row).is_ok())
     }
 
-    fn check(&self, row: &Row) -> Result<()> {
+    /// What is wrong with a row.
+    pub(crate) fn check(&self, row: &Row) -> Result<()> {
         let info = row.info();
         let domain = domain_name(&info.domain);
         if !self.device_types.contains(&info.device_type) {

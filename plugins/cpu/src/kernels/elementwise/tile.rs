@@ -99,9 +99,9 @@ impl<'a> Tiling<'a> {
                 is_next
             });
             ensure!(
-                side_by_side || !port.is_packed(),
+                side_by_side || !port.is_packed() || index < inputs.len(),
                 unimplemented,
-                "expected contiguous elements of 4 bits, found some with strides"
+                "expected a contiguous output of elements of 4 bits, found one with strides"
             );
             let is_shared_output = shared && index == inputs.len();
             access[index] = match (side_by_side, port.conversion) {
@@ -242,7 +242,7 @@ impl<'a> Tiling<'a> {
         unsafe {
             if is_collected {
                 let target = if port.conversion.is_some() { collected } else { buffer };
-                self.collect(index, source, rows, target);
+                self.collect(index, source, before, rows, target);
             }
             if let Some(conversion) = port.conversion {
                 let source = if is_collected { collected.cast_const() } else { source };
@@ -253,12 +253,13 @@ impl<'a> Tiling<'a> {
     }
 
     /// Copies the scattered elements of a tile of an input.
-    unsafe fn collect(&self, index: usize, source: *const u8, rows: usize, target: *mut u8) {
+    unsafe fn collect(&self, index: usize, source: *const u8, before: usize, rows: usize, target: *mut u8) {
         let inside = &self.plan.axes()[..self.cut];
         let cut = self.plan.axes().get(self.cut).map(|axis| (axis.size.min(rows), axis.steps[index]));
         // SAFETY: as the caller vouches, for elements of this size.
         unsafe {
             match self.inputs[index].bits {
+                4 => collect_halves(inside, cut, index, source, before, target),
                 8 => collect::<u8>(inside, cut, index, source.cast(), target.cast()),
                 16 => collect::<u16>(inside, cut, index, source.cast(), target.cast()),
                 32 => collect::<u32>(inside, cut, index, source.cast(), target.cast()),
@@ -272,6 +273,35 @@ impl<'a> Tiling<'a> {
 /// 1 where an element is in the upper half of its byte.
 fn odd(port: &Port, offset: usize) -> usize {
     if port.is_packed() { offset % 2 } else { 0 }
+}
+
+/// Copies scattered halves of bytes side by side, and returns how many. So many halves before the first are skipped.
+unsafe fn collect_halves(
+    inside: &[Axis],
+    outermost: Option<(usize, usize)>,
+    operand: usize,
+    source: *const u8,
+    before: usize,
+    target: *mut u8,
+) -> usize {
+    let axes = || inside.iter().map(|axis| (axis.size, axis.steps[operand])).chain(outermost);
+    let count = axes().map(|(size, _)| size).product();
+    for place in 0..count {
+        let (mut rest, mut at, to) = (place, before, place + before);
+        for (size, step) in axes() {
+            at += rest % size * step;
+            rest /= size;
+        }
+        // SAFETY: the source has elements as far as the dimensions reach, and the target has room for as many. A byte of the
+        // target is read only after its lower half was written.
+        unsafe {
+            let half = *source.add(at / 2) >> (at % 2 * 4) & 0xF;
+            let byte = target.add(to / 2);
+            let lower = if to % 2 == 1 && place > 0 { *byte } else { 0 };
+            byte.write(lower | half << (to % 2 * 4));
+        }
+    }
+    count
 }
 
 /// Copies elements from where they are scattered, and returns how many.

@@ -13,7 +13,8 @@ use super::operand::{
 use super::{host, shape};
 use crate::device::Cpu;
 
-const COUNTABLE: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::I16, Dtype::I32, Dtype::I64]);
+const COUNTABLE: DtypeSet =
+    dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::I16, Dtype::I32, Dtype::I64]);
 const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
     .union(DtypeSet::BF16)
@@ -49,7 +50,7 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         .outputs([output]),
         Kernel::new("Range", |cpu: &Cpu, call: &Call<'_>| {
             let dtype = call.output(0)?.dtype();
-            dispatch!(dtype, floating + i16 + i32 + i64, T => range::<T>(cpu, call))
+            dispatch!(dtype, floating + f16 + bf16 + i16 + i32 + i64, T => range::<T>(cpu, call))
         })
         .since(11)
         .inputs([countable("start"), countable("limit"), countable("delta")])
@@ -111,7 +112,7 @@ trait Countable: Element {
 }
 
 macro_rules! countables {
-    ($($integer:ty)*; $($float:ty)*) => {
+    ($($integer:ty)*; $($float:ty)*; $($half:ty)*) => {
         $(impl Countable for $integer {
             fn at(start: Self, delta: Self, index: usize) -> Self {
                 start.wrapping_add(delta.wrapping_mul(index as Self))
@@ -122,10 +123,16 @@ macro_rules! countables {
             fn at(start: Self, delta: Self, index: usize) -> Self { start + delta * index as Self }
             fn as_f64(self) -> f64 { f64::from(self) }
         })*
+        $(impl Countable for $half {
+            fn at(start: Self, delta: Self, index: usize) -> Self {
+                Self::from_f32(start.to_f32() + delta.to_f32() * index as f32)
+            }
+            fn as_f64(self) -> f64 { self.to_f64() }
+        })*
     };
 }
 
-countables!(i16 i32 i64; f32 f64);
+countables!(i16 i32 i64; f32 f64; f16 bf16);
 
 fn range<T: Countable>(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
     let (start, limit, delta) =

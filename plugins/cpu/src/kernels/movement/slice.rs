@@ -96,8 +96,8 @@ fn range(start: i64, end: i64, step: i64, dim: usize) -> Result<(usize, usize)> 
         let start = start.clamp(0, dim);
         (start, end.clamp(0, dim) - start)
     } else {
-        let start = start.clamp(-1, dim - 1);
-        (start, start - end.clamp(-1, dim - 1))
+        let start = start.clamp(0, (dim - 1).max(0));
+        (start, if dim == 0 { 0 } else { start - end.clamp(-1, dim - 1) })
     };
     if distance <= 0 {
         return Ok((0, 0));
@@ -120,6 +120,9 @@ mod tests {
         assert_eq!(range(i64::MIN, i64::MAX, i64::MAX, 4).unwrap(), (0, 1));
         assert_eq!(range(3, 1, 1, 4).unwrap(), (0, 0));
         assert_eq!(range(0, 5, -1, 0).unwrap(), (0, 0));
+        assert_eq!(range(-1, i64::MIN, -1, 0).unwrap(), (0, 0));
+        // Backwards, a start before the first element is the first.
+        assert_eq!(range(-9, -9, -1, 4).unwrap(), (0, 1));
     }
 
     #[test]

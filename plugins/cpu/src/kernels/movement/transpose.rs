@@ -19,18 +19,12 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         .inputs([data("data")])
         .outputs([data("transposed")]),
         spatial(Kernel::prepared("DepthToSpace", |_, call| {
-            let (side, mode) = (block_side(call)?, call.string("mode")?.unwrap_or("DCR"));
-            ensure!(
-                matches!(mode, "DCR" | "CRD"),
-                invalid_argument,
-                "expected `mode` to be `DCR` or `CRD`, found `{mode}`"
-            );
-            let is_depth_first = mode == "DCR";
+            let (side, is_depth_first) = (block_side(call)?, is_depth_first(call)?);
             Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| depth_to_space(cpu, call, side, is_depth_first)))
         })),
         spatial(Kernel::prepared("SpaceToDepth", |_, call| {
-            let side = block_side(call)?;
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| space_to_depth(cpu, call, side)))
+            let (side, is_depth_first) = (block_side(call)?, is_depth_first(call)?);
+            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| space_to_depth(cpu, call, side, is_depth_first)))
         })),
     ]
 }
@@ -43,6 +37,17 @@ fn block_side(call: &Call<'_>) -> Result<usize> {
         "expected a `blocksize` of 1 or more, found {side}"
     );
     Ok(side as usize)
+}
+
+/// Whether the blocks come before the channels in the depth.
+fn is_depth_first(call: &Call<'_>) -> Result<bool> {
+    let mode = call.string("mode")?.unwrap_or("DCR");
+    ensure!(
+        matches!(mode, "DCR" | "CRD"),
+        invalid_argument,
+        "expected `mode` to be `DCR` or `CRD`, found `{mode}`"
+    );
+    Ok(mode == "DCR")
 }
 
 fn transpose(cpu: &Cpu, call: &Call<'_>, order: Option<&[i64]>) -> Result<()> {
@@ -80,7 +85,7 @@ fn depth_to_space(cpu: &Cpu, call: &Call<'_>, side: usize, is_depth_first: bool)
     }
 }
 
-fn space_to_depth(cpu: &Cpu, call: &Call<'_>, side: usize) -> Result<()> {
+fn space_to_depth(cpu: &Cpu, call: &Call<'_>, side: usize, is_depth_first: bool) -> Result<()> {
     let (input, output) = (call.input(0)?, call.output(0)?);
     let dims = shape::dims(&input)?;
     let [batch, channels, height, width] = dims[..] else { return shape::expect(&input, "input", &[0; 4]) };
@@ -92,7 +97,8 @@ fn space_to_depth(cpu: &Cpu, call: &Call<'_>, side: usize) -> Result<()> {
     let (height, width) = (height / side, width / side);
     let channels_and_block = [channels, side, side];
     shape::expect(&output, "output", &[batch, shape::count(&channels_and_block)?, height, width])?;
-    reorder(cpu, &input, &output, &[batch, channels, height, side, width, side], &[0, 3, 5, 1, 2, 4])
+    let order = if is_depth_first { [0, 3, 5, 1, 2, 4] } else { [0, 1, 3, 5, 2, 4] };
+    reorder(cpu, &input, &output, &[batch, channels, height, side, width, side], &order)
 }
 
 /// Copies an input, seen with the given dimensions, with its axes in another order.
@@ -186,11 +192,9 @@ mod tests {
                 run("DepthToSpace", 13, &attributes, &[Some(&input)], &[Some((Dtype::I8, &[1, 2, 2, 2]))]);
             let spread = results.unwrap().remove(0).unwrap();
             assert_eq!(spread.values::<i8>(), expected, "{mode}");
-            if mode == "DCR" {
-                let outputs = [Some((Dtype::I8, &[1, 8, 1, 1][..]))];
-                let results = run("SpaceToDepth", 13, &attributes[..1], &[Some(&spread)], &outputs).unwrap();
-                assert_eq!(results[0].as_ref().unwrap().values::<i8>(), values);
-            }
+            let outputs = [Some((Dtype::I8, &[1, 8, 1, 1][..]))];
+            let results = run("SpaceToDepth", 28, &attributes, &[Some(&spread)], &outputs).unwrap();
+            assert_eq!(results[0].as_ref().unwrap().values::<i8>(), values, "{mode}");
         }
     }
 }

@@ -50,8 +50,10 @@ impl Scaled {
             output.dims()
         );
         let zero_dims = zero.map_or(scale.dims(), |zero| zero.dims());
+        let is_one = |dims: &[i64]| dims.iter().all(|size| *size == 1);
+        // A single zero point may be written as a scalar where its scale is a list of one, and the other way round.
         ensure!(
-            zero_dims == scale.dims(),
+            zero_dims == scale.dims() || is_one(zero_dims) && is_one(scale.dims()),
             invalid_argument,
             "expected zero points of the scales' shape {:?}, found {zero_dims:?}",
             scale.dims()

@@ -1,0 +1,131 @@
+"""The file of cases that the export writes and `tests/tests/operators` reads.
+
+One line of JSON is one case; the bytes of its tensors lie in a file beside it, so that reading them needs no decoding.
+"""
+
+import json
+
+import numpy
+
+# The names that Oarlock has for what NumPy, with the package ml_dtypes, can hold. Elements of 4 bits are packed.
+DTYPES = {
+    "bool": "bool",
+    "int4": "i4",
+    "uint4": "u4",
+    "int8": "i8",
+    "uint8": "u8",
+    "int16": "i16",
+    "uint16": "u16",
+    "int32": "i32",
+    "uint32": "u32",
+    "int64": "i64",
+    "uint64": "u64",
+    "float8_e4m3fn": "f8e4m3",
+    "float8_e5m2": "f8e5m2",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "c64",
+    "complex128": "c128",
+}
+
+
+class LeftOut(Exception):
+    """Why a case has no place in the file."""
+
+
+class View:
+    """A tensor that is seen through steps: `transpose` an order, `slice` an axis, begin, end and step, `expand` dims."""
+
+    def __init__(self, base, *steps):
+        self.base = numpy.asarray(base)
+        self.steps = steps
+
+    def array(self):
+        """What the steps leave to see."""
+        seen = self.base
+        for kind, values in self.steps:
+            if kind == "transpose":
+                seen = seen.transpose(values)
+            elif kind == "slice":
+                axis, begin, end, step = values
+                seen = seen[(slice(None),) * axis + (slice(begin, end, step),)]
+            else:
+                seen = numpy.broadcast_to(seen, values)
+        return seen
+
+
+class CaseFile:
+    """Writes cases, and counts those that are left out by reason."""
+
+    def __init__(self, path):
+        self.lines = open(path.with_suffix(".jsonl"), "w", encoding="utf-8")
+        self.bytes = open(path.with_suffix(".bin"), "wb")
+        self.written = 0
+        self.names = set()
+        self.left_out = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.lines.close()
+        self.bytes.close()
+
+    def leave_out(self, reason):
+        """Counts a case that has no place in the file."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+    def write(self, name, op, opset, inputs, outputs, *, domain="", attributes=None, rtol=1e-3, atol=1e-7, only_shape=False):
+        """Writes a case. Inputs and outputs are arrays, views, or `None`; outputs with `only_shape` have values that
+        nobody can foresee."""
+        if name in self.names:
+            raise SystemExit(f"error: two cases are called `{name}`")
+        case = {
+            "name": name,
+            "op": op,
+            "domain": domain,
+            "opset": opset,
+            "attributes": {key: self._attribute(value) for key, value in (attributes or {}).items()},
+            "inputs": [self._tensor(value) for value in inputs],
+            "outputs": [self._tensor(value) for value in outputs],
+            "rtol": rtol,
+            "atol": atol,
+            "only_shape": only_shape,
+        }
+        self.lines.write(json.dumps(case, allow_nan=False) + "\n")
+        self.names.add(name)
+        self.written += 1
+
+    def _attribute(self, value):
+        if isinstance(value, numpy.ndarray):
+            return {"tensor": self._tensor(value)}
+        of_list = isinstance(value, list)
+        first = value[0] if of_list and value else value
+        kinds = {int: "int", float: "float", str: "string", list: "int"}
+        return {kinds[type(first)] + ("s" if of_list else ""): value}
+
+    def _tensor(self, value):
+        if value is None:
+            return None
+        steps = []
+        if isinstance(value, View):
+            steps, value = [{kind: values} for kind, values in value.steps], value.base
+        if value.dtype.kind in "OU":
+            texts = [text.decode() if isinstance(text, bytes) else str(text) for text in value.flatten()]
+            return {"dtype": "string", "dims": value.shape, "texts": texts}
+        dtype = DTYPES.get(value.dtype.name)
+        if dtype is None:
+            raise LeftOut(f"elements of {value.dtype.name}")
+        content = packed(value) if dtype in ("i4", "u4") else numpy.ascontiguousarray(value).tobytes()
+        at = self.bytes.tell()
+        self.bytes.write(content)
+        return {"dtype": dtype, "dims": value.shape, "at": at, "size": len(content), "steps": steps}
+
+
+def packed(array):
+    """Two elements a byte, the first in the low half."""
+    halves = array.astype(numpy.int8).flatten().view(numpy.uint8) & 15
+    halves = numpy.append(halves, numpy.zeros(halves.size % 2, numpy.uint8))
+    return (halves[0::2] | halves[1::2] << 4).tobytes()

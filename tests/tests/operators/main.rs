@@ -1,0 +1,170 @@
+//! What operators give on every device, compared with what ONNX's own tests and NumPy say.
+//!
+//! `scripts/export-operator-cases` writes the cases; without them there is one test, which is ignored and says so.
+//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it they are `cpu`, and `opencl` where there is
+//! a driver. What a device does not do right yet is listed in `tests/operators/expected`, and `OARLOCK_TEST_SHRINK`, set to
+//! anything, takes the cases that pass from the lists.
+
+mod case;
+mod compare;
+mod expected;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use oarlock_core::flags::Flags;
+use oarlock_core::{Device, ErrorKind, Runtime};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+
+use crate::case::{Case, Problem};
+use crate::expected::Expected;
+
+/// What stands in the place of a case in the name of the test of a device's kernels.
+const ROWS: &str = "every kernel fits its op";
+
+const BUILT_IN: [BuiltIn; 2] = [
+    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let directory = cases_directory();
+    let files = ["onnx", "numpy"].map(|source| directory.join(source));
+    if !files.iter().all(|file| file.with_extension("jsonl").is_file()) {
+        let missing = format!("`{}` is missing: run `scripts/export-operator-cases`", directory.display());
+        eprintln!("No operator is tested. {missing}.");
+        let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
+        return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
+    }
+    let cases: Vec<Arc<Case>> = files.iter().flat_map(|file| Case::read_all(file)).map(Arc::new).collect();
+    let runtime = Arc::new(start());
+    let counts: Vec<Arc<Counts>> = devices(&runtime).iter().map(|name| Arc::new(Counts::new(name))).collect();
+    let mut trials = vec![compare::trial()];
+    for counts in &counts {
+        let device = runtime.device(&counts.device).unwrap_or_else(|error| panic!("{error}"));
+        let expected = Expected::read(&counts.device);
+        trials.push(expected.trial(&cases, ROWS));
+        let rows = judge(ROWS, rows_make_sense(&runtime, &device), expected.reason(ROWS), counts);
+        trials.push(Trial::test(format!("{}/{ROWS}", counts.device), move || rows));
+        for case in &cases {
+            let (runtime, device, counts) = (runtime.clone(), device.clone(), counts.clone());
+            let (case, reason) = (case.clone(), expected.reason(&case.name()).map(str::to_owned));
+            trials.push(Trial::test(format!("{}/{}", counts.device, case.name()), move || {
+                judge(&case.name(), case.run(&runtime, &device), reason.as_deref(), &counts)
+            }));
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    for counts in &counts {
+        counts.print();
+        if std::env::var_os("OARLOCK_TEST_SHRINK").is_some() {
+            let passed = counts.passed_unexpectedly.lock().unwrap_or_else(PoisonError::into_inner);
+            expected::remove(&counts.device, &passed);
+        }
+    }
+    conclusion.exit_code()
+}
+
+/// Where the script puts the cases: beside what Cargo builds.
+fn cases_directory() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("operator-cases")
+}
+
+fn start() -> Runtime {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
+    options.built_in = BUILT_IN.to_vec();
+    // Programs that a driver compiles are kept for the next run.
+    options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    Runtime::start(options, flags).expect("a runtime")
+}
+
+/// The devices to test. One that the environment names must be there.
+fn devices(runtime: &Runtime) -> Vec<String> {
+    match std::env::var("OARLOCK_TEST_DEVICES") {
+        Ok(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
+        Err(_) => {
+            let is_there = |name: &&str| runtime.device(name).is_ok();
+            std::iter::once("cpu").chain(Some("opencl").filter(is_there)).map(str::to_owned).collect()
+        }
+    }
+}
+
+/// Looks at the kernels of a device. One that does not fit the op it is for is never used.
+fn rows_make_sense(runtime: &Runtime, device: &Device) -> Result<(), Problem> {
+    let problems = runtime.registry().problems();
+    let own = problems.iter().filter(|problem| problem.row.info().device_type == device.device_type());
+    let lines: Vec<String> = own.map(|problem| problem.error.to_string()).collect();
+    if lines.is_empty() { Ok(()) } else { Err(Problem::Wrong(lines.join("\n"))) }
+}
+
+/// How the cases ended on one device.
+struct Counts {
+    device: String,
+    passed: AtomicU64,
+    failed: AtomicU64,
+    failed_as_expected: AtomicU64,
+    without_kernel: AtomicU64,
+    passed_unexpectedly: Mutex<BTreeSet<String>>,
+}
+
+impl Counts {
+    fn new(device: &str) -> Self {
+        Self {
+            device: device.to_owned(),
+            passed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            failed_as_expected: AtomicU64::new(0),
+            without_kernel: AtomicU64::new(0),
+            passed_unexpectedly: Mutex::default(),
+        }
+    }
+
+    fn print(&self) {
+        let Self { device, passed, failed, failed_as_expected, without_kernel, .. } = self;
+        println!(
+            "{device}: {} passed, {} failed as expected, {} have no kernel, {} failed",
+            passed.load(Ordering::Relaxed),
+            failed_as_expected.load(Ordering::Relaxed),
+            without_kernel.load(Ordering::Relaxed),
+            failed.load(Ordering::Relaxed),
+        );
+    }
+}
+
+/// Compares how a case ended with what is expected of it.
+fn judge(
+    case: &str,
+    outcome: Result<(), Problem>,
+    expected: Option<&str>,
+    counts: &Counts,
+) -> Result<(), Failed> {
+    let file = expected::file(&counts.device);
+    let (count, verdict) = match (outcome, expected) {
+        (Ok(()), None) => (&counts.passed, Ok(())),
+        (Ok(()), Some(reason)) => {
+            let mut passed = counts.passed_unexpectedly.lock().unwrap_or_else(PoisonError::into_inner);
+            passed.insert(case.to_owned());
+            let message = format!("it passes: remove its line from `{}` ({reason})", file.display());
+            (&counts.failed, Err(message.into()))
+        }
+        (Err(problem), Some(_)) if problem.is_missing_kernel() => (&counts.without_kernel, Ok(())),
+        (Err(_), Some(_)) => (&counts.failed_as_expected, Ok(())),
+        (Err(problem), None) => (&counts.failed, Err(problem.to_string().into())),
+    };
+    count.fetch_add(1, Ordering::Relaxed);
+    verdict
+}
+
+impl Problem {
+    /// Whether nobody does this op on this device, or not with these dtypes.
+    fn is_missing_kernel(&self) -> bool {
+        matches!(self, Self::Refused(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unimplemented))
+    }
+}
