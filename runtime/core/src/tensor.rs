@@ -47,6 +47,19 @@ impl Tensor {
         holder: &'static str,
     ) -> Result<Self> {
         let size = shape::size_in_bytes(dtype, dims)?;
+        Self::of_size(device, stream, dtype, dims, size, holder)
+    }
+
+    /// The same, of a shape whose size in bytes is known.
+    #[inline]
+    pub(crate) fn of_size(
+        device: &Device,
+        stream: &Stream,
+        dtype: Dtype,
+        dims: &[i64],
+        size: u64,
+        holder: &'static str,
+    ) -> Result<Self> {
         if dtype == Dtype::String && !device.shares_host_memory() {
             return Err(Error::unimplemented("expected numbers, found strings, which only the CPU holds")
                 .on_device(device));
@@ -54,7 +67,7 @@ impl Tensor {
         let allocation =
             device.pool()?.allocate(size, stream.id(), holder).map_err(|error| error.on_device(device))?;
         let storage = Storage { allocation, device: device.clone(), stream: stream.clone(), texts: None };
-        Ok(Self { storage: Arc::new(storage), dtype, offset: 0, dims: dims.into(), strides: None })
+        Ok(Self { storage: Arc::new(storage), dtype, offset: 0, dims: Dims::from_slice(dims), strides: None })
     }
 
     /// The type of its elements.

@@ -18,6 +18,17 @@ use crate::device::Cpu;
 
 /// Every kernel of the device.
 pub(crate) fn all() -> Vec<Kernel<Cpu>> {
-    let families: [fn() -> Vec<Kernel<Cpu>>; 10] = [movement::kernels, elementwise::kernels, reduce::kernels, normalize::kernels, order::kernels, random::kernels, training::kernels, matmul::kernels, conv::kernels, pool::kernels];
+    let families: [fn() -> Vec<Kernel<Cpu>>; 10] = [
+        movement::kernels,
+        elementwise::kernels,
+        reduce::kernels,
+        normalize::kernels,
+        order::kernels,
+        random::kernels,
+        training::kernels,
+        matmul::kernels,
+        conv::kernels,
+        pool::kernels,
+    ];
     families.into_iter().flat_map(|kernels| kernels()).collect()
 }

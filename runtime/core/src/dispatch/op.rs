@@ -120,13 +120,17 @@ impl Op {
             None => device.stream()?,
         };
         let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
-        if let Some(site) = self.find(device, call, &values) {
-            return match &site.way {
-                Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs),
-                Way::Fallback => fallback::run(self, runtime, device, call),
-            };
-        }
-        let site = self.resolve(runtime, device, stream, call, values)?;
+        let later;
+        let site = match self.first(device, call, &values) {
+            Some(site) => site,
+            None => {
+                later = match self.later(device, call, &values) {
+                    Some(site) => site,
+                    None => self.resolve(runtime, device, stream, call, values)?,
+                };
+                &later
+            }
+        };
         match &site.way {
             Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs),
             Way::Fallback => fallback::run(self, runtime, device, call),
@@ -155,24 +159,26 @@ impl Op {
             None => device.stream()?,
         };
         let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
-        let site = match self.find(device, call, &values) {
+        let known = self.first(device, call, &values).cloned().or_else(|| self.later(device, call, &values));
+        let site = match known {
             Some(site) => site,
             None => self.resolve(runtime, device, stream, call, values)?,
         };
         Launch::new(site, runtime.random(), stream, call.inputs)
     }
 
+    /// The site of a call, if it is one of the first.
     #[inline]
-    fn find(&self, device: &Device, call: &Invocation<'_>, values: &Values) -> Option<Arc<Site>> {
-        let matches = |site: &Site| site.signature.matches(device, call.inputs, values, call.outputs);
-        for site in &self.sites {
-            let site = site.get()?;
-            if matches(site) {
-                return Some(site.clone());
-            }
-        }
+    fn first(&self, device: &Device, call: &Invocation<'_>, values: &Values) -> Option<&Arc<Site>> {
+        let known = self.sites.iter().map_while(OnceLock::get);
+        known.into_iter().find(|site| site.signature.matches(device, call.inputs, values, call.outputs))
+    }
+
+    /// The site of a call, if it is one of the later ones.
+    #[cold]
+    fn later(&self, device: &Device, call: &Invocation<'_>, values: &Values) -> Option<Arc<Site>> {
         let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
-        more.iter().find(|site| matches(site)).cloned()
+        more.iter().find(|site| site.signature.matches(device, call.inputs, values, call.outputs)).cloned()
     }
 
     #[cold]

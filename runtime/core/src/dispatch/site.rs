@@ -136,10 +136,11 @@ impl KernelSite {
         let mut outputs = Outputs::new();
         for output in &self.outputs {
             let tensor = match &output.shape {
-                OutputShape::Known(dtype, dims) => Some(
-                    Tensor::uninitialized(&self.device, stream, *dtype, dims, self.op)
-                        .map_err(|e| e.of_op(self.op))?,
-                ),
+                OutputShape::Known(dtype, dims) => {
+                    let size = output.raw.size_in_bytes;
+                    let taken = Tensor::of_size(&self.device, stream, *dtype, dims, size, self.op);
+                    Some(taken.map_err(|error| error.of_op(self.op))?)
+                }
                 OutputShape::Asked => None,
             };
             let mut description = output.raw;

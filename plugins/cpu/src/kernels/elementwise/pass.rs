@@ -136,10 +136,11 @@ impl Pass {
         let mut pointers = [std::ptr::null(); N];
         for (index, input) in inputs.iter().enumerate() {
             let (dims, others) = (input.dims(), output.dims());
-            let source = side_by_side(input, &self.inputs[index], count)?;
+            let port = &self.inputs[index];
+            let source = side_by_side(input, port, count)?;
             let distance = source.abs_diff(target);
-            let is_same = distance == 0 && self.inputs[index].bits == self.output.bits;
-            let is_apart = distance >= count * size_of::<[u64; 2]>();
+            let is_same = distance == 0 && port.bits == self.output.bits;
+            let is_apart = distance >= port.bytes(count).max(self.output.bytes(count));
             let has_shape =
                 dims.len() == others.len() && dims.iter().zip(others).all(|(dim, other)| dim == other);
             if !has_shape || !(is_same || is_apart) {
