@@ -4,7 +4,7 @@
 //! exist, where little may be. So a rule checks what it can see and computes what follows; a size that is not known
 //! makes what depends on it unknown, and is never a reason for an error.
 //!
-//! [`table`] is where to look for an op. Every family of ops has a file with a table on top that says which rule
+//! `table.rs` is where to look for an op. Every family of ops has a file with a table on top that says which rule
 //! infers which op in which versions, and on the elements of which inputs the shapes depend.
 
 mod call;

@@ -1,7 +1,7 @@
 //! The registry: which kernels there are, and which of them takes a call.
 //!
 //! A kernel is a row. The rows of an op stand together in the order in which they were loaded. What a row demands is
-//! compared with a call in [`fit`]; of the rows that fit, [`choose`](Registry::rank) puts the one first that the user
+//! compared with a call in `fit.rs`; of the rows that fit, `rank` puts the one first that the user
 //! prefers, then one that needs no copies of inputs with strides, then the one with the highest score, then the one that
 //! was loaded first.
 
