@@ -12,7 +12,6 @@ mod error;
 pub mod flags;
 pub mod infer;
 pub mod memory;
-mod nearest;
 pub mod registry;
 mod runtime;
 pub mod schema;

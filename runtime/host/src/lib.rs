@@ -55,3 +55,4 @@ pub use search::{Candidate, Found, Origin, places, search};
 pub use services::errors::{Code, ErrorFlags, Failure, FailureDetails, live_errors};
 pub use services::{LogLevel, LogSink, Silent};
 pub use text::clean::clean_text;
+pub use text::nearest::{did_you_mean, nearest};

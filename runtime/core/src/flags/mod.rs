@@ -129,7 +129,7 @@ fn index(name: &str) -> Result<usize> {
             || flag.aliases.iter().any(|alias| *alias == name || alias.strip_prefix("FLAGS_") == Some(name))
     };
     TABLE.iter().position(is_named).ok_or_else(|| {
-        let nearest = crate::nearest::nearest(name, TABLE.iter().map(|flag| flag.name));
+        let nearest = oarlock_host::nearest(name, TABLE.iter().map(|flag| flag.name));
         let error = Error::not_found(format!("expected the name of a flag, found `{name}`"));
         match nearest {
             Some(nearest) => error.hint(format!("did you mean `{nearest}`? `oarlock flags` lists them")),

@@ -1,6 +1,8 @@
 //! What a schema says about each attribute, and how the attributes of a call are held to it.
 
-use crate::schema::{Schema, did_you_mean};
+use oarlock_host::did_you_mean;
+
+use crate::schema::Schema;
 use crate::{Attribute, Attributes, Error, Result};
 
 /// An attribute of an op.

@@ -5,8 +5,10 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
+use oarlock_host::did_you_mean;
+
 use crate::schema::parse::{self, Domain, Heading, NamedSets, Paragraph};
-use crate::schema::{ONNX, Schema, did_you_mean};
+use crate::schema::{ONNX, Schema};
 use crate::{Error, Result};
 
 const FILES: [&str; 2] =

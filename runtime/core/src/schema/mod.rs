@@ -19,7 +19,6 @@ pub use operand::{Arity, Formal};
 pub use types::{TypeConstraint, TypeSet};
 
 use crate::Result;
-use crate::nearest::nearest;
 use index::index;
 
 /// The domain of ONNX's own ops, for which the empty name stands too.
@@ -111,12 +110,4 @@ impl Schema {
     pub fn max_outputs(&self) -> Option<usize> {
         operand::most(&self.outputs)
     }
-}
-
-/// The end of a message: the name that was probably meant as a question, or nothing.
-fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    /// No op or attribute has a longer name, and a file may hold any name: the search takes time for each letter.
-    const LONGEST: usize = 64;
-    let meant = if name.len() > LONGEST { None } else { nearest(name, names) };
-    meant.map_or_else(String::new, |name| format!("; did you mean `{name}`"))
 }

@@ -1,7 +1,7 @@
 //! Finds the name a user probably meant.
 
 /// The candidate closest to `name`, if one is close enough to be a slip of the hand.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Nobody means to type more than this, and the work grows with the square of it.
     const LONGEST: usize = 64;
     if name.len() > LONGEST {
@@ -13,7 +13,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// The end of a message: the nearest name as a question, or nothing.
-pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, candidates).map_or_else(String::new, |candidate| format!("; did you mean `{candidate}`"))
 }
 
