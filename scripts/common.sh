@@ -32,6 +32,7 @@ installed() {
     g++) can_compile g++ c++ ;;
     clang) can_compile clang c && can_compile clang++ c++ ;;
     pocl-opencl-icd) compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null ;;
+    libopenblas0-pthread) ldconfig -p | grep -q 'libopenblas\.so\.0' ;;
     ocl-icd-libopencl1) ldconfig -p | grep -q 'libOpenCL\.so\.1' ;;
     *) command -v "$1" >/dev/null ;;
     esac
