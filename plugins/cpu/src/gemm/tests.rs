@@ -235,7 +235,7 @@ fn a_matrix_that_reaches_past_its_elements_is_refused() {
 
 /// Prints how fast products are, on one thread. To be run alone, in a release build.
 #[test]
-#[ignore = "it measures and checks nothing"]
+#[ignore = "it measures and checks nothing: cargo test --release -p oarlock-plugin-cpu --lib -- --ignored --nocapture gemm::tests::speed"]
 fn speed() {
     let team = Threads { isa: Isa::best(), count: 1 };
     for (rows, columns, depth) in [

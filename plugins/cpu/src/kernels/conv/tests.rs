@@ -221,7 +221,7 @@ fn shapes_that_do_not_fit_are_refused() {
 
 /// Prints how fast layers of common networks are. To be run alone, in a release build.
 #[test]
-#[ignore = "it measures and checks nothing"]
+#[ignore = "it measures and checks nothing: cargo test --release -p oarlock-plugin-cpu --lib -- --ignored --nocapture conv::tests::speed"]
 fn speed() {
     for (channels, rows, size, kernel, stride) in [
         (64, 64, 56, 1, 1),
