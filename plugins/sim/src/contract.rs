@@ -1,14 +1,19 @@
 //! The simulated device as a plugin: the slots of the contract over the engine.
 
-mod add;
 mod asynchronous;
 mod core;
+mod entry;
+mod kept;
+mod kernels;
 mod lies;
+mod opened;
 
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use oarlock_sdk::{Error, Host, Plugin, Result, Stream, SupportLevel, abi};
+pub(crate) use entry::query;
+use oarlock_sdk::{Code, Error, Host, Plugin, Result, Stream, SupportLevel, abi};
 
+use self::kernels::Kernels;
 use crate::engine::Engine;
 use crate::error::{SimError, SimErrorKind};
 use crate::script::Script;
@@ -22,6 +27,8 @@ pub(crate) struct Sim {
     script: Script,
     host: Host,
     engine: OnceLock<Engine>,
+    /// Freed behind the engine, whose streams may hold states of them.
+    kernels: OnceLock<Kernels>,
     /// Each device's own queue, which the contract calls stream 0, by device.
     own_streams: RwLock<Vec<(u32, StreamId)>>,
 }
@@ -62,13 +69,18 @@ impl Sim {
 /// The plugin that a script describes.
 fn plugin(host: &Host) -> Result<Plugin<Sim>> {
     let script = script(host)?;
-    let sim = Sim { script, host: *host, engine: OnceLock::new(), own_streams: RwLock::default() };
+    let sim = Sim {
+        script,
+        host: *host,
+        engine: OnceLock::new(),
+        kernels: OnceLock::new(),
+        own_streams: RwLock::default(),
+    };
     Ok(Plugin::device("oarlock-sim", env!("CARGO_PKG_VERSION"), "sim", sim)
         .vendor("Oarlock")
         .visible_devices_variable("OARLOCK_SIM_VISIBLE_DEVICES")
         .support(SupportLevel::UNSPECIFIED, "simulated: there is no such chip, and its times mean nothing")
-        .with_async()
-        .kernels([add::kernel()]))
+        .with_async())
 }
 
 /// Reads the script from the options, and checks that everything it names exists: a misspelt name would do nothing.
@@ -76,11 +88,11 @@ fn script(host: &Host) -> Result<Script> {
     let script = Script::parse(host.option(SCRIPT_OPTION).unwrap_or_default())
         .map_err(|error| Error::invalid_argument(error.to_string()))?;
     let slots = || abi::CoreTable::SLOTS.iter().chain(abi::AsyncTable::SLOTS).map(|(name, _)| *name);
-    let known = |name: &str| slots().chain(["core", "async", add::CALL]).any(|known| known == name);
+    let known = |name: &str| slots().chain(["core", "async", kernels::CALL]).any(|known| known == name);
     match script.names().into_iter().find(|name| !known(name)) {
         Some(name) => Err(Error::invalid_argument(format!(
             "the sim script: expected a slot of `core` or `async`, one of these tables, or `{}`, found `{name}`",
-            add::CALL
+            kernels::CALL
         ))),
         None => Ok(script),
     }
@@ -97,5 +109,22 @@ fn told<T>(answer: Result<T, SimError>) -> Result<T> {
         SimErrorKind::Internal => Error::external(message),
         SimErrorKind::Unavailable => Error::unavailable(message),
         SimErrorKind::TimedOut => Error::execution_timeout(message),
+        SimErrorKind::OutOfRange => Error::out_of_range(message),
+        SimErrorKind::Unimplemented => Error::unimplemented(message),
     })
+}
+
+/// An error of a kernel as the engine keeps it until somebody waits.
+fn simulated(error: &Error) -> SimError {
+    let kind = match error.code() {
+        Code::INVALID_ARGUMENT => SimErrorKind::InvalidArgument,
+        Code::NOT_FOUND => SimErrorKind::NotFound,
+        Code::OUT_OF_RANGE => SimErrorKind::OutOfRange,
+        Code::RESOURCE_EXHAUSTED => SimErrorKind::OutOfMemory,
+        Code::EXECUTION_TIMEOUT => SimErrorKind::TimedOut,
+        Code::UNAVAILABLE => SimErrorKind::Unavailable,
+        Code::UNIMPLEMENTED => SimErrorKind::Unimplemented,
+        _ => SimErrorKind::Internal,
+    };
+    SimError::new(kind, error.message())
 }

@@ -8,6 +8,7 @@
 mod copies;
 mod streams;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -79,6 +80,11 @@ impl Engine {
         }
         let (_, later) = self.act(name, self.count(name, None), None)?;
         later.map_or(Ok(()), Err)
+    }
+
+    /// How often each call was made so far.
+    pub fn calls(&self) -> BTreeMap<String, u64> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).calls().clone()
     }
 
     /// How many devices there are, or what the script says instead.

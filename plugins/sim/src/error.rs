@@ -21,11 +21,15 @@ pub enum SimErrorKind {
     Unavailable,
     /// The call took too long.
     TimedOut,
+    /// An index that a kernel was given lies outside of what is there.
+    OutOfRange,
+    /// A kernel does not do what was asked.
+    Unimplemented,
 }
 
 impl SimErrorKind {
     /// Every kind with the word that a script uses for it.
-    pub const WORDS: [(&'static str, SimErrorKind); 8] = [
+    pub const WORDS: [(&'static str, SimErrorKind); 10] = [
         ("out-of-memory", SimErrorKind::OutOfMemory),
         ("invalid-argument", SimErrorKind::InvalidArgument),
         ("use-after-free", SimErrorKind::UseAfterFree),
@@ -34,6 +38,8 @@ impl SimErrorKind {
         ("internal", SimErrorKind::Internal),
         ("unavailable", SimErrorKind::Unavailable),
         ("timed-out", SimErrorKind::TimedOut),
+        ("out-of-range", SimErrorKind::OutOfRange),
+        ("unimplemented", SimErrorKind::Unimplemented),
     ];
 }
 

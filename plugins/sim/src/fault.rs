@@ -1,5 +1,6 @@
 //! Scripted faults: which call goes wrong, and how.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::{SimError, SimErrorKind};
@@ -113,16 +114,26 @@ pub enum Action {
 pub struct FaultPlan {
     rules: Vec<Rule>,
     losses: Vec<Loss>,
+    calls: BTreeMap<String, u64>,
 }
 
 impl FaultPlan {
     /// The faults that a script asks for.
     pub fn new(script: &Script) -> Self {
-        Self { rules: script.rules.clone(), losses: script.losses.clone() }
+        Self { rules: script.rules.clone(), losses: script.losses.clone(), calls: BTreeMap::new() }
+    }
+
+    /// How often each call was made.
+    pub fn calls(&self) -> &BTreeMap<String, u64> {
+        &self.calls
     }
 
     /// Counts a call, on a device if it names one, and says what must happen to it, in order. Nothing, as a rule.
     pub fn on_call(&mut self, call: &str, device: Option<u32>) -> Vec<Action> {
+        match self.calls.get_mut(call) {
+            Some(count) => *count += 1,
+            None => _ = self.calls.insert(call.to_owned(), 1),
+        }
         for loss in self.losses.iter_mut().filter(|loss| Some(loss.device) == device) {
             loss.seen = loss.seen.saturating_add(1);
             if loss.seen > loss.after {
@@ -183,6 +194,15 @@ mod tests {
         assert!(plan.on_call("memory_copy_h2d", Some(0)).is_empty());
         assert!(plan.on_call("memory_set", Some(0)).is_empty());
         assert_eq!(plan.on_call("memory_copy_d2h", Some(0)), [Action::Corrupt]);
+    }
+
+    #[test]
+    fn calls_are_counted_by_name() {
+        let mut plan = plan("");
+        for call in ["memory_set", "stream_create", "memory_set"] {
+            assert!(plan.on_call(call, Some(0)).is_empty());
+        }
+        assert_eq!((plan.calls()["memory_set"], plan.calls()["stream_create"]), (2, 1));
     }
 
     #[test]

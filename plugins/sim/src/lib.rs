@@ -21,6 +21,11 @@ pub mod script;
 pub mod stream;
 mod token;
 
+use oarlock_sdk::abi;
+
+/// Tells a host who this plugin is, for programs that link it.
+pub const QUERY: abi::PluginQuery = contract::query;
+
 pub use engine::Engine;
 pub use error::{SimError, SimErrorKind};
 pub use mapping::HostSpan;

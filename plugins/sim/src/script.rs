@@ -13,7 +13,7 @@ use crate::fault::{Effect, Loss, Rule, When};
 use crate::stream::Mode;
 
 /// Every statement, by its first word, with its form.
-pub const STATEMENTS: [(&str, &str); 18] = [
+pub const STATEMENTS: [(&str, &str); 19] = [
     ("seed", "seed NUMBER"),
     ("mode", "mode eager|lazy|random"),
     ("devices", "devices COUNT"),
@@ -21,6 +21,7 @@ pub const STATEMENTS: [(&str, &str); 18] = [
     ("quota", "quota SIZE"),
     ("poison", "poison on|off"),
     ("trace", "trace on|off"),
+    ("ops", "ops NAME,NAME,..."),
     ("fail", "fail CALL WHEN KIND"),
     ("fail_later", "fail_later CALL WHEN KIND"),
     ("delay", "delay CALL WHEN TIME [real]"),
@@ -52,6 +53,8 @@ pub struct Script {
     pub poison: bool,
     /// Whether the scheduler keeps a log of what ran in which order.
     pub trace: bool,
+    /// The only ops to have kernels of; without it those of the CPU.
+    pub ops: Option<Vec<String>>,
     /// The device count to report instead of the true one.
     pub reported_device_count: Option<u32>,
     pub(crate) rules: Vec<Rule>,
@@ -70,6 +73,7 @@ impl Default for Script {
             quota: 256 << 20,
             poison: true,
             trace: false,
+            ops: None,
             reported_device_count: None,
             rules: Vec::new(),
             losses: Vec::new(),
@@ -152,6 +156,7 @@ impl Script {
             "quota" => self.quota = words.size()?,
             "poison" => self.poison = words.choice(&[("on", true), ("off", false)])?,
             "trace" => self.trace = words.choice(&[("on", true), ("off", false)])?,
+            "ops" => self.ops = Some(words.ops()?),
             "lose" => {
                 let device = words.number_up_to(u32::MAX.into(), "a device id")? as u32;
                 words.choice(&[("after", ())])?;
@@ -262,6 +267,14 @@ impl<'a> Words<'a> {
             }
         }
         Ok(ids)
+    }
+
+    fn ops(&mut self) -> Result<Vec<String>, ScriptError> {
+        let expected = "names of ops with commas between, such as `Add,MatMul`";
+        let word = self.next(expected)?;
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let names = word.split(',').map(|name| is_name(name).then(|| name.to_owned())).collect::<Option<_>>();
+        names.ok_or_else(|| self.found(word, expected))
     }
 
     fn size(&mut self) -> Result<u64, ScriptError> {

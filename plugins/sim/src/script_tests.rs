@@ -10,9 +10,10 @@ fn mistake(text: &str) -> String {
 #[test]
 fn settings_are_read() {
     let script = Script::parse(
-        "seed 42; mode random\n# a comment\nids 3,7 ; quota 64MiB # more\npoison off\ntrace on\n\nlie device_count 7",
+        "seed 42; mode random\n# a comment\nids 3,7 ; quota 64MiB # more\npoison off\ntrace on\n\nlie device_count 7; ops Add,MatMul",
     )
     .unwrap();
+    assert_eq!(script.ops, Some(vec!["Add".to_owned(), "MatMul".to_owned()]));
     assert_eq!((script.seed, script.mode, script.quota), (42, Mode::Random, 64 << 20));
     assert_eq!(script.device_ids, [3, 7]);
     assert_eq!((script.poison, script.trace), (false, true));
@@ -67,6 +68,8 @@ fn wrong_values_are_errors() {
         "lose 5 after 1",
         "lose 1 before 1",
         "seed 1 2",
+        "ops Add,,Mul",
+        "ops",
     ] {
         let found = mistake(text);
         assert!(found.contains("expected") || found.contains("the devices are"), "`{text}`: {found}");

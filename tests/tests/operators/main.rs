@@ -1,8 +1,8 @@
 //! What operators give on every device, compared with what ONNX's own tests and NumPy say.
 //!
 //! `scripts/export-operator-cases` writes the cases; without them there is one test, which is ignored and says so.
-//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it they are `cpu`, and `opencl` where there is
-//! a driver. What a device does not do right yet is listed in `tests/operators/expected`, and `OARLOCK_TEST_SHRINK`, set to
+//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it they are `cpu`, `sim`, which runs what is in
+//! its streams in a random order and poisons its memory, and `opencl` where there is a driver. What a device does not do right yet is listed in `tests/operators/expected`, and `OARLOCK_TEST_SHRINK`, set to
 //! anything, takes the cases that pass from the lists.
 
 mod case;
@@ -26,8 +26,9 @@ use crate::expected::Expected;
 /// What stands in the place of a case in the name of the test of a device's kernels.
 const ROWS: &str = "every kernel fits its op";
 
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: [BuiltIn; 3] = [
     BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
     BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
 ];
 
@@ -77,7 +78,9 @@ fn cases_directory() -> PathBuf {
 
 fn start() -> Runtime {
     let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
+    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
+    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
+    let mut options = HostOptions::new("tests 1.0", config, environment);
     options.built_in = BUILT_IN.to_vec();
     // Programs that a driver compiles are kept for the next run.
     options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
@@ -91,7 +94,7 @@ fn devices(runtime: &Runtime) -> Vec<String> {
         Ok(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         Err(_) => {
             let is_there = |name: &&str| runtime.device(name).is_ok();
-            std::iter::once("cpu").chain(Some("opencl").filter(is_there)).map(str::to_owned).collect()
+            ["cpu", "sim"].into_iter().chain(Some("opencl").filter(is_there)).map(str::to_owned).collect()
         }
     }
 }

@@ -4,7 +4,9 @@
 
 use std::sync::PoisonError;
 
-use oarlock_sdk::{Core, DeviceFlags, DeviceInfo, Error, HostPointer, Memory, Result, Str, Version, slots};
+use oarlock_sdk::{
+    Core, DeviceFlags, DeviceInfo, Error, HostPointer, LogLevel, Memory, Result, Str, Version, slots,
+};
 
 use super::{Sim, told};
 use crate::engine::Engine;
@@ -27,6 +29,11 @@ impl Core for Sim {
     fn finalize(&self) -> Result<()> {
         let engine = self.engine()?;
         let answer = told(engine.call("finalize", None));
+        if self.script.trace {
+            let calls: Vec<String> =
+                engine.calls().iter().map(|(call, count)| format!("{call} {count}")).collect();
+            self.host.log(LogLevel::INFO, &format!("calls: {}", calls.join(", ")));
+        }
         engine.shut_down();
         answer
     }

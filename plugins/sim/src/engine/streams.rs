@@ -64,6 +64,20 @@ impl Engine {
         self.scheduler.enqueue(device, stream, call, Work::Task(Box::new(task)))
     }
 
+    /// Waits for all work that is on the stream now, and then runs a kernel at once, for one that cannot leave its work
+    /// behind. When the work before it failed it is not run, and the failure is told here.
+    pub fn execute(
+        &self,
+        call: &'static str,
+        device: u32,
+        stream: StreamId,
+        kernel: impl FnOnce(&SimDevice) -> Result<(), SimError>,
+    ) -> Result<(), SimError> {
+        let (admitted, _) = self.admit(call, device)?.at_once()?;
+        self.scheduler.synchronize_stream(device, stream)?;
+        kernel(&admitted)
+    }
+
     /// Waits for all work that is on any stream of the device now. Tells the first error of its streams, once.
     pub fn device_synchronize(&self, device: u32) -> Result<(), SimError> {
         self.admit("device_synchronize", device)?.at_once()?;

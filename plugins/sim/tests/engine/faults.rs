@@ -24,6 +24,27 @@ fn a_later_failure_sticks_to_the_stream() {
 }
 
 #[test]
+fn a_kernel_that_runs_at_once_comes_behind_the_work_of_its_stream_and_tells_its_failure() {
+    let engine = engine("mode lazy; fail_later memory_set_async 2 internal");
+    let stream = engine.stream_create(0).unwrap();
+    let target = engine.memory_allocate(0, 8).unwrap();
+    engine.memory_set_async(0, stream, target, 7, 8).unwrap();
+    let mut seen = Vec::new();
+    let mut look = || {
+        engine.execute("kernel", 0, stream, |device| {
+            seen = device.read::<u8>(target, 8)?;
+            Ok(())
+        })
+    };
+    look().unwrap();
+    engine.memory_set_async(0, stream, target, 9, 8).unwrap();
+    assert_eq!(look().unwrap_err().kind, SimErrorKind::Internal);
+    look().unwrap();
+    assert_eq!(seen, [7; 8]);
+    assert_eq!(engine.calls()["kernel"], 3);
+}
+
+#[test]
 fn a_lost_device_fails_every_call_but_still_frees() {
     let engine = engine("lose 1 after 3");
     let target = engine.memory_allocate(1, 8).unwrap();

@@ -47,6 +47,7 @@ impl Allocation {
     }
 
     /// Where in the block it begins, in bytes.
+    #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -67,6 +68,7 @@ impl Allocation {
     }
 
     /// The stream it is memory for.
+    #[inline]
     pub fn stream(&self) -> StreamId {
         self.stream
     }

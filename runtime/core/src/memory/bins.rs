@@ -4,7 +4,7 @@
 //! two is divided into 16 lists, and bitmaps say which lists have pieces in them. A request looks through the list of
 //! its own size and then through the next one that is not empty, a few pieces each, for the smallest that fits.
 
-use crate::memory::arena::{NONE, Piece};
+use crate::memory::arena::{NONE, Pieces};
 
 const DIVISIONS: usize = 16;
 const LEVELS: usize = 61;
@@ -28,26 +28,26 @@ impl Bins {
     }
 
     /// Puts a free piece of so many units first in its list.
-    pub(super) fn insert(&mut self, pieces: &mut [Piece], index: u32, units: u64) {
+    pub(super) fn insert(&mut self, pieces: &mut Pieces, index: u32, units: u64) {
         let (level, division) = list_of(units);
         let head = &mut self.heads[level * DIVISIONS + division];
         let next = std::mem::replace(head, index);
-        pieces[index as usize].links = [NONE, next];
+        pieces[index].links = [NONE, next];
         if next != NONE {
-            pieces[next as usize].links[0] = index;
+            pieces[next].links[0] = index;
         }
         self.levels |= 1 << level;
         self.divisions[level] |= 1 << division;
     }
 
     /// Takes a piece of so many units out of its list.
-    pub(super) fn remove(&mut self, pieces: &mut [Piece], index: u32, units: u64) {
-        let [previous, next] = pieces[index as usize].links;
+    pub(super) fn remove(&mut self, pieces: &mut Pieces, index: u32, units: u64) {
+        let [previous, next] = pieces[index].links;
         if next != NONE {
-            pieces[next as usize].links[0] = previous;
+            pieces[next].links[0] = previous;
         }
         if previous != NONE {
-            pieces[previous as usize].links[1] = next;
+            pieces[previous].links[1] = next;
             return;
         }
         let (level, division) = list_of(units);
@@ -61,7 +61,7 @@ impl Bins {
     }
 
     /// The smallest piece found that has at least `size` bytes, which are `units` units.
-    pub(super) fn find(&self, pieces: &[Piece], size: u64, units: u64) -> Option<u32> {
+    pub(super) fn find(&self, pieces: &Pieces, size: u64, units: u64) -> Option<u32> {
         let (level, division) = list_of(units);
         if self.divisions[level] & (1 << division) != 0
             && let Some(found) = self.best_of(pieces, level, division, size)
@@ -80,14 +80,14 @@ impl Bins {
         self.best_of(pieces, level, self.divisions[level].trailing_zeros() as usize, size)
     }
 
-    fn best_of(&self, pieces: &[Piece], level: usize, division: usize, size: u64) -> Option<u32> {
+    fn best_of(&self, pieces: &Pieces, level: usize, division: usize, size: u64) -> Option<u32> {
         let (mut best, mut best_size) = (None, u64::MAX);
         let mut index = self.heads[level * DIVISIONS + division];
         for _ in 0..PATIENCE {
             if index == NONE {
                 break;
             }
-            let piece = &pieces[index as usize];
+            let piece = &pieces[index];
             if piece.size == size {
                 return Some(index);
             }

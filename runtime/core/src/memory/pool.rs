@@ -83,7 +83,7 @@ impl Pool {
 
     /// Takes memory for a stream, under the name of the op or tensor that is going to hold it. A size of 0 gives an
     /// allocation that is no memory.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(
         self: &Arc<Self>,
         size: u64,
@@ -148,7 +148,7 @@ impl Pool {
     }
 
     /// Meets a request with what is at hand.
-    #[inline]
+    #[inline(always)]
     fn take(&self, Wanted { request, stream, label }: Wanted) -> Option<(abi::Memory, Place)> {
         if request.kind == Kind::Straight {
             return None;
@@ -273,17 +273,17 @@ impl Pool {
 
     /// Frees what the streams are past by now.
     fn collect(&self) {
+        let passed = self.streams.passed();
         let mut books = self.books();
+        // What other streams are done with is its own stream's first, and has to be dated before it is everybody's.
+        let ended = books.end_cooling(&passed);
         // The counts are read with the books locked, so that they include all use of what has come back. What comes back
         // from here on has no date yet, and stays its stream's.
         books.arena.date(&self.streams.positions());
         drop(books);
-        let passed = self.streams.passed();
-        let mut books = self.books();
-        books.arena.settle(&passed);
-        let ended = books.end_cooling(&passed);
-        drop(books);
         drop(ended);
+        let passed = self.streams.passed();
+        self.books().arena.settle(&passed);
     }
 
     fn give_unused_back(&self) -> u64 {
@@ -319,7 +319,7 @@ impl Pool {
     fn shortage(&self, wanted: Wanted, refusal: Option<Failure>) -> Error {
         let device_free = self.device().memory_stats().ok().map(|stats| stats.free);
         let holders = self.holders();
-        let books = self.books();
+        let mut books = self.books();
         let shortage = Shortage {
             size: wanted.request.size,
             label: wanted.label,

@@ -21,6 +21,9 @@ use crate::stream::log::{Log, Seen};
 use crate::stream::streams::{Progress, Shared};
 use crate::{Error, Result};
 
+/// What a wait of one stream for another is called.
+const WAIT: &str = "a wait for an event";
+
 /// The number of a stream among those of its device. Numbers of streams that are gone are given again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u32);
@@ -59,6 +62,7 @@ impl Stream {
     }
 
     /// Its number.
+    #[inline]
     pub fn id(&self) -> StreamId {
         self.0.id
     }
@@ -133,7 +137,7 @@ impl Stream {
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         match &self.0.queue {
             None => event.synchronize().map_err(|failure| self.0.shared.error(failure)),
-            Some(queue) => self.launch("a wait for an event", || queue.wait_for(event)),
+            Some(queue) => self.launch(WAIT, || queue.wait_for(event)),
         }
     }
 
@@ -210,11 +214,22 @@ impl Timeline {
         turn: Option<MutexGuard<'_, ()>>,
     ) -> Result<R> {
         self.shared.check()?;
-        let launched = enqueue().map_err(|failure| self.shared.error(failure).of_op(label))?;
+        let launched = enqueue().map_err(|failure| self.refused(failure, label))?;
         if let Some(turn) = &turn {
             self.note_launch(label, turn);
         }
         Ok(launched)
+    }
+
+    /// The error of a launch that failed. Where the device refuses work behind a failure, it is that of the earlier launch.
+    #[cold]
+    fn refused(&self, failure: Failure, label: Label) -> Error {
+        self.look();
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        match untold.take_if(|error| error.failure().is_some_and(|earlier| is_same(earlier, &failure))) {
+            Some(earlier) => earlier,
+            None => self.shared.error(failure).of_op(label),
+        }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -227,6 +242,7 @@ impl Timeline {
         let seen = log.make_room();
         let event = if self.shared.has_events { self.recorded_event(&mut log) } else { None };
         log.push(self.progress.position.fetch_add(1, Ordering::AcqRel) + 1, label, event);
+        drop(log);
         if let Some(seen) = seen {
             self.take_in(seen);
         }
@@ -254,6 +270,7 @@ impl Timeline {
             log.mark(position, event);
         }
         let seen = log.look();
+        drop(log);
         self.take_in(seen);
     }
 
@@ -265,7 +282,11 @@ impl Timeline {
         }
     }
 
+    /// The error of a failure. One that came from another stream, through a wait for it, is that of whom it began with.
+    /// No log is locked here, since the others are looked at.
     fn blame(&self, failure: Failure, culprit: String) -> Error {
+        let origin = if culprit.contains(WAIT) { self.shared.origin(self.id, &failure) } else { None };
+        let culprit = origin.unwrap_or(culprit);
         let error = self.shared.error(failure);
         if culprit.is_empty() { error } else { error.of_op(culprit) }
     }
@@ -312,4 +333,9 @@ impl Drop for Timeline {
         // Whatever happened, the queue ends now, and with it its use of memory.
         self.progress.advance(self.progress.position.load(Ordering::Acquire));
     }
+}
+
+/// Whether two failures are one that was told twice.
+fn is_same(one: &Failure, other: &Failure) -> bool {
+    (one.code, &one.message) == (other.code, &other.message)
 }

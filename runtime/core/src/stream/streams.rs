@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use oarlock_host::{Device, Failure};
 
-use crate::stream::{Stream, StreamId, Timeline};
+use crate::stream::{Stream, StreamId, Timeline, is_same};
 use crate::{Error, Result};
 
 /// How far a stream is. It outlives the stream, so that a later one with the same number goes on counting.
@@ -64,6 +64,20 @@ impl Shared {
 
     pub(super) fn orphan(&self, error: Error) {
         self.orphaned.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// The op with which a failure began that has reached a stream from another one.
+    pub(super) fn origin(&self, reached: StreamId, failure: &Failure) -> Option<String> {
+        let began = |error: &Option<Error>| {
+            let error = error.as_ref()?;
+            error.failure().filter(|began| is_same(began, failure)).and(error.op()).map(str::to_owned)
+        };
+        let others = self.live().into_iter().filter(|other| other.id != reached);
+        let found = others.into_iter().find_map(|other| {
+            other.look();
+            began(&other.untold.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        found.or_else(|| began(&self.orphaned.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     fn live(&self) -> Vec<Arc<Timeline>> {

@@ -40,6 +40,7 @@ static IN_USE: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(crate) struct InUse {
     entry: usize,
+    is_shared: bool,
 }
 
 impl InUse {
@@ -56,19 +57,27 @@ impl InUse {
             ));
         }
         in_use.push((entry, false));
-        Ok(Self { entry })
+        Ok(Self { entry, is_shared: false })
     }
 
-    fn share(&self) {
+    fn share(&mut self) {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-        in_use.iter_mut().filter(|(entry, _)| *entry == self.entry).for_each(|(_, shared)| *shared = true);
+        if let Some(own) = in_use.iter_mut().find(|held| **held == self.held()) {
+            own.1 = true;
+            self.is_shared = true;
+        }
+    }
+
+    fn held(&self) -> (usize, bool) {
+        (self.entry, self.is_shared)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = in_use.iter().position(|(entry, _)| *entry == self.entry) {
+        // A plugin that refuses this host may be in use by another, whose mark stays.
+        if let Some(index) = in_use.iter().position(|held| *held == self.held()) {
             in_use.swap_remove(index);
         }
     }
@@ -127,7 +136,7 @@ pub(crate) unsafe fn ask(
     /// Whether a plugin can be shared is known only once it has answered, so hosts ask one after the other.
     static ASKING: Mutex<()> = Mutex::new(());
     let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let in_use = InUse::mark(path, query)?;
+    let mut in_use = InUse::mark(path, query)?;
     // SAFETY: the caller vouches for the entry.
     match unsafe { answer(path, query, &services) } {
         Ok(checked) => {

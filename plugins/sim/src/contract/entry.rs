@@ -1,0 +1,58 @@
+//! The entry of the plugin: what the SDK answers, with the kernels of the CPU and what the script wants to be wrong.
+
+#![expect(unsafe_code, reason = "the entry of a plugin is a C function, and what it hands out is raw")]
+
+use oarlock_sdk::{abi, guard, instance_of};
+
+use super::kernels::Kernels;
+use super::{Sim, lies, plugin};
+
+/// Tells a host who this plugin is.
+///
+/// # Safety
+///
+/// Both structs are as the contract describes them, and the host outlives the plugin.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn oarlock_plugin_query(host: *const abi::Host, answer: *mut abi::Plugin) -> abi::Error {
+    oarlock_sdk::keep_panics_quiet();
+    // SAFETY: the host vouches for both structs.
+    unsafe { query(host, answer) }
+}
+
+/// The same for programs that link the plugin.
+///
+/// # Safety
+///
+/// As above.
+pub(crate) unsafe extern "C" fn query(host: *const abi::Host, answer: *mut abi::Plugin) -> abi::Error {
+    // SAFETY: the host vouches for both structs.
+    let failure = unsafe { oarlock_sdk::answer(host, answer, plugin) };
+    // SAFETY: the SDK has just filled the answer, as far as the host has room for it.
+    let Some(given) = (unsafe { answer.as_mut() }).filter(|_| !failure.is_some()) else { return failure };
+    if given.context.is_null() {
+        return failure;
+    }
+    // SAFETY: the context is the one that the SDK made for this plugin.
+    let (sim, services) = unsafe { instance_of::<Sim>(given.context) };
+    let failure = guard(&services, || {
+        // SAFETY: the host asks, and the context is that of the answer.
+        let kernels = unsafe { Kernels::new(host, given.context, sim.script.ops.as_deref()) }?;
+        given.kernels = sim.kernels.get_or_init(|| kernels).table();
+        lies::tell(&sim.script, given);
+        Ok(())
+    });
+    if failure.is_some() {
+        withdraw(given);
+    }
+    failure
+}
+
+/// Takes an answer back that the host has not seen.
+fn withdraw(given: &mut abi::Plugin) {
+    if let Some(unload) = given.unload.take() {
+        // SAFETY: the context is that of the answer, of which nobody uses anything.
+        _ = unsafe { unload(given.context) };
+    }
+    given.context = std::ptr::null_mut();
+    (given.core, given.r#async) = (std::ptr::null(), std::ptr::null());
+}

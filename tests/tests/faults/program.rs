@@ -1,0 +1,116 @@
+//! A small program on two simulated devices and the CPU, and what it has to give.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oarlock_core::flags::Flags;
+use oarlock_core::stream::Stream;
+use oarlock_core::{Attribute, Attributes, Error, Invocation, Op, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity, LogLevel, LogSink};
+
+const BUILT_IN: [BuiltIn; 2] = [
+    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
+];
+
+/// What plugins and the core had to say.
+#[derive(Default)]
+pub(crate) struct Told(Mutex<Vec<String>>);
+
+impl LogSink for Told {
+    fn log(&self, _: &str, _: LogLevel, message: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
+    }
+}
+
+impl Told {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A runtime whose simulated devices follow a script.
+pub(crate) fn start(script: &str) -> (Runtime, Arc<Told>) {
+    start_with(script, &[])
+}
+
+/// The same, with flags.
+pub(crate) fn start_with(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<Told>) {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
+    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
+    let mut options = HostOptions::new("tests 1.0", config, environment);
+    options.built_in = BUILT_IN.to_vec();
+    // Panics that a script asks for end in the plugin.
+    oarlock_sdk::keep_panics_quiet();
+    let told = Arc::new(Told::default());
+    options.log = told.clone();
+    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    for (name, value) in set {
+        flags.set(name, value).expect("a flag");
+    }
+    (Runtime::start(options, flags).expect("the CPU, whatever becomes of the other devices"), told)
+}
+
+/// The ops that run on the simulated devices, in the order in which the program calls them.
+pub(crate) const OPS: [&str; 7] = ["Gemm", "Transpose", "TopK", "Conv", "Add", "Split", "NonZero"];
+
+/// Runs the program: ops with one output and several, with scratch memory, with outputs whose shape depends on data, in
+/// two streams, with tensors that are dropped early and copies between three devices.
+pub(crate) fn run(runtime: &Runtime) -> Result<Vec<Vec<f32>>, Error> {
+    let (near, far, cpu) = (runtime.device("sim:0")?, runtime.device("sim:1")?, runtime.device("cpu")?);
+    let side = near.create_stream(0)?;
+    let x = Tensor::from_slice(&near, &[8, 16], &numbers(128))?;
+    let w = Tensor::from_slice(&near, &[12, 16], &numbers(192))?;
+    let gemm = Attributes::new().with("transB", Attribute::Int(1));
+    let product = first(call(runtime, "Gemm", gemm, &[&x, &w], 1, None)?);
+    drop((x, w));
+    let turned = first(call(runtime, "Transpose", Attributes::new(), &[&product], 1, Some(&side))?);
+    drop(product);
+    let most = Tensor::from_slice(&cpu, &[1], &[4i64])?;
+    let largest = call(runtime, "TopK", Attributes::new(), &[&turned, &most], 2, None)?;
+    let [values, indices] = <[Tensor; 2]>::try_from(largest).expect("two outputs");
+    let moved = values.to(&far)?.reshape(&[1, 1, 12, 4])?;
+    let filter = Tensor::from_slice(&far, &[2, 1, 3, 3], &numbers(18))?;
+    let seen = first(call(runtime, "Conv", Attributes::new(), &[&moved, &filter], 1, None)?);
+    let doubled = first(call(runtime, "Add", Attributes::new(), &[&seen, &seen], 1, None)?);
+    drop((moved, seen));
+    let split = Attributes::new().with("axis", Attribute::Int(1)).with("num_outputs", Attribute::Int(2));
+    let parts = call(runtime, "Split", split, &[&doubled], 2, None)?;
+    let found = first(call(runtime, "NonZero", Attributes::new(), &[&parts[1]], 1, None)?);
+    let home = parts[0].to(&cpu)?;
+    let positive = first(call(runtime, "Relu", Attributes::new(), &[&home], 1, None)?);
+    let indices = indices.to_vec::<i64>()?.into_iter().chain(found.to_vec::<i64>()?);
+    Ok(vec![
+        values.to_vec()?,
+        indices.map(|index| index as f32).collect(),
+        parts[1].to_vec()?,
+        positive.to_vec()?,
+    ])
+}
+
+/// Small whole numbers, of which sums of products are exact, in no order.
+pub(crate) fn numbers(count: usize) -> Vec<f32> {
+    (0..count).map(|index| ((index * 37 + 11) % 23) as f32 - 11.0).collect()
+}
+
+/// Calls an op of ONNX.
+pub(crate) fn call(
+    runtime: &Runtime,
+    op: &str,
+    attributes: Attributes,
+    inputs: &[&Tensor],
+    outputs: usize,
+    stream: Option<&Stream>,
+) -> Result<Vec<Tensor>, Error> {
+    let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
+    let device = inputs[0].map(Tensor::device);
+    let op = Op::new(runtime, "", op, 21, attributes)?;
+    let made = op.invoke(runtime, &Invocation { inputs: &inputs, outputs, device, stream })?;
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// The first of some outputs.
+pub(crate) fn first(outputs: Vec<Tensor>) -> Tensor {
+    outputs.into_iter().next().expect("an output")
+}
