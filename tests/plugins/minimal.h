@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A correct plugin with one device and nothing else. The plugins beside this file include it and break one thing each.
- * The tables can be written to, so that a plugin may break them before it hands them out. */
+ * A correct plugin with one device, or as many as MINIMAL_DEVICES says, and nothing else. The plugins beside this file
+ * include it and break one thing each. The tables can be written to, so that a plugin may break them before it hands them out. */
 #ifndef MINIMAL_H
 #define MINIMAL_H
 
@@ -9,8 +9,13 @@
 
 #include "oarlock/plugin.h"
 
+/* How many devices there are, from 0 on. */
+#ifndef MINIMAL_DEVICES
+#define MINIMAL_DEVICES 1
+#endif
+
 static inline oarlock_error minimal_check(uint32_t device) {
-    OARLOCK_ENFORCE_EQ(device, 0, OARLOCK_CODE_NOT_FOUND, "there is one device, with the id 0");
+    OARLOCK_ENFORCE_LT(device, MINIMAL_DEVICES, OARLOCK_CODE_NOT_FOUND, "there is no device with this id");
     return 0;
 }
 
@@ -21,16 +26,17 @@ static inline oarlock_error minimal_synchronize(void *context, uint32_t device) 
 
 static inline oarlock_error minimal_count(void *context, uint32_t *count) {
     (void)context;
-    *count = 1;
+    *count = MINIMAL_DEVICES;
     return 0;
 }
 
 static inline oarlock_error minimal_list(void *context, uint32_t *ids, uint64_t capacity, uint64_t *count) {
+    uint32_t id;
     (void)context;
-    if (capacity > 0) {
-        ids[0] = 0;
+    for (id = 0; id < MINIMAL_DEVICES && id < capacity; ++id) {
+        ids[id] = id;
     }
-    *count = 1;
+    *count = MINIMAL_DEVICES;
     return 0;
 }
 

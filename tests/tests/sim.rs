@@ -2,15 +2,29 @@
 
 use std::path::Path;
 
+use oarlock_core::flags::Flags;
+use oarlock_core::{Op, Runtime, Tensor};
 use oarlock_host::{
-    BuiltIn, Code, Config, Device, DeviceTensor, Environment, Failure, Host, HostOptions, Identity, Reason,
+    BuiltIn, Code, Config, Device, Environment, Failure, Host, HostOptions, Identity, Reason,
 };
-use oarlock_sdk::Dtype;
 
 const POISON: u8 = 0xCD;
 
 /// A host that sees the simulated device alone, set up by a script.
 fn start(script: &str) -> (Host, tempfile::TempDir) {
+    let (options, place) = options(script);
+    (Host::start(&options).expect("a host"), place)
+}
+
+/// The core on such a host, which has the CPU as well.
+fn start_core(script: &str) -> (Runtime, tempfile::TempDir) {
+    let (mut options, place) = options(script);
+    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    let flags = Flags::from_environment(|_| None).expect("defaults");
+    (Runtime::start(options, flags).expect("a runtime"), place)
+}
+
+fn options(script: &str) -> (HostOptions, tempfile::TempDir) {
     let place = tempfile::tempdir().expect("a directory");
     let here = std::env::current_exe().expect("this program");
     let built = here.with_file_name("liboarlock_plugin_sim.so");
@@ -26,7 +40,7 @@ fn start(script: &str) -> (Host, tempfile::TempDir) {
     let environment = Environment::new(|_| None, false, Identity::of_process());
     let mut options = HostOptions::new("tests 1.0", config, environment);
     options.paths = vec![file];
-    (Host::start(&options).expect("a host"), place)
+    (options, place)
 }
 
 fn device(host: &Host, name: &str) -> Device {
@@ -47,30 +61,24 @@ fn bytes_of(device: &Device, size: usize) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn sum(device: &Device) -> Result<Vec<u8>, Failure> {
-    let operand = |value: i32| {
-        let mut tensor = DeviceTensor::allocate(device, Dtype::I32, &[1])?;
-        tensor.block.write(0, &value.to_ne_bytes())?;
-        Ok::<_, Failure>(tensor)
-    };
-    let kernel = device.plugin().kernels().iter().find(|kernel| kernel.info.op == "Add").expect("a kernel");
-    let mut outputs = [Some(operand(0)?)];
-    kernel.run(device, &[&operand(40)?, &operand(2)?], &mut outputs)?;
-    let mut bytes = vec![0; 4];
-    outputs[0].as_ref().expect("the output").block.read(0, &mut bytes)?;
-    Ok(bytes)
+fn sum(runtime: &Runtime, device: &str) -> Vec<i32> {
+    let device = runtime.device(device).expect("the device");
+    let number = |value: i32| Tensor::from_slice(&device, &[1], &[value]).expect("a tensor");
+    let add = Op::latest(runtime, "Add").expect("an op");
+    let sum = add.run(runtime, &[&number(40), &number(2)]).expect("a sum");
+    sum.to_vec().expect("a copy")
 }
 
 #[test]
 fn several_devices_with_scattered_ids_copy_and_compute() {
-    let (host, _place) = start("ids 3,9; mode random; seed 5");
+    let (runtime, _place) = start_core("ids 3,9; mode random; seed 5");
+    let host = runtime.host();
     for name in ["sim:3", "sim:9"] {
-        let device = device(&host, name);
-        assert_eq!(bytes_of(&device, 1000).expect("copies"), [7; 1000]);
-        assert_eq!(sum(&device).expect("a sum"), 42i32.to_ne_bytes());
+        assert_eq!(bytes_of(&device(host, name), 1000).expect("copies"), [7; 1000]);
+        assert_eq!(sum(&runtime, name), [42]);
     }
     assert!(host.device("sim:0").is_none());
-    assert!(host.device_reports().iter().all(|report| report.simulated));
+    assert!(host.device_reports().iter().all(|report| report.simulated == report.device.starts_with("sim:")));
 }
 
 #[test]
@@ -196,9 +204,6 @@ fn a_device_that_cannot_be_readied_is_left_out_with_a_note_and_the_other_works()
 
 #[test]
 fn a_built_in_plugin_and_a_loaded_one_work_side_by_side() {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
-    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
-    let (sim, cpu) = (start("seed 1").0, Host::start(&options).expect("a host"));
-    assert_eq!(sum(&device(&sim, "sim")).expect("a sum"), sum(&device(&cpu, "cpu")).expect("a sum"));
+    let (runtime, _place) = start_core("seed 1");
+    assert_eq!((sum(&runtime, "sim"), sum(&runtime, "cpu")), (vec![42], vec![42]));
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use oarlock_host::{BuiltIn, Config, DeviceTensor, Environment, Host, HostOptions, Identity};
-use oarlock_sdk::Dtype;
+use oarlock_core::flags::Flags;
+use oarlock_core::{Op, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 use serde_json::Value;
 
-fn options(config: &str) -> HostOptions {
+fn start(config: &str) -> Runtime {
     let environment = Environment::new(|_| None, false, Identity::of_process());
     let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
     let mut options = HostOptions::new("tests 1.0", config, environment);
@@ -14,26 +15,19 @@ fn options(config: &str) -> HostOptions {
         BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
         BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
     ];
-    options
+    Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime")
 }
 
-/// Adds two numbers on the CPU, and once more without an output, which fails.
-fn work(host: &Host) -> f32 {
-    let device = host.device("cpu").expect("the CPU");
-    let operand = |value: f32| {
-        let mut tensor = DeviceTensor::allocate(&device, Dtype::F32, &[1]).expect("memory");
-        tensor.block.write(0, &value.to_ne_bytes()).expect("a copy");
-        tensor
-    };
-    let (a, b) = (operand(1.5), operand(2.25));
-    let kernel = device.plugin().kernels().iter().find(|kernel| kernel.info.op == "Add").expect("a kernel");
-    let mut outputs = [Some(operand(0.0))];
-    kernel.run(&device, &[&a, &b], &mut outputs).expect("a sum");
-    assert!(kernel.run(&device, &[&a, &b], &mut [None]).is_err(), "the kernel does not allocate outputs");
-    let mut bytes = [0; 4];
-    let [Some(sum)] = &outputs else { panic!("the output is still there") };
-    sum.block.read(0, &mut bytes).expect("a copy");
-    f32::from_ne_bytes(bytes)
+/// Adds two numbers on the CPU, and gathers what is not there, which fails.
+fn work(runtime: &Runtime) -> f32 {
+    let cpu = runtime.device("cpu").expect("the CPU");
+    let number = |value: f32| Tensor::from_slice(&cpu, &[1], &[value]).expect("a tensor");
+    let (a, b) = (number(1.5), number(2.25));
+    let op = |name| Op::latest(runtime, name).expect("an op");
+    let beyond = Tensor::from_slice(&cpu, &[1], &[7i64]).expect("a tensor");
+    assert!(op("Gather").run(runtime, &[&a, &beyond]).is_err(), "there is no such element");
+    let sum = op("Add").run(runtime, &[&a, &b]).expect("a sum");
+    sum.to_vec::<f32>().expect("a copy")[0]
 }
 
 #[test]
@@ -41,16 +35,19 @@ fn every_call_is_recorded_with_its_numbers_and_the_results_stay_the_same() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("trace.json");
     let config = format!("[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{}'", file.display());
-    let host = Host::start(&options(&config)).expect("a host");
-    assert_eq!(work(&host).to_bits(), 3.75f32.to_bits());
-    drop(host);
+    let runtime = start(&config);
+    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    drop(runtime);
 
     let text = std::fs::read_to_string(&file).expect("a trace");
     let events: Vec<Value> = serde_json::from_str(&text).expect("the trace is JSON");
     let named = |name: &str| events.iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
-    let runs = named("kernel.run");
-    assert_eq!(runs[0]["args"]["to"], "oarlock-cpu Add");
-    assert_eq!(runs[0]["args"]["failed"], false);
+    let runs: Vec<_> =
+        named("kernel.run").iter().map(|run| (&run["args"]["to"], &run["args"]["failed"])).collect();
+    assert_eq!(
+        runs,
+        [(&"oarlock-cpu Gather".into(), &true.into()), (&"oarlock-cpu Add".into(), &false.into())]
+    );
     let writes = named("core.memory_copy_h2d");
     assert_eq!(writes.len(), 3);
     assert_eq!(writes[0]["args"]["source_size"], 4);
@@ -66,17 +63,17 @@ fn without_the_layer_nothing_is_written() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("trace.json");
     let config = format!("[plugin.trace]\nfile = '{}'", file.display());
-    let host = Host::start(&options(&config)).expect("a host");
-    assert_eq!(work(&host).to_bits(), 3.75f32.to_bits());
-    drop(host);
+    let runtime = start(&config);
+    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    drop(runtime);
     assert!(!file.exists());
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_said_and_the_work_goes_on() {
     let config = "[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '/nonexistent/trace.json'";
-    let host = Host::start(&options(config)).expect("a host");
-    assert_eq!(work(&host).to_bits(), 3.75f32.to_bits());
-    let said = format!("{:?}", host.report());
+    let runtime = start(config);
+    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    let said = format!("{:?}", runtime.host().report());
     assert!(said.contains("/nonexistent/trace.json"), "{said}");
 }

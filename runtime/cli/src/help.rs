@@ -46,8 +46,10 @@ Examples:
   oarlock doctor --json > report.json
   oarlock --plugin ./libnpu.so doctor
 
-On every device it takes memory, copies to it and back, fills it, goes through a stream and an event, and adds numbers \
-where the device has a kernel for that.
+On every device it takes memory, copies to it and back, fills it, goes through a stream and an event, and runs the ops \
+`MatMul`, `Add`, `Relu` and `ReduceSum` one after the other, those that the device has kernels for; the results are compared \
+with plain arithmetic of the processor. Then all devices of a type do so at the same time. What is wrong has a cause, and a \
+hint at what to do. All of it happens in a process of its own, so that a plugin that ends it is named.
 
 Exit codes:
   0  All is well
@@ -144,6 +146,9 @@ out. What is in the order of Fortran becomes a tensor with strides. Some shells 
 
 An attribute is of the type that the op has for it: `1`, `0.5`, text, or some of these with commas between them; a tensor \
 is written like an input. Where an integer stands for a dtype, its name does too.
+
+Where there are plugins beside those that are part of this program, the op runs in a process of its own, so that a plugin \
+that ends it is named.
 
 Exit codes:
   0  The op has run, or with `--dry-run`, it would run

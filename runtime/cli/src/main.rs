@@ -16,6 +16,7 @@ mod progress;
 mod render;
 mod scalar;
 mod session;
+mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,8 +41,11 @@ fn main() -> ExitCode {
         Some(Task::Watched) | None => {}
     }
     let is_watched = task == Some(Task::Watched);
-    // The first of these is the program's name, which nobody reads.
-    let given = std::env::args_os().skip(usize::from(is_watched));
+    if is_watched {
+        watched::begin(&std::env::args_os().nth(2).unwrap_or_default());
+    }
+    // The first of these stands for the program's name, which nobody reads.
+    let given = std::env::args_os().skip(if is_watched { 2 } else { 0 });
     let command = Arguments::command().color(color_of_help());
     let parsed =
         command.try_get_matches_from(given).and_then(|matches| Arguments::from_arg_matches(&matches));
@@ -54,11 +58,13 @@ fn main() -> ExitCode {
         }
     };
     let color = arguments.global.color;
-    // The doctor's output is that of its child, which takes the standard output in its turn.
-    let verdict = match arguments.command {
-        Command::Doctor if !is_watched => commands::doctor::watch(std::env::args_os().skip(1)),
-        _ => written(arguments),
+    // The output is then that of the child, which takes the standard output in its turn.
+    let verdict = if !is_watched && wants_watching(&arguments) {
+        watched::watch(std::env::args_os().skip(1))
+    } else {
+        written(arguments)
     };
+    watched::tell_done();
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -66,6 +72,16 @@ fn main() -> ExitCode {
             output::say_problem(color, &problem);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Whether the command is to be watched from another process, so that a plugin that ends it is named.
+fn wants_watching(arguments: &Arguments) -> bool {
+    match &arguments.command {
+        Command::Doctor => true,
+        // Where no plugins lie, only what is part of this program runs, and one op should start at once.
+        Command::Op(_) => session::has_plugins(&arguments.global),
+        _ => false,
     }
 }
 

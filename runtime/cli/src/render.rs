@@ -3,7 +3,7 @@
 //! On a terminal they keep to its width. In a pipe every row and every sentence is one line, so that `grep` finds it.
 
 use anstyle::Style;
-use oarlock_host::{Origin, clean_text};
+use oarlock_host::{Origin, Plugin, clean_text};
 use serde::Serialize;
 
 use crate::output::{Output, PLAIN};
@@ -160,6 +160,11 @@ pub(crate) fn bytes(count: u64) -> String {
 /// `1 plugin`, `2 plugins`.
 pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// A plugin and its file.
+pub(crate) fn named(plugin: &Plugin) -> String {
+    format!("`{}` (`{}`)", plugin.info().name, plugin.file().display())
 }
 
 /// Who asked for a plugin, as those who use this command know it.

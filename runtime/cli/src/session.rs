@@ -48,7 +48,6 @@ impl Task {
 /// A host that has started.
 pub(crate) struct Session {
     pub(crate) host: Host,
-    pub(crate) messages: Arc<Messages>,
     color: ColorChoice,
     // Dropped after the host, so that it counts what plugins say when they end.
     _remainder: Remainder,
@@ -69,7 +68,7 @@ impl Session {
         global: &Global,
     ) -> Result<Self, Problem> {
         let host = Host::start(options)?;
-        Ok(Self { host, _remainder: Remainder(messages.clone()), messages, color: global.color })
+        Ok(Self { host, _remainder: Remainder(messages), color: global.color })
     }
 
     /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
@@ -80,7 +79,8 @@ impl Session {
 
 /// A runtime that has started: the host with the core on it.
 pub(crate) struct Core {
-    pub(crate) runtime: Runtime,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) messages: Arc<Messages>,
     // Dropped after the host, so that it counts what plugins say when they end.
     _remainder: Remainder,
 }
@@ -90,7 +90,13 @@ impl Core {
     pub(crate) fn start(global: &Global, flags: Flags) -> Result<Self, Problem> {
         let messages = Messages::new(global);
         let options = options(global, &messages)?;
-        Ok(Self { runtime: Runtime::start(options, flags)?, _remainder: Remainder(messages) })
+        Self::with(options, messages, flags)
+    }
+
+    /// Starts the core with these options.
+    pub(crate) fn with(options: HostOptions, messages: Arc<Messages>, flags: Flags) -> Result<Self, Problem> {
+        let runtime = Arc::new(Runtime::start(options, flags)?);
+        Ok(Self { runtime, _remainder: Remainder(messages.clone()), messages })
     }
 
     /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
@@ -162,6 +168,20 @@ pub(crate) fn options(global: &Global, messages: &Arc<Messages>) -> Result<HostO
     options.log = messages.clone();
     options.probe = Some(probe_command());
     Ok(options)
+}
+
+/// Whether there may be plugins beside those that are linked in: something is where they are looked for.
+pub(crate) fn has_plugins(global: &Global) -> bool {
+    // Whatever keeps the options from being read is told when the command starts.
+    let Ok(HostOptions { paths, wheel, config, environment, .. }) = options(global, &Messages::silent())
+    else {
+        return false;
+    };
+    let places = oarlock_host::places(&paths, wheel.as_deref(), &config, &environment);
+    places.iter().any(|(path, _)| match path.read_dir() {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.is_file(),
+    })
 }
 
 /// This very program, even if its file has been replaced since it started.

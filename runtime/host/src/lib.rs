@@ -23,7 +23,6 @@ mod start;
 mod text;
 
 pub use config::{Config, ConfigError, Plugins};
-pub use device::call_record::{DeviceTensor, size_in_bytes};
 pub use device::kernel::{HostCall, KernelHandle, OutputMemory, PreparedKernel};
 pub use device::live::Live;
 pub use device::memory::{Block, Span};

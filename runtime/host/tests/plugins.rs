@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::{Place, refusal};
-use oarlock_host::{DeviceTensor, Host, Manifest, Reason, live_errors};
+use oarlock_host::{Host, Manifest, Reason, live_errors};
 
 /// Every fault that is found in the answer of a plugin, the reason it is refused for, and what the message says.
 const FAULTS: [(&str, Reason, &str); 20] = [
@@ -103,7 +103,7 @@ fn the_same_faults_are_found_by_a_probe() {
 }
 
 #[test]
-fn memory_kernels_and_defaults_work_on_a_device() {
+fn memory_and_defaults_work_on_a_device() {
     let place = Place::new();
     place.compile("good", &["LONG_ZERO"]);
     let host = place.start();
@@ -136,22 +136,8 @@ fn memory_kernels_and_defaults_work_on_a_device() {
     pinned.bytes_mut().copy_from_slice(&[1, 2, 3, 4]);
     assert!(!pinned.is_locked());
 
-    let numbers: Vec<u8> = (0..1000).flat_map(|n| (n as f32).to_le_bytes()).collect();
-    let mut input = DeviceTensor::allocate(&device, oarlock_abi::Dtype::F32, &[10, 100]).unwrap();
-    input.block.write(0, &numbers).unwrap();
-    let kernel = &host.plugin("good").unwrap().kernels()[0];
-    let mut outputs = [None];
-    kernel.run(&device, &[&input, &input], &mut outputs).unwrap();
-    let [Some(output)] = outputs else { panic!("no output") };
-    let mut sums = vec![0; 4000];
-    output.block.read(0, &mut sums).unwrap();
-    let sums: Vec<f32> = sums.chunks(4).map(|sum| f32::from_le_bytes(sum.try_into().unwrap())).collect();
-    assert_eq!(output.dims, [10, 100]);
-    assert!(sums.iter().enumerate().all(|(n, sum)| *sum == 2.0 * n as f32));
-    assert!(kernel.run(&device, &[&input], &mut [None]).is_err());
-
     let live = device.plugin().live();
-    assert_eq!((live.blocks, live.streams, live.events, live.pinned), (4, 1, 1, 1));
+    assert_eq!((live.blocks, live.streams, live.events, live.pinned), (2, 1, 1, 1));
 }
 
 #[test]

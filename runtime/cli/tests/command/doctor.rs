@@ -1,17 +1,54 @@
 //! `oarlock doctor`.
 
-use crate::user::User;
-use serde_json::Value;
+use crate::user::{Outcome, User};
+use serde_json::{Value, json};
+
+/// A plugin of two devices, `Npu:0` and `Npu:1`, with a kernel that adds numbers of the dtype f32; then this happens.
+fn npu(then: &str) -> String {
+    format!(
+        "#define MINIMAL_DEVICES 2\n\
+         #include <threads.h>\n\
+         #include <time.h>\n\
+         #include \"minimal_kernel.h\"\n\
+         static oarlock_error add(void *context, void *state, const oarlock_call *call) {{\n\
+             const float *a = oarlock_data(call->inputs[0]), *b = oarlock_data(call->inputs[1]);\n\
+             float *sum = oarlock_data(call->outputs[0]);\n\
+             (void)context; (void)state;\n\
+             for (uint64_t i = 0; i < call->outputs[0]->size_in_bytes / sizeof *sum; ++i) {{ sum[i] = a[i] + b[i]; }}\n\
+             {then}\n\
+             return 0;\n\
+         }}\n\
+         static const oarlock_operand *const both[] = {{&minimal_operand, &minimal_operand}};\n\
+         static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+             minimal_kernel.op = oarlock_string(\"Add\");\n\
+             minimal_kernel.version_min = 7;\n\
+             minimal_kernel.inputs = both;\n\
+             minimal_kernel.inputs_count = 2;\n\
+             minimal_kernel.run = add;\n\
+             return minimal_describe_kernel(plugin, \"Npu\"); }}\n\
+         OARLOCK_PLUGIN(describe);\n"
+    )
+}
+
+/// What the doctor says of that plugin, as text and for programs.
+fn examined(then: &str) -> (Outcome, Value) {
+    let user = User::new();
+    user.plugin("libnpu.so", &npu(then));
+    let run = |arguments: &[&str]| user.run(&[&["--plugin", "libnpu.so", "doctor"], arguments].concat());
+    (run(&[]), run(&["--json"]).json())
+}
 
 #[test]
 fn a_machine_with_the_cpu_alone_is_well() {
     let outcome = User::new().run(&["doctor"]);
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""), "{}", outcome.out);
-    assert!(outcome.out.contains("\nAll is well: 1 device works\n"), "{}", outcome.out);
+    let verdict =
+        "\n\nOarlock works well on 1 cpu device\nAll is well: Oarlock is installed, and 1 device works\n";
+    assert!(outcome.out.ends_with(verdict), "{}", outcome.out);
 }
 
 #[test]
-fn every_device_is_tried_with_every_step() {
+fn every_device_is_tried_with_every_step_and_with_the_ops_it_has() {
     let user = User::new();
     user.template("libcustom_cpu.so");
     let report = user.run(&["--plugin", "libcustom_cpu.so", "doctor", "--json"]).json();
@@ -19,14 +56,106 @@ fn every_device_is_tried_with_every_step() {
     let devices = report["devices"].as_array().unwrap();
     let names: Vec<&str> = devices.iter().filter_map(|device| device["device"].as_str()).collect();
     assert_eq!(names, ["cpu:0", "CustomCPU:0"]);
-    for device in devices {
+    let ops = ["MatMul, Add, Relu, ReduceSum", "Add"];
+    for (device, ops) in devices.iter().zip(ops) {
         let steps: Vec<&Value> =
             device["steps"].as_array().unwrap().iter().map(|step| &step["step"]).collect();
         let expected =
-            ["description", "allocation", "copies", "fill", "stream and event", "addition", "giving back"];
+            ["description", "allocation", "copies", "fill", "stream and event", "computation", "giving back"];
         assert_eq!(steps, expected);
-        assert_eq!(device["steps"][5]["found"], "1000 sums each of f32 and i32");
+        let computed = format!("{ops} of f32 (right within 0.001 %) and i32 (exactly right)");
+        assert_eq!(device["steps"][5]["found"], computed);
     }
+}
+
+#[test]
+fn several_devices_of_a_type_are_tried_alone_and_at_the_same_time() {
+    let (outcome, report) = examined("");
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""), "{}", outcome.out);
+    assert!(
+        outcome.out.contains("\n  works  2 Npu devices at the same time  Npu:0, Npu:1\n"),
+        "{}",
+        outcome.out
+    );
+    let verdict = "Oarlock works well on 1 cpu device\nOarlock works well on 1 Npu device\n\
+                   Oarlock works well on 2 Npu devices\nAll is well: Oarlock is installed, and 3 devices work\n";
+    assert!(outcome.out.ends_with(verdict), "{}", outcome.out);
+    let works_well = |device_type: &str, count: u32| json!({ "device_type": device_type, "count": count });
+    assert_eq!(
+        report["works_well_on"],
+        json!([works_well("cpu", 1), works_well("Npu", 1), works_well("Npu", 2)])
+    );
+    let computed =
+        |device| json!({ "device": device, "ok": true, "found": "Add of f32 (right within 0.001 %)" });
+    let together = json!({
+        "device_type": "Npu", "works": true, "devices": [computed("Npu:0"), computed("Npu:1")]
+    });
+    assert_eq!(report["together"], json!([together]));
+}
+
+#[test]
+fn a_wrong_number_is_found_and_blamed_on_the_plugin_of_the_kernel() {
+    let (outcome, report) = examined("if (call->device == 1) { sum[30] += 1; }");
+    assert_eq!(outcome.status, 1);
+    let step = &report["devices"][2]["steps"][5];
+    let found = step["found"].as_str().unwrap();
+    assert!(found.starts_with("`Add` of f32: expected ") && found.contains(" at [1, 7], found "), "{found}");
+    assert_eq!(step["remedy"], "do not rely on this device; update `Npu`, or tell its vendor");
+    let line = format!("\n         computation: {found}\n         hint: do not rely on this device");
+    assert!(outcome.out.contains(&line), "{}", outcome.out);
+    let verdict = "\nOarlock works well on 1 Npu device\nSomething is wrong: 1 of 3 devices fails\n";
+    assert!(outcome.out.ends_with(verdict), "{}", outcome.out);
+}
+
+#[test]
+fn devices_that_disturb_each_other_are_found_at_the_same_time_only() {
+    // After its first call alone, each device waits for the other to be there too.
+    let (outcome, report) = examined(
+        "static int calls[2], present;\n\
+         if (calls[call->device]++ > 0) {\n\
+             __atomic_fetch_add(&present, 1, __ATOMIC_SEQ_CST);\n\
+             for (int i = 0; i < 5000 && __atomic_load_n(&present, __ATOMIC_SEQ_CST) < 2; ++i) {\n\
+                 thrd_sleep(&(struct timespec){.tv_nsec = 1000000}, NULL);\n\
+             }\n\
+             if (__atomic_load_n(&present, __ATOMIC_SEQ_CST) > 1) { sum[0] += 1; }\n\
+         }",
+    );
+    assert_eq!(outcome.status, 1);
+    assert!(report["devices"].as_array().unwrap().iter().all(|device| device["works"] == true), "{report}");
+    assert_eq!(report["together"][0]["works"], false);
+    assert!(
+        outcome.out.contains("\n  fails  2 Npu devices at the same time  Npu:0, Npu:1\n"),
+        "{}",
+        outcome.out
+    );
+    let verdict =
+        "\nOarlock works well on 1 Npu device\nSomething is wrong: 2 Npu devices fail at the same time\n";
+    assert!(outcome.out.ends_with(verdict), "{}", outcome.out);
+}
+
+#[test]
+fn what_a_plugin_says_to_do_is_the_hint() {
+    let (outcome, _) = examined(
+        "return OARLOCK_FAIL(OARLOCK_CODE_UNAVAILABLE, \"expected the compiler, found none; install `npu-cc`\");",
+    );
+    assert_eq!(outcome.status, 1);
+    let lines = "computation: `Add` on `Npu:0`: `Npu`: expected the compiler, found none\n         hint: install `npu-cc`\n";
+    assert!(outcome.out.contains(lines), "{}", outcome.out);
+    assert!(outcome.out.ends_with("device\nSomething is wrong: 2 of 3 devices fail\n"), "{}", outcome.out);
+}
+
+#[test]
+fn a_device_without_kernels_is_tried_with_copies() {
+    let user = User::new();
+    let source = "#include \"minimal.h\"\n\
+        static oarlock_error describe(oarlock_plugin *plugin) { return minimal_describe(plugin, \"Store\"); }\n\
+        OARLOCK_PLUGIN(describe);\n";
+    user.plugin("libstore.so", source);
+    let outcome = user.run(&["--plugin", "libstore.so", "doctor"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.out);
+    let line = "\n         computation: only copies, since the device has no kernel for `MatMul`, `Add`, `Relu` or `ReduceSum` \
+                that takes f32, i32, i64, f64 or f16\n";
+    assert!(outcome.out.contains(line), "{}", outcome.out);
 }
 
 #[test]
@@ -35,11 +164,8 @@ fn a_plugin_that_is_not_used_makes_it_unwell() {
     user.file("libbad.so", b"");
     let outcome = user.run(&["--plugin", "libbad.so", "doctor"]);
     assert_eq!(outcome.status, 1);
-    assert!(
-        outcome.out.contains("\nPlugins not used\n  empty\n    `[HOME]/libbad.so`: expected"),
-        "{}",
-        outcome.out
-    );
+    let lines = "\nPlugins not used\n  empty\n    `[HOME]/libbad.so`: expected";
+    assert!(outcome.out.contains(lines) && outcome.out.contains("\n    hint: "), "{}", outcome.out);
     assert!(outcome.out.ends_with("\nSomething is wrong: 1 plugin is not used\n"), "{}", outcome.out);
 }
 
@@ -59,15 +185,34 @@ fn a_machine_without_devices_is_not_well() {
     user.file("config.toml", b"[plugins]\ndisable = ['oarlock-cpu']");
     let outcome = user.run(&["--config", "config.toml", "doctor"]);
     assert_eq!(outcome.status, 1);
-    assert!(outcome.out.ends_with("\nSomething is wrong: there are no devices\n"), "{}", outcome.out);
+    assert!(outcome.out.contains("\nDevices\n  none\n"), "{}", outcome.out);
+    assert!(outcome.out.ends_with("\n\nSomething is wrong: there are no devices\n"), "{}", outcome.out);
 }
 
 #[test]
 fn variables_are_shown_and_unknown_ones_pointed_out() {
     let user = User::new();
-    let output = user.command(&["doctor"]).env("OARLOCK_PLUGIN_PTAH", "/x").output().unwrap();
+    let mut command = user.command(&["doctor"]);
+    command.env("OARLOCK_PLUGIN_PTAH", "/x").env("OARLOCK_THREADS", "1").env("FLAGS_check_nan_inf", "1");
+    command.env("ACME_VISIBLE_DEVICES", "none");
+    let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(out.contains("OARLOCK_PLUGIN_PTAH, which means nothing to Oarlock\n"), "{out}");
+    assert!(out.contains("OARLOCK_THREADS=1\n") && out.contains("FLAGS_check_nan_inf=1\n"), "{out}");
+    assert!(out.contains("ACME_VISIBLE_DEVICES=none\n"), "{out}");
+}
+
+#[test]
+fn a_chosen_device_that_is_not_there_is_told_and_the_others_are_tried() {
+    let output = User::new().command(&["doctor"]).env("OARLOCK_DEVICE", "npu").output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
-    assert!(out.contains("OARLOCK_PLUGIN_PTAH, which means nothing to Oarlock"), "{out}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        out.contains(
+            "\nNotes\n  the flag `device`: expected a device that is there (`cpu:0`), found `npu`\n"
+        ),
+        "{out}"
+    );
+    assert!(out.contains("Oarlock works well on 1 cpu device\n"), "{out}");
 }
 
 #[test]
@@ -83,9 +228,7 @@ fn a_plugin_that_ends_the_process_is_named() {
     let outcome = user.run(&["--plugin", "libfatal.so", "doctor"]);
     assert_eq!(outcome.status, 1, "{}", outcome.all());
     assert!(outcome.out.contains("works  cpu:0"), "{}", outcome.out);
-    assert!(
-        outcome.err.contains("ended by a plugin while `Fatal:0` was tried: signal: 6"),
-        "{}",
-        outcome.err
-    );
+    let ended =
+        "the process was ended while `Fatal:0` of `Fatal` (`[HOME]/libfatal.so`) was tried: signal: 6";
+    assert!(outcome.err.contains(ended), "{}", outcome.err);
 }

@@ -178,6 +178,48 @@ fn memory_that_runs_out_is_an_error_with_a_table_of_who_holds_it() {
     assert!(lines[1].trim_end().ends_with("held by") && lines[2].ends_with("tensor"), "{lines:?}");
 }
 
+/// A plugin whose kernel for `Identity` does this.
+fn kernel_that(action: &str) -> String {
+    format!(
+        "#include \"minimal_kernel.h\"\n\
+         static oarlock_error act(void *context, void *state, const oarlock_call *call) {{\n\
+             (void)context; (void)state; (void)call; {action}; return 0; }}\n\
+         static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+             minimal_kernel.run = act; return minimal_describe_kernel(plugin, \"Fatal\"); }}\n\
+         OARLOCK_PLUGIN(describe);\n"
+    )
+}
+
+#[test]
+fn a_kernel_that_ends_the_process_is_named_however_it_does_it() {
+    let ways = [
+        ("abort()", "signal: 6 (SIGABRT)"),
+        ("__builtin_trap()", "signal: "),
+        ("*(volatile int *)8 = 1", "signal: 11 (SIGSEGV)"),
+        ("exit(0)", "exit status: 0"),
+        ("_Exit(3)", "exit status: 3"),
+    ];
+    for (action, status) in ways {
+        let user = User::new();
+        user.plugin("libfatal.so", &kernel_that(action));
+        let outcome = user.run(&["--plugin", "libfatal.so", "op", "Identity", "f32:1", "-d", "Fatal"]);
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{action}: {}", outcome.err);
+        let ended = "error: the process was ended while the kernel for `Identity` of `Fatal` (`[HOME]/libfatal.so`) ran on \
+                     `Fatal:0`: ";
+        assert!(outcome.err.starts_with(&format!("{ended}{status}")), "{action}: {}", outcome.err);
+    }
+}
+
+#[test]
+fn the_standard_input_stays_that_of_the_user_where_there_are_plugins() {
+    let user = User::new();
+    user.template("libcustom_cpu.so");
+    let file = user.file("a.npy", &npy("<f4", false, "(2,)", &floats(&[1.0, 2.0])));
+    let mut command = user.command(&["--plugin", "libcustom_cpu.so", "op", "Add", "/dev/stdin", "f32:1"]);
+    let output = command.stdin(fs::File::open(file).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "output 0 (C): f32 [2]\n[2.0, 3.0]\n");
+}
+
 #[test]
 fn arguments_that_say_nothing_are_not_understood() {
     let wrong: [&[&str]; 5] = [

@@ -6,9 +6,7 @@
 
 #![expect(unsafe_code, reason = "handles are passed to slots that trust them")]
 
-pub(crate) mod call_record;
 pub(crate) mod kernel;
-pub(crate) mod kernel_call;
 pub(crate) mod live;
 pub(crate) mod memory;
 pub(crate) mod pinned;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probe::{Examined, Options, ProbeCommand, Probed, examine};
+use crate::probe::{Examined, Options, ProbeCommand, Probed, examine, name_by_file};
 use crate::{Digest, HOST_CONTRACT, Identity, Reason};
 
 /// The most bytes of an entry.
@@ -35,9 +35,9 @@ pub(crate) struct ProbeCache {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     probed: Probed,
-    /// The name of the plugin, which is the key of its options; without it the plugin saw none.
+    /// The name of the plugin, which is the key of its options; without it the plugin saw those of its file at most.
     name: Option<String>,
-    /// The hash of those options.
+    /// The hash of the options it saw.
     options: Digest,
     /// How long the plugin was given.
     timeout: Duration,
@@ -70,28 +70,26 @@ impl Holds {
 }
 
 impl Entry {
-    fn new(examined: Examined, options: &Options, timeout: Duration) -> Self {
+    fn new(examined: Examined, path: &Path, options: &Options, timeout: Duration) -> Self {
         let Examined { probed, name } = examined;
-        Self { options: digest_of(options, name.as_deref()), probed, name, timeout }
+        Self { options: digest_of(options, path, name.as_deref()), probed, name, timeout }
     }
 
     /// Whether a probe today would be the same.
-    fn is_about(&self, options: &Options, timeout: Duration) -> bool {
+    fn is_about(&self, path: &Path, options: &Options, timeout: Duration) -> bool {
         let timed_out =
             self.probed.verdict.as_ref().is_err_and(|refusal| refusal.reason == Reason::ProbeTimedOut);
-        self.options == digest_of(options, self.name.as_deref()) && !(timed_out && self.timeout < timeout)
+        let options = digest_of(options, path, self.name.as_deref());
+        self.options == options && !(timed_out && self.timeout < timeout)
     }
 }
 
-/// The hash of the options of the plugin called `name`.
-fn digest_of(options: &Options, name: Option<&str>) -> Digest {
-    let own = name.and_then(|name| options.get(name));
+/// The hash of what the plugin in a file sees, which says that it is called `name`.
+fn digest_of(options: &Options, path: &Path, name: Option<&str>) -> Digest {
+    let own = [name_by_file(path, options), name].into_iter().flatten().filter_map(|name| options.get(name));
     // A length before each text keeps different options from looking alike.
-    let text: String = own
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{} {key}{} {value}", key.len(), value.len()))
-        .collect();
+    let text: String =
+        own.flatten().map(|(key, value)| format!("{} {key}{} {value}", key.len(), value.len())).collect();
     Digest::of(text.as_bytes())
 }
 
@@ -112,14 +110,15 @@ impl ProbeCache {
     ) -> Probed {
         let file = self.directory.as_ref().map(|directory| directory.join(file_name(digest)));
         let known = file.as_ref().and_then(|file| self.read(file));
-        if let Some(Entry { probed: mut known, .. }) = known.filter(|entry| entry.is_about(options, timeout))
+        if let Some(Entry { probed: mut known, .. }) =
+            known.filter(|entry| entry.is_about(path, options, timeout))
         {
             if let Err(refusal) = &mut known.verdict {
                 refusal.file = path.to_path_buf();
             }
             return known;
         }
-        let entry = Entry::new(examine(command, path, options, timeout), options, timeout);
+        let entry = Entry::new(examine(command, path, options, timeout), path, options, timeout);
         if let Some(file) = file.filter(|_| Holds::of(&entry.probed) != Holds::Not) {
             // A cache that cannot be written costs time and nothing else.
             _ = self.write(&file, &entry);
@@ -199,7 +198,7 @@ mod tests {
         let refusal = Refusal::new(reason, "/p/x.so", "an answer", "a crash", "tell its vendor");
         let probed = Probed { verdict: Err(refusal), notes: vec!["it printed".to_owned()] };
         let name = Some("x".to_owned());
-        Entry::new(Examined { probed, name }, &Options::new(), SHORT)
+        Entry::new(Examined { probed, name }, Path::new("/p/x.so"), &Options::new(), SHORT)
     }
 
     /// A command that makes every real probe fail, which is never kept.
@@ -263,6 +262,8 @@ mod tests {
         };
         assert_eq!(ask_with(&cache, &options("another"), SHORT), Reason::ContractBroken);
         assert_eq!(ask_with(&cache, &options("x"), SHORT), Reason::ProbeFailed);
+        // The plugin is called `x`, and its file `y.so`.
+        assert_eq!(ask_with(&cache, &options("y"), SHORT), Reason::ProbeFailed);
     }
 
     #[test]

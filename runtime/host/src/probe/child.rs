@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::foreign::Breach;
 use crate::load::{broken, open};
-use crate::probe::Request;
+use crate::probe::{Request, name_by_file};
 use crate::services::{Services, Shared, Silent};
 use crate::{Environment, Plugin, PluginInfo, Refusal};
 
@@ -133,8 +133,10 @@ fn limit_addresses(most: Option<u64>) -> io::Result<()> {
 
 fn examine(path: &Path, request: Request, answers: File) -> io::Result<()> {
     let mut channel = Channel { answers, token: request.token, asked_by: std::process::id() };
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
     let shared = Shared::new("oarlock probe".to_owned(), Arc::new(Silent), request.options, None);
-    let services = Services::new(&shared, &path.file_name().unwrap_or_default().to_string_lossy());
+    let services = Services::new(&shared, &name);
     let opened = open(path, services.clone());
     services.keep_for_ever();
     let said = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);

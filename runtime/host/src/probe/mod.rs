@@ -37,6 +37,15 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The options of each plugin, by its name.
 pub(crate) type Options = BTreeMap<String, BTreeMap<String, String>>;
 
+/// The name of a plugin by what its file is called, if it has options: `acme-npu` for `libacme_npu.so` as well as for
+/// `libacme_plugin_npu.so`. So a plugin has its options already when it is asked who it is.
+fn name_by_file<'a>(path: &Path, options: &'a Options) -> Option<&'a str> {
+    let file = path.file_name()?.to_str()?;
+    let stem = file.strip_prefix("lib").unwrap_or(file).split('.').next()?.replace('_', "-");
+    let shorter = stem.replace("-plugin-", "-");
+    [stem, shorter].iter().find_map(|name| Some(options.get_key_value(name)?.0.as_str()))
+}
+
 /// How the program starts itself to probe a plugin: the path is added as the last argument, and the started program
 /// calls [`probe_child_main`](crate::probe_child_main) with it.
 #[derive(Clone, Debug)]
@@ -89,7 +98,7 @@ fn take<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
 pub(crate) struct Request {
     /// What each answer has to repeat, so that nothing the plugin writes is taken for one.
     pub(crate) token: String,
-    /// The options to give the plugin, whose name is not known yet.
+    /// The options of all plugins, since the name of this one is not known yet.
     pub(crate) options: Options,
 }
 
@@ -155,4 +164,21 @@ fn token() -> io::Result<String> {
         _ = write!(token, "{byte:02x}");
         token
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_called_after_its_plugin() {
+        let options: Options =
+            ["acme-npu", "oarlock-openblas"].map(|name| (name.to_owned(), [].into())).into();
+        let name = |path: &str| name_by_file(Path::new(path), &options);
+        assert_eq!(name("/plugins/libacme_npu.so"), Some("acme-npu"));
+        assert_eq!(name("/plugins/acme-npu.so.1"), Some("acme-npu"));
+        assert_eq!(name("/plugins/liboarlock_plugin_openblas.so"), Some("oarlock-openblas"));
+        assert_eq!(name("/acme-npu/libother.so"), None);
+        assert_eq!(name("/"), None);
+    }
 }

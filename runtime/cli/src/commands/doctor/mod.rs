@@ -1,24 +1,30 @@
 //! `oarlock doctor`: tries everything there is, and says what is wrong and what to do about it.
 
+mod cause;
+mod computation;
+mod examined;
 mod patience;
 mod surroundings;
+mod together;
 mod trial;
-mod watched;
+mod verdict;
 
-use oarlock_host::{Code, Device, Failure, LoadReport, Refusal, clean_text};
+use oarlock_core::flags::Flags;
+use oarlock_host::LoadReport;
 use serde_json::{Value, json, to_value};
 
-use self::patience::{Cause, Checked};
+use self::cause::Finding;
+use self::examined::Examined;
 use self::surroundings::Surroundings;
-use self::trial::Fault;
-pub(crate) use self::watched::watch;
-use crate::Verdict;
+use self::together::Together;
+use self::verdict::{Summary, WorksWell, several};
 use crate::arguments::Global;
 use crate::messages::Messages;
-use crate::output::{BAD, GOOD, NAME, NOTABLE, Output, QUIET};
+use crate::output::{BAD, GOOD, NAME, Output, QUIET};
 use crate::problem::Problem;
-use crate::render::{count, labelled, name_of, sentence};
-use crate::session::{Session, is_wrong, options};
+use crate::render::{labelled, name_of, named, sentence};
+use crate::session::{self, Core, is_wrong, options};
+use crate::{Verdict, watched};
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     let messages = Messages::new(global);
@@ -31,48 +37,137 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
         // What was found out so far is worth reading even if a plugin takes this process down.
         output.flush();
     }
-    let session = Session::with(&options, messages, global)?;
+    let flags = session::flags()?;
+    let chosen = without_device(&flags)?;
+    let core = Core::with(options, messages, flags)?;
     if is_text {
         output.line("");
         heading(output, "Devices");
     }
-    let mut examined = Vec::new();
-    for device in session.host.devices() {
-        output.flush();
-        watched::tell(&format!("`{device}` was tried"));
-        let device = Examined::of(&device, &session);
+    let mut show = |print: &dyn Fn(&mut Output)| {
         if is_text {
-            device.print(global.verbose > 0, output);
+            print(output);
+            output.flush();
         }
-        examined.push(device);
-    }
-    let report = session.host.report();
-    let refused: Vec<&Refusal> = report.refused().collect();
-    let verdict = Summary {
-        devices: examined.len(),
-        failing: examined.iter().filter(|device| !device.works()).count(),
-        unused: refused.iter().filter(|refusal| is_wrong(refusal, report)).count(),
-        notes: report.notes.len(),
     };
-    if is_text {
-        print_refused(&refused, report, output);
-        print_notes(&report.notes, output);
-        output.line("");
-        let style = if verdict.is_well() { GOOD } else { BAD };
-        let text = output.paint(style, &verdict.to_string());
-        output.line(&text);
-    } else {
-        let value = json!({
-            "well": verdict.is_well(),
-            "verdict": verdict.to_string(),
-            "environment": to_value(&surroundings).map_err(Problem::new)?,
-            "devices": examined.iter().map(Examined::in_json).collect::<Vec<_>>(),
-            "plugins": to_value(&report.plugins).map_err(Problem::new)?,
-            "notes": report.notes,
-        });
-        super::print_json(output, &value)?;
+    let devices = try_each(&core, &mut |device| show(&|output| device.print(global.verbose > 0, output)));
+    if devices.is_empty() {
+        show(&|output| sentence(output, 2, "none"));
     }
-    Ok(verdict.is_well())
+    let together = try_together(&devices, &core, &mut |kind| show(&|output| kind.print(output)));
+    watched::tell("the plugins were ended");
+    let report = core.runtime.host().report();
+    let unknown = chosen.and_then(|name| core.runtime.device(&name).err());
+    let unknown = unknown.map(|error| format!("the flag `device`: {error}"));
+    let notes = report.notes.iter().cloned().chain(unknown).collect();
+    let all = Found { surroundings, devices, together, report, notes };
+    let summary = all.summary();
+    if is_text {
+        all.print_rest(&summary, output);
+    } else {
+        super::print_json(output, &all.in_json(&summary)?)?;
+    }
+    // A plugin that takes the process down at its end takes no finding with it.
+    output.flush();
+    Ok(summary.is_well())
+}
+
+/// Tries every device by itself.
+fn try_each(core: &Core, show: &mut dyn FnMut(&Examined)) -> Vec<Examined> {
+    let examine = |device: oarlock_host::Device| {
+        watched::tell(&format!("`{device}` of {} was tried", named(device.plugin())));
+        let examined = Examined::of(&device, core);
+        show(&examined);
+        examined
+    };
+    core.runtime.host().devices().into_iter().map(examine).collect()
+}
+
+/// Tries those that work at the same time, where there are several of a type.
+fn try_together(devices: &[Examined], core: &Core, show: &mut dyn FnMut(&Together)) -> Vec<Together> {
+    let examine = |kind: Vec<oarlock_core::Device>| {
+        let (device_type, plugin) = (kind[0].device_type(), named(kind[0].host_device().plugin()));
+        watched::tell(&format!("all `{device_type}` devices of {plugin} were tried at the same time"));
+        let together = Together::of(&kind, core);
+        show(&together);
+        together
+    };
+    kinds(devices, core).into_iter().map(examine).collect()
+}
+
+/// Everything that was found out.
+struct Found<'a> {
+    surroundings: Surroundings,
+    devices: Vec<Examined>,
+    together: Vec<Together>,
+    report: &'a LoadReport,
+    notes: Vec<String>,
+}
+
+impl Found<'_> {
+    fn summary(&self) -> Summary {
+        let failing_together = self.together.iter().filter(|kind| !kind.works());
+        Summary {
+            devices: self.devices.len(),
+            failing: self.devices.iter().filter(|device| !device.works()).count(),
+            failing_together: failing_together.map(|kind| several(kind.count(), &kind.device_type)).collect(),
+            unused: self.report.refused().filter(|refusal| is_wrong(refusal, self.report)).count(),
+            notes: self.notes.len(),
+        }
+    }
+
+    /// Prints what was not shown while it was found out.
+    fn print_rest(&self, summary: &Summary, output: &mut Output) {
+        print_refused(self.report, output);
+        print_notes(&self.notes, output);
+        output.line("");
+        for works_well in WorksWell::all(&self.devices, &self.together) {
+            output.line(&works_well.to_string());
+        }
+        let style = if summary.is_well() { GOOD } else { BAD };
+        let text = output.paint(style, &summary.to_string());
+        output.line(&text);
+    }
+
+    fn in_json(&self, summary: &Summary) -> Result<Value, Problem> {
+        let works_well: Vec<Value> = WorksWell::all(&self.devices, &self.together)
+            .iter()
+            .map(|kind| json!({ "device_type": kind.device_type, "count": kind.count }))
+            .collect();
+        Ok(json!({
+            "well": summary.is_well(),
+            "verdict": summary.to_string(),
+            "works_well_on": works_well,
+            "environment": to_value(&self.surroundings).map_err(Problem::new)?,
+            "devices": self.devices.iter().map(Examined::in_json).collect::<Vec<_>>(),
+            "together": self.together.iter().map(Together::in_json).collect::<Vec<_>>(),
+            "plugins": to_value(&self.report.plugins).map_err(Problem::new)?,
+            "notes": self.notes,
+        }))
+    }
+}
+
+/// Takes the device out of the flags: one that is not there keeps a runtime from starting, and here it is found out why.
+fn without_device(flags: &Flags) -> Result<Option<String>, Problem> {
+    let chosen = flags.device();
+    flags.set("device", "")?;
+    Ok(chosen)
+}
+
+/// The devices that work, by type, where there are several of one.
+fn kinds(devices: &[Examined], core: &Core) -> Vec<Vec<oarlock_core::Device>> {
+    let works = |device: &&oarlock_core::Device| {
+        devices.iter().any(|examined| examined.device == device.name() && examined.works())
+    };
+    let mut kinds: Vec<Vec<oarlock_core::Device>> = Vec::new();
+    for device in core.runtime.devices().iter().filter(works) {
+        match kinds.iter_mut().find(|kind| kind[0].device_type() == device.device_type()) {
+            Some(kind) => kind.push(device.clone()),
+            None => kinds.push(vec![device.clone()]),
+        }
+    }
+    kinds.retain(|kind| kind.len() > 1);
+    kinds
 }
 
 fn heading(output: &mut Output, text: &str) {
@@ -88,17 +183,16 @@ fn fact(output: &mut Output, what: &str, values: &[String]) {
     }
 }
 
-fn print_refused(refused: &[&Refusal], report: &LoadReport, output: &mut Output) {
-    if refused.is_empty() {
-        return;
-    }
-    output.line("");
-    heading(output, "Plugins not used");
-    for refusal in refused {
+fn print_refused(report: &LoadReport, output: &mut Output) {
+    for (index, refusal) in report.refused().enumerate() {
+        if index == 0 {
+            output.line("");
+            heading(output, "Plugins not used");
+        }
         let style = if is_wrong(refusal, report) { BAD } else { QUIET };
         let reason = output.paint(style, &name_of(&refusal.reason));
         output.line(&format!("  {reason}"));
-        sentence(output, 4, &refusal.to_string());
+        Finding::of_refusal(refusal).print("", 4, output);
     }
 }
 
@@ -109,148 +203,4 @@ fn print_notes(notes: &[String], output: &mut Output) {
     output.line("");
     heading(output, "Notes");
     notes.iter().for_each(|note| sentence(output, 2, note));
-}
-
-/// A device and what became of its trial.
-struct Examined {
-    device: String,
-    plugin: String,
-    /// The package to update when it does not work.
-    package: String,
-    checked: Vec<Checked>,
-}
-
-impl Examined {
-    fn of(device: &Device, session: &Session) -> Self {
-        let info = device.plugin().info();
-        let checked = patience::try_device(device, session.host.plugins(), &session.messages);
-        Self {
-            device: device.to_string(),
-            plugin: format!("{} {}", info.name, info.version),
-            package: if info.package.is_empty() { info.name.clone() } else { info.package.clone() },
-            checked,
-        }
-    }
-
-    fn works(&self) -> bool {
-        self.checked.iter().all(|checked| checked.outcome.is_ok())
-    }
-
-    fn print(&self, with_details: bool, output: &mut Output) {
-        let works = self.works();
-        let state = if works { output.paint(GOOD, "works") } else { output.paint(BAD, "fails") };
-        let name = output.paint(NAME, &clean_text(&self.device));
-        let description =
-            self.checked.first().and_then(|first| first.outcome.as_deref().ok()).unwrap_or_default();
-        let plugin = output.paint(QUIET, &self.plugin);
-        let parts = [state, name, clean_text(description), plugin];
-        let line: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        output.line(&format!("  {}", line.join("  ")));
-        if works && !with_details {
-            let steps: Vec<&str> = self.checked.iter().map(|checked| checked.step.name()).collect();
-            sentence(output, 9, &steps.join(", "));
-            return;
-        }
-        for checked in &self.checked {
-            let step = checked.step.name();
-            match &checked.outcome {
-                Ok(found) => sentence(output, 9, &format!("{step}: {found}")),
-                Err(cause) => {
-                    sentence(output, 9, &format!("{step}: {}", cause.message()));
-                    let hint = format!("         {}: ", output.paint(NOTABLE, "hint"));
-                    labelled(output, &hint, 15, &cause.remedy(&self.package));
-                }
-            }
-        }
-    }
-
-    fn in_json(&self) -> Value {
-        let step = |checked: &Checked| match &checked.outcome {
-            Ok(found) => json!({ "step": checked.step.name(), "ok": true, "found": found }),
-            Err(cause) => json!({
-                "step": checked.step.name(),
-                "ok": false,
-                "found": cause.message(),
-                "remedy": cause.remedy(&self.package),
-            }),
-        };
-        let steps: Vec<Value> = self.checked.iter().map(step).collect();
-        json!({ "device": self.device, "plugin": self.plugin, "works": self.works(), "steps": steps })
-    }
-}
-
-impl Cause {
-    fn message(&self) -> String {
-        match self {
-            Self::Fault(Fault::Reported(failure)) => failure.to_string(),
-            Self::Fault(Fault::WrongResult(found)) => found.clone(),
-            Self::NoAnswer => {
-                format!("expected an answer within {} s, found none", patience::LIMIT.as_secs())
-            }
-            Self::Died => "expected the trial to end, found that it did not".to_owned(),
-        }
-    }
-
-    fn remedy(&self, package: &str) -> String {
-        let of_failure = |failure: &Failure| {
-            if failure.is_device_lost() {
-                Some("see whether the device is still there, and start its driver or the machine again")
-            } else if failure.code == Code::RESOURCE_EXHAUSTED {
-                Some("end other programs that use the device, and try again")
-            } else if failure.is_retryable() || failure.code == Code::UNAVAILABLE {
-                Some("try again later")
-            } else {
-                None
-            }
-        };
-        let known = match self {
-            Self::Fault(Fault::Reported(failure)) => of_failure(failure),
-            Self::NoAnswer => {
-                Some("see what keeps the device busy, and start its driver or the machine again")
-            }
-            Self::Fault(Fault::WrongResult(_)) | Self::Died => None,
-        };
-        known.map_or_else(|| format!("update `{package}`, or tell its vendor"), str::to_owned)
-    }
-}
-
-/// What it all comes to.
-struct Summary {
-    devices: usize,
-    failing: usize,
-    unused: usize,
-    notes: usize,
-}
-
-impl Summary {
-    fn is_well(&self) -> bool {
-        self.devices > 0 && self.failing == 0 && self.unused == 0 && self.notes == 0
-    }
-}
-
-impl std::fmt::Display for Summary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.is_well() {
-            return write!(f, "All is well: {}", count(self.devices, "device works", "devices work"));
-        }
-        let mut wrong = Vec::new();
-        match (self.devices, self.failing) {
-            (0, _) => wrong.push("there are no devices".to_owned()),
-            (_, 0) => {}
-            (devices, failing) => {
-                wrong.push(format!(
-                    "{failing} of {} {}",
-                    count(devices, "device", "devices"),
-                    if failing == 1 { "fails" } else { "fail" }
-                ));
-            }
-        }
-        if self.unused > 0 {
-            wrong.push(format!("{} not used", count(self.unused, "plugin is", "plugins are")));
-        }
-        if self.notes > 0 {
-            wrong.push(count(self.notes, "note above wants a look", "notes above want a look"));
-        }
-        write!(f, "Something is wrong: {}", wrong.join(", "))
-    }
 }

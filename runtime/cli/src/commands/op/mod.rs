@@ -13,8 +13,9 @@ use crate::arguments::{Global, OpCall};
 use crate::array::Array;
 use crate::output::Output;
 use crate::problem::Problem;
+use crate::render::named;
 use crate::session::{self, Core};
-use crate::{literal, npy};
+use crate::{literal, npy, watched};
 use report::Report;
 
 pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdict {
@@ -33,6 +34,8 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
         Some(opset) => opset,
         None => newest_opset(runtime, &call.domain, &call.name),
     };
+    let plugin = named(device.host_device().plugin());
+    watched::tell(&format!("`{device}` of {plugin} was given the inputs of `{}`", call.name));
     let attributes = attributes::parse(call, opset, &device)?;
     let op = Op::new(runtime, &call.domain, &call.name, opset, attributes)?;
     let outputs = output_count(call, opset)?;
@@ -41,6 +44,7 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
     let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
     let invocation = Invocation { inputs: &inputs, outputs, device: Some(&device), stream: None };
 
+    watched::tell(&format!("a kernel for `{}` on `{device}` was looked for", call.name));
     let explanation = if call.explain { Some(op.explain(runtime, &invocation)?) } else { None };
     let can_run = explanation.as_ref().is_none_or(|explanation| explanation.chosen().is_some());
     let mut report = Report::new(&op, &device, explanation.as_ref());
@@ -48,6 +52,7 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
         report.print_explanation(output);
     }
     if !call.dry_run {
+        tell_kernel(&op, runtime, &invocation, &device);
         let made = op.invoke(runtime, &invocation)?;
         for (index, tensor) in made.iter().enumerate() {
             let file =
@@ -60,7 +65,21 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
     } else {
         report.print_outputs(output);
     }
+    output.flush();
+    watched::tell("the plugins were ended");
     Ok(is_complete && (can_run || !call.dry_run))
+}
+
+/// Tells whoever watches which kernel is about to run. One that leaves its work behind is meant until the outputs are there.
+fn tell_kernel(op: &Op, runtime: &Runtime, invocation: &Invocation<'_>, device: &Device) {
+    if !watched::is_watched() {
+        return;
+    }
+    // A call that cannot be explained cannot be made, which the call says itself.
+    let Ok(explanation) = op.explain(runtime, invocation) else { return };
+    let plugin = explanation.chosen().and_then(|row| runtime.host().plugin(row.plugin()));
+    let plugin = plugin.map_or_else(|| "the CPU".to_owned(), |plugin| named(plugin));
+    watched::tell(&format!("the kernel for `{}` of {plugin} ran on `{device}`", op.name()));
 }
 
 /// The opset that is meant when none is named. A domain without schemas has those of its kernels.
