@@ -2,10 +2,12 @@
 //!
 //! The places are those of the dynamic linker: `LD_LIBRARY_PATH`, its cache and its default directories; after them the
 //! directories in which the vendor's installer puts the library. A directory that is not absolute is passed over, since
-//! what lies in the working directory must not be run by accident.
+//! what lies in the working directory must not be run by accident. In a program with raised rights the variable is passed
+//! over as a whole, as the linker itself does.
 //!
-//! The option `library` comes before all of them. A host gives options by the name of a plugin, so one without a manifest
-//! has not got its own yet when it is first asked who it is.
+//! The option `library` comes before all of them.
+
+#![expect(unsafe_code, reason = "whether a program has raised rights is asked of the C library")]
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,9 @@ pub(crate) struct Places {
 impl Places {
     /// Those of this process.
     pub(crate) fn of_process() -> Self {
-        let variable = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        // SAFETY: the function takes a number, reads what the kernel gave the process at its start and touches nothing else.
+        let has_raised_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+        let variable = std::env::var_os("LD_LIBRARY_PATH").filter(|_| !has_raised_rights).unwrap_or_default();
         let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
         let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));
         let directories = std::env::split_paths(&variable)
@@ -81,8 +85,7 @@ fn missing(wanted: &Wanted) -> Error {
         wanted.directories.iter().map(|directory| format!(" or in `{directory}`")).collect();
     Error::not_found(format!(
         "expected {files} where the dynamic linker looks{further}, found none; install {} with {}, and where the linker \
-         does not look there, put its directory into `LD_LIBRARY_PATH` or, if this plugin has a manifest, its file into \
-         the option `library`",
+         does not look there, put its directory into `LD_LIBRARY_PATH` or its file into the option `library`",
         wanted.name, wanted.remedy
     ))
 }
@@ -131,7 +134,7 @@ mod tests {
             error.message(),
             "expected `libwanted.so.1` or `libwanted.so` where the dynamic linker looks or in `/nowhere/wanted`, found none; \
              install Wanted with `get wanted`, and where the linker does not look there, put its directory into \
-             `LD_LIBRARY_PATH` or, if this plugin has a manifest, its file into the option `library`"
+             `LD_LIBRARY_PATH` or its file into the option `library`"
         );
     }
 

@@ -18,13 +18,12 @@ mod gemm;
 mod library;
 mod matmul;
 mod product;
-mod shape;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Error, Host, Kernel, Result};
+use oarlock_sdk::{Error, Host, Kernel};
 
 pub use crate::cblas::{Cblas, function};
 pub use crate::library::{Library, Setup, Wanted};
@@ -40,10 +39,4 @@ pub fn kernels(library: &Arc<Library>, host: &Host) -> Vec<Kernel<()>> {
 /// An operand whose elements lie outside of its memory.
 fn too_small() -> Error {
     Error::out_of_range("expected operands as large as their shapes say, found smaller ones")
-}
-
-/// A dimension as a size.
-fn size(dim: i64) -> Result<usize> {
-    usize::try_from(dim)
-        .map_err(|_| Error::invalid_argument(format!("expected a dimension of at least 0, found {dim}")))
 }

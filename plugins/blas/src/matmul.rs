@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use oarlock_products::MatMul;
 use oarlock_sdk::{Call, Host, Kernel, Operand, Result, dispatch, ensure, family};
 
 use crate::cblas::{Cblas, Number};
-use crate::product::{Products, Side};
-use crate::shape::Shape;
+use crate::product::{MOST, Products, Side, supported};
 use crate::{Library, SCORE};
 
 pub(crate) fn kernel(library: &Arc<Library>, host: Host) -> Kernel<()> {
@@ -19,7 +19,7 @@ pub(crate) fn kernel(library: &Arc<Library>, host: Host) -> Kernel<()> {
         dispatch!(call.output(0)?.dtype(), floating, T => run::<T>(cblas, &host, call))
     })
     .supports(move |(), call| {
-        Shape::new(call.input(0)?.dims(), call.input(1)?.dims())?.sizes.supported()?;
+        supported(&MatMul::new(call.input(0)?.dims(), call.input(1)?.dims(), MOST)?.extent)?;
         asked.cblas().map(drop)
     })
     .device_type("cpu")
@@ -30,7 +30,7 @@ pub(crate) fn kernel(library: &Arc<Library>, host: Host) -> Kernel<()> {
 
 fn run<T: Number>(cblas: &Cblas, host: &Host, call: &Call<'_>) -> Result<()> {
     let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let shape = Shape::new(a.dims(), b.dims())?;
+    let shape = MatMul::new(a.dims(), b.dims(), MOST)?;
     ensure!(
         shape.output == y.dims(),
         invalid_argument,
@@ -44,7 +44,7 @@ fn run<T: Number>(cblas: &Cblas, host: &Host, call: &Call<'_>) -> Result<()> {
     let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut()?) };
     let side = |elements| Side { elements, turned: false };
     let products = Products {
-        sizes: shape.sizes,
+        extent: shape.extent,
         left: side(a),
         right: side(b),
         batch: shape.batch,

@@ -4,40 +4,28 @@
 
 use std::ops::Range;
 
+use oarlock_products::{Batch, Extent};
 use oarlock_sdk::{Host, Result, ensure};
 
 use crate::cblas::{Cblas, Number, Operand, multiply};
-use crate::shape::Batch;
 use crate::too_small;
 
 /// How many steps of multiplying and adding are worth a thread.
 const STEPS_OF_A_PART: usize = 1 << 20;
 
-/// The sizes of one product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    pub(crate) depth: usize,
+/// The largest dimension for a library that counts with 32 bits.
+pub(crate) const MOST: usize = i32::MAX as usize;
+
+/// How often two numbers are multiplied and added.
+fn steps(extent: &Extent) -> usize {
+    extent.rows.saturating_mul(extent.columns).saturating_mul(extent.depth)
 }
 
-impl Sizes {
-    /// How often two numbers are multiplied and added.
-    fn steps(&self) -> usize {
-        self.rows.saturating_mul(self.columns).saturating_mul(self.depth)
-    }
-
-    /// Refuses what a library that counts with 32 bits cannot do.
-    pub(crate) fn supported(&self) -> Result<()> {
-        let largest = self.rows.max(self.columns).max(self.depth);
-        ensure!(
-            i32::try_from(largest).is_ok(),
-            unimplemented,
-            "expected dimensions of at most {}, found {largest}",
-            i32::MAX
-        );
-        Ok(())
-    }
+/// Refuses what a library cannot count.
+pub(crate) fn supported(extent: &Extent) -> Result<()> {
+    let largest = extent.rows.max(extent.columns).max(extent.depth);
+    ensure!(largest <= MOST, unimplemented, "expected dimensions of at most {MOST}, found {largest}");
+    Ok(())
 }
 
 /// One of the two operands: matrices that lie row after row, or column after column where they are turned.
@@ -74,7 +62,7 @@ pub(crate) struct Addend<'a, T> {
 
 /// Some products of the same sizes.
 pub(crate) struct Products<'a, T> {
-    pub(crate) sizes: Sizes,
+    pub(crate) extent: Extent,
     pub(crate) left: Side<'a, T>,
     pub(crate) right: Side<'a, T>,
     pub(crate) batch: Batch,
@@ -95,15 +83,15 @@ impl<T: Number> Products<'_, T> {
         if output.is_empty() {
             return Ok(());
         }
-        let cut = Cut::new(&self.sizes, self.batch.count, host.worker_count());
-        let grain = STEPS_OF_A_PART.div_ceil(cut.steps_of_a_part(&self.sizes));
+        let cut = Cut::new(&self.extent, self.batch.count, host.worker_count());
+        let grain = STEPS_OF_A_PART.div_ceil(cut.steps_of_a_part(&self.extent));
         let address = Output(output.as_mut_ptr());
         host.parallel_for((self.batch.count * cut.parts) as u64, grain as u64, |begin, end| {
             // Only as a whole may it be shared.
             let address = &address;
             for part in begin as usize..end as usize {
                 let (item, part) = (part / cut.parts, part % cut.parts);
-                let (rows, columns) = cut.part(&self.sizes, part);
+                let (rows, columns) = cut.part(&self.extent, part);
                 // SAFETY: `check` made sure of the sizes, and no other part has any of these elements of the output.
                 unsafe { self.part(cblas, item, rows, columns, address.0) };
             }
@@ -113,8 +101,8 @@ impl<T: Number> Products<'_, T> {
 
     /// Makes sure that nothing outside of the operands is reached.
     fn check(&self, output: usize) -> Result<()> {
-        self.sizes.supported()?;
-        let Sizes { rows, columns, depth } = self.sizes;
+        supported(&self.extent)?;
+        let Extent { rows, columns, depth } = self.extent;
         let products = self.batch.count;
         let expected = rows.checked_mul(columns).and_then(|matrix| matrix.checked_mul(products));
         ensure!(
@@ -153,29 +141,30 @@ impl<T: Number> Products<'_, T> {
         columns: Range<usize>,
         output: *mut T,
     ) {
-        let sizes = self.sizes;
+        let extent = self.extent;
         let (left, right) = self.batch.starts(item);
-        let start = item * sizes.rows * sizes.columns + rows.start * sizes.columns + columns.start;
+        let start = item * extent.rows * extent.columns + rows.start * extent.columns + columns.start;
         // SAFETY: the part begins within the output.
         let address = unsafe { output.add(start) };
-        if self.addend.is_some() || sizes.depth == 0 {
+        if self.addend.is_some() || extent.depth == 0 {
             for (at, row) in rows.clone().enumerate() {
                 // SAFETY: the row of the part lies within the output, and only this thread touches it.
-                let row_of_part =
-                    unsafe { std::slice::from_raw_parts_mut(address.add(at * sizes.columns), columns.len()) };
+                let row_of_part = unsafe {
+                    std::slice::from_raw_parts_mut(address.add(at * extent.columns), columns.len())
+                };
                 self.begin_row(row, columns.start, row_of_part);
             }
         }
-        if sizes.depth == 0 {
+        if extent.depth == 0 {
             return;
         }
-        let left = self.left.lines(left, rows.start, (sizes.rows, sizes.depth), !self.left.turned);
-        let right = self.right.lines(right, columns.start, (sizes.columns, sizes.depth), self.right.turned);
-        let extent = (rows.len(), columns.len(), sizes.depth);
-        let output = Operand { address, step: sizes.columns, turned: false };
+        let left = self.left.lines(left, rows.start, (extent.rows, extent.depth), !self.left.turned);
+        let right = self.right.lines(right, columns.start, (extent.columns, extent.depth), self.right.turned);
+        let part = (rows.len(), columns.len(), extent.depth);
+        let output = Operand { address, step: extent.columns, turned: false };
         // SAFETY: the part lies within operands that `check` found large enough, with sizes and steps of at most `i32::MAX`,
         // and a part is not empty.
-        unsafe { multiply(cblas, extent, left, right, (self.alpha, self.addend.is_some()), output) };
+        unsafe { multiply(cblas, part, left, right, (self.alpha, self.addend.is_some()), output) };
     }
 
     /// Fills a row of the output, from a column on, with what the product is added to.
@@ -195,24 +184,24 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(sizes: &Sizes, items: usize, workers: usize) -> Self {
-        let by_rows = sizes.rows >= sizes.columns;
-        let longer = sizes.rows.max(sizes.columns);
-        let worth = (sizes.steps() / STEPS_OF_A_PART).clamp(1, longer.max(1));
+    fn new(extent: &Extent, items: usize, workers: usize) -> Self {
+        let by_rows = extent.rows >= extent.columns;
+        let longer = extent.rows.max(extent.columns);
+        let worth = (steps(extent) / STEPS_OF_A_PART).clamp(1, longer.max(1));
         Self { parts: workers.div_ceil(items.max(1)).min(worth), by_rows }
     }
 
     /// At least 1.
-    fn steps_of_a_part(&self, sizes: &Sizes) -> usize {
-        (sizes.steps() / self.parts).max(1)
+    fn steps_of_a_part(&self, extent: &Extent) -> usize {
+        (steps(extent) / self.parts).max(1)
     }
 
-    fn part(&self, sizes: &Sizes, part: usize) -> (Range<usize>, Range<usize>) {
+    fn part(&self, extent: &Extent, part: usize) -> (Range<usize>, Range<usize>) {
         let of = |size: usize| {
             let border = |part: usize| size / self.parts * part + (size % self.parts).min(part);
             border(part)..border(part + 1)
         };
-        if self.by_rows { (of(sizes.rows), 0..sizes.columns) } else { (0..sizes.rows, of(sizes.columns)) }
+        if self.by_rows { (of(extent.rows), 0..extent.columns) } else { (0..extent.rows, of(extent.columns)) }
     }
 }
 
@@ -223,10 +212,10 @@ mod tests {
     #[test]
     fn parts_cover_the_longer_side_without_a_gap_and_none_is_empty() {
         for (rows, columns) in [(1001, 999), (3, 1000), (1000, 1), (7, 7)] {
-            let sizes = Sizes { rows, columns, depth: 1 << 20 };
+            let extent = Extent { rows, columns, depth: 1 << 20 };
             for workers in 1..=8 {
-                let cut = Cut::new(&sizes, 1, workers);
-                let parts: Vec<_> = (0..cut.parts).map(|part| cut.part(&sizes, part)).collect();
+                let cut = Cut::new(&extent, 1, workers);
+                let parts: Vec<_> = (0..cut.parts).map(|part| cut.part(&extent, part)).collect();
                 let along = |part: &(Range<usize>, Range<usize>)| {
                     if cut.by_rows { part.0.clone() } else { part.1.clone() }
                 };
@@ -241,15 +230,15 @@ mod tests {
 
     #[test]
     fn many_products_and_small_ones_are_not_cut() {
-        let sizes = Sizes { rows: 512, columns: 512, depth: 512 };
-        assert_eq!((Cut::new(&sizes, 8, 8).parts, Cut::new(&sizes, 3, 8).parts), (1, 3));
-        assert_eq!(Cut::new(&Sizes { rows: 4, columns: 4, depth: 4 }, 1, 8).parts, 1);
+        let extent = Extent { rows: 512, columns: 512, depth: 512 };
+        assert_eq!((Cut::new(&extent, 8, 8).parts, Cut::new(&extent, 3, 8).parts), (1, 3));
+        assert_eq!(Cut::new(&Extent { rows: 4, columns: 4, depth: 4 }, 1, 8).parts, 1);
     }
 
     #[test]
     fn sizes_beyond_32_bits_are_refused() {
-        let error = Sizes { rows: 1, columns: 1 << 31, depth: 1 }.supported().unwrap_err();
+        let error = supported(&Extent { rows: 1, columns: 1 << 31, depth: 1 }).unwrap_err();
         assert_eq!(error.message(), "expected dimensions of at most 2147483647, found 2147483648");
-        assert!(Sizes { rows: 0, columns: i32::MAX as usize, depth: 1 }.supported().is_ok());
+        assert!(supported(&Extent { rows: 0, columns: MOST, depth: 1 }).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Matrix products by cuBLASLt, in place of the portable ones where the library is there.
+//! cuBLASLt, which multiplies matrices.
 //!
 //! Products of 32-bit numbers are computed with 32 bits; TF32, which is faster and drops bits, is not used.
 
@@ -8,36 +8,20 @@ use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::cublaslt::{result, sys};
-use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, Operand, Result, Tensor, dtype_set};
+use oarlock_sdk::{Dtype, Error, Result, ensure};
 
 use crate::context::{Context, Handle};
 use crate::error::blas_failed;
 use crate::product::Product;
-use crate::state::Cuda;
 
-/// More than the 100 of the portable row.
-const SCORE: i32 = 200;
+/// How much scratch memory a product may take, in bytes. It is what NVIDIA recommends for the newest chips.
+pub(crate) const WORKSPACE: u64 = 32 << 20;
 
-/// How much scratch memory a product gets, in bytes. It is what NVIDIA recommends for the newest chips.
-const WORKSPACE: u64 = 32 << 20;
-
-const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
-
-/// The rows. They are not marked as deterministic, since NVIDIA does not promise that for all algorithms.
-pub(crate) fn kernels() -> Vec<Kernel<Cuda>> {
-    let matrix = |name| Operand::new(FLOATS).group(1).named(name).rank(2, u32::MAX);
-    let row = Kernel::new("MatMul", multiply)
-        .score(SCORE)
-        .flags(KernelFlags::ASYNCHRONOUS)
-        .inputs([matrix("A"), matrix("B")])
-        .outputs([matrix("Y")])
-        .supports(|_, call| product(call).and_then(|_| check()))
-        .workspace(|_, _| Ok(WORKSPACE));
-    vec![row]
-}
+/// The largest alignment that makes a difference, as a power of two: blocks of the driver have it.
+const MOST_ALIGNED: u32 = 8;
 
 /// Refuses to go on without cuBLASLt.
-fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     static IS_THERE: OnceLock<bool> = OnceLock::new();
     // SAFETY: opening cuBLASLt runs nothing but its own start.
     if *IS_THERE.get_or_init(|| unsafe { sys::is_culib_present() }) {
@@ -46,34 +30,6 @@ fn check() -> Result<()> {
     Err(Error::unimplemented(
         "expected the library `libcublasLt.so.12`, found none; install cuBLAS of CUDA 12 for faster matrix products",
     ))
-}
-
-fn product(call: &Call<'_>) -> Result<Product> {
-    let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    Product::new(y.dtype(), a.dims(), b.dims(), y.dims())
-}
-
-/// Where an operand of a call starts on the device.
-fn address(session: &crate::session::Session, tensor: &Tensor<'_>) -> Result<u64> {
-    let (block, offset) = tensor.place();
-    session.blocks.sized(block, offset, tensor.size_in_bytes())
-}
-
-fn multiply(cuda: &Cuda, call: &Call<'_>) -> Result<()> {
-    let product = product(call)?;
-    let session = cuda.session(call.device())?;
-    let queue = session.queue(call.stream())?;
-    let operands = Operands {
-        a: address(&session, &call.input(0)?)?,
-        b: address(&session, &call.input(1)?)?,
-        y: address(&session, &call.output(0)?)?,
-        workspace: {
-            let (block, offset, size) = call.workspace();
-            (session.blocks.sized(block, offset, size)?, size)
-        },
-    };
-    let blas = session.blas()?;
-    queue.run(|_, stream| blas.multiply(&product, &operands, stream.cast()))
 }
 
 /// Where the operands of a product lie on the device. The scratch memory comes with its size.
@@ -97,54 +53,6 @@ impl Blas {
         let handle = result::create_handle().map_err(|error| blas_failed("cublasLtCreate", error))?;
         Ok(Self { handle: Handle(handle), context: Arc::clone(context) })
     }
-
-    /// Puts a product into a stream of the context, which is the current one.
-    pub(crate) fn multiply(
-        &self,
-        product: &Product,
-        operands: &Operands,
-        stream: sys::cudaStream_t,
-    ) -> Result<()> {
-        let (kind, compute, scale) = types(product.dtype)?;
-        let Product { rows, columns, depth, batch, steps, .. } = *product;
-        let description = Description::new(compute, scale)?;
-        let [a_step, b_step] = steps;
-        let a = Layout::new(kind, depth, rows, (batch, a_step))?;
-        let b = Layout::new(kind, columns, depth, (batch, b_step))?;
-        let y = Layout::new(kind, columns, rows, (batch, (rows * columns).cast_signed()))?;
-        let preference = Preference::new(operands)?;
-        // SAFETY: all of these are alive. The factors change places, as the header of `product` says.
-        let found = unsafe {
-            result::get_matmul_algo_heuristic(self.handle.0, description.0, b.0, a.0, y.0, y.0, preference.0)
-        };
-        let found = found.map_err(|error| blas_failed("cublasLtMatmulAlgoGetHeuristic", error))?;
-        let (one, nothing) = (Scale::new(scale, 1.0), Scale::new(scale, 0.0));
-        let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
-        let (workspace, workspace_size) = operands.workspace;
-        // SAFETY: all of these are alive and the addresses lie in blocks with room for the matrices. `y` is read by nobody,
-        // since it is scaled by 0.
-        let code = unsafe {
-            sys::cublasLtMatmul(
-                self.handle.0,
-                description.0,
-                one.pointer(),
-                pointer(operands.b),
-                b.0,
-                pointer(operands.a),
-                a.0,
-                nothing.pointer(),
-                pointer(operands.y),
-                y.0,
-                pointer(operands.y),
-                y.0,
-                &raw const found.algo,
-                pointer(workspace),
-                workspace_size as usize,
-                stream,
-            )
-        };
-        code.result().map_err(|error| blas_failed("cublasLtMatmul", error))
-    }
 }
 
 impl Drop for Blas {
@@ -154,6 +62,99 @@ impl Drop for Blas {
             // SAFETY: the handle is alive and not used after this.
             let _ = unsafe { result::destroy_handle(self.handle.0) };
         }
+    }
+}
+
+/// What the library is told of a product, and the ways it found to compute it. Nothing of it belongs to a device, so that
+/// it may outlive one.
+pub(crate) struct Multiplication {
+    description: Description,
+    a: Layout,
+    b: Layout,
+    y: Layout,
+    one: Scale,
+    nothing: Scale,
+    /// The ways, by the alignment that all operands have, as a power of two.
+    algorithms: [OnceLock<Algorithm>; MOST_ALIGNED as usize + 1],
+}
+
+/// A way to compute a product, and the scratch memory it takes.
+#[derive(Clone, Copy)]
+struct Algorithm {
+    algo: sys::cublasLtMatmulAlgo_t,
+    workspace: u64,
+}
+
+impl Multiplication {
+    /// Describes a product. The library itself decides about it when it is first computed.
+    pub(crate) fn new(product: &Product) -> Result<Self> {
+        check()?;
+        let (kind, compute, scale) = types(product.dtype)?;
+        let Product { rows, columns, depth, batch, steps: [a_step, b_step], .. } = *product;
+        Ok(Self {
+            description: Description::new(compute, scale)?,
+            a: Layout::new(kind, depth, rows, (batch, a_step))?,
+            b: Layout::new(kind, columns, depth, (batch, b_step))?,
+            y: Layout::new(kind, columns, rows, (batch, (rows * columns).cast_signed()))?,
+            one: Scale::new(scale, 1.0),
+            nothing: Scale::new(scale, 0.0),
+            algorithms: Default::default(),
+        })
+    }
+
+    /// The way for operands at these places. It is looked for once, with the context current.
+    fn algorithm(&self, blas: &Blas, operands: &Operands) -> Result<Algorithm> {
+        let alignment = (operands.a | operands.b | operands.y).trailing_zeros().min(MOST_ALIGNED);
+        let kept = &self.algorithms[alignment as usize];
+        if let Some(algorithm) = kept.get() {
+            return Ok(*algorithm);
+        }
+        let preference = Preference::new(1 << alignment)?;
+        let (a, b, y) = (self.a.0.0, self.b.0.0, self.y.0.0);
+        // SAFETY: all of these are alive. The factors change places, as the header of `product` says.
+        let found = unsafe {
+            result::get_matmul_algo_heuristic(blas.handle.0, self.description.0.0, b, a, y, y, preference.0)
+        };
+        let found = found.map_err(|error| blas_failed("cublasLtMatmulAlgoGetHeuristic", error))?;
+        let algorithm = Algorithm { algo: found.algo, workspace: found.workspaceSize as u64 };
+        Ok(*kept.get_or_init(|| algorithm))
+    }
+
+    /// Puts the product into a stream of the context, which is the current one.
+    pub(crate) fn enqueue(&self, blas: &Blas, operands: &Operands, stream: sys::cudaStream_t) -> Result<()> {
+        let algorithm = self.algorithm(blas, operands)?;
+        let (workspace, size) = operands.workspace;
+        ensure!(
+            algorithm.workspace <= size,
+            invalid_argument,
+            "expected a workspace of {} bytes, found {size}",
+            algorithm.workspace
+        );
+        let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+        let (a, b, y) = (self.a.0.0, self.b.0.0, self.y.0.0);
+        // SAFETY: all of these are alive and the addresses lie in blocks with room for the matrices. `y` is read by nobody,
+        // since it is scaled by 0.
+        let code = unsafe {
+            sys::cublasLtMatmul(
+                blas.handle.0,
+                self.description.0.0,
+                self.one.pointer(),
+                pointer(operands.b),
+                b,
+                pointer(operands.a),
+                a,
+                self.nothing.pointer(),
+                pointer(operands.y),
+                y,
+                pointer(operands.y),
+                y,
+                &raw const algorithm.algo,
+                pointer(workspace),
+                size as usize,
+                stream,
+            )
+        };
+        code.result().map_err(|error| blas_failed("cublasLtMatmul", error))
     }
 }
 
@@ -193,24 +194,24 @@ impl Scale {
 }
 
 /// What is computed: neither factor is transposed.
-struct Description(sys::cublasLtMatmulDesc_t);
+struct Description(Handle<sys::cublasLtMatmulDesc_t>);
 
 impl Description {
     fn new(compute: sys::cublasComputeType_t, scale: sys::cudaDataType) -> Result<Self> {
         let made = result::create_matmul_desc(compute, scale);
-        Ok(Self(made.map_err(|error| blas_failed("cublasLtMatmulDescCreate", error))?))
+        Ok(Self(Handle(made.map_err(|error| blas_failed("cublasLtMatmulDescCreate", error))?)))
     }
 }
 
 impl Drop for Description {
     fn drop(&mut self) {
         // SAFETY: it is alive and not used after this. There is nobody to tell of a failure, as below.
-        let _ = unsafe { result::destroy_matmul_desc(self.0) };
+        let _ = unsafe { result::destroy_matmul_desc(self.0.0) };
     }
 }
 
 /// How one operand lies in memory.
-struct Layout(sys::cublasLtMatrixLayout_t);
+struct Layout(Handle<sys::cublasLtMatrixLayout_t>);
 
 impl Layout {
     /// Matrices whose columns, as the library counts, lie one after the other.
@@ -219,10 +220,10 @@ impl Layout {
             CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
         };
         let made = result::create_matrix_layout(kind, height, width, height.cast_signed());
-        let layout = Self(made.map_err(|error| blas_failed("cublasLtMatrixLayoutCreate", error))?);
+        let layout = Self(Handle(made.map_err(|error| blas_failed("cublasLtMatrixLayoutCreate", error))?));
         let set = |attribute, value: *const c_void, size| {
             // SAFETY: the layout is alive, and the value is of the type that the attribute has.
-            unsafe { result::set_matrix_layout_attribute(layout.0, attribute, value, size) }
+            unsafe { result::set_matrix_layout_attribute(layout.0.0, attribute, value, size) }
                 .map_err(|error| blas_failed("cublasLtMatrixLayoutSetAttribute", error))
         };
         set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (&raw const batch).cast(), size_of::<i32>())?;
@@ -234,7 +235,7 @@ impl Layout {
 impl Drop for Layout {
     fn drop(&mut self) {
         // SAFETY: as above.
-        let _ = unsafe { result::destroy_matrix_layout(self.0) };
+        let _ = unsafe { result::destroy_matrix_layout(self.0.0) };
     }
 }
 
@@ -243,7 +244,7 @@ struct Preference(sys::cublasLtMatmulPreference_t);
 
 impl Preference {
     /// An algorithm that gets along with the scratch memory, and with where the operands start.
-    fn new(operands: &Operands) -> Result<Self> {
+    fn new(alignment: u32) -> Result<Self> {
         use sys::cublasLtMatmulPreferenceAttributes_t::{
             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
@@ -256,16 +257,14 @@ impl Preference {
             unsafe { result::set_matmul_pref_attribute(preference.0, attribute, value, size) }
                 .map_err(|error| blas_failed("cublasLtMatmulPreferenceSetAttribute", error))
         };
-        let size = operands.workspace.1 as usize;
+        let size = WORKSPACE as usize;
         set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (&raw const size).cast(), size_of::<usize>())?;
-        // The factors change places, as in the product itself.
-        for (attribute, address) in [
-            (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, operands.b),
-            (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, operands.a),
-            (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, operands.y),
-            (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, operands.y),
+        for attribute in [
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
         ] {
-            let alignment = 1u32 << address.trailing_zeros().min(8);
             set(attribute, (&raw const alignment).cast(), size_of::<u32>())?;
         }
         Ok(preference)

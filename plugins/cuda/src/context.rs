@@ -13,7 +13,7 @@ use oarlock_sdk::{Error, Result};
 use crate::error::{failed, is_sticky};
 
 /// A handle of the driver. Any thread may use it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Handle<T>(pub(crate) T);
 
 // SAFETY: the driver's functions may be called on any thread with any handle of a context that is current there.
@@ -22,7 +22,6 @@ unsafe impl<T> Send for Handle<T> {}
 unsafe impl<T> Sync for Handle<T> {}
 
 /// The primary context of a device, kept alive.
-#[derive(Debug)]
 pub(crate) struct Context {
     device: CUdevice,
     raw: Handle<CUcontext>,

@@ -38,6 +38,15 @@ pub(crate) fn failed(function: &str, DriverError(code): DriverError) -> Error {
     error.native(code as i64)
 }
 
+/// Whether something has happened that the driver was asked about.
+pub(crate) fn is_ready(state: Result<(), DriverError>) -> Result<bool, DriverError> {
+    match state {
+        Ok(()) => Ok(true),
+        Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The error of a function of NVRTC that failed.
 #[track_caller]
 pub(crate) fn nvrtc_failed(function: &str, NvrtcError(code): NvrtcError) -> Error {

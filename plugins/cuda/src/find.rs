@@ -5,25 +5,20 @@
 use cudarc::driver::DriverError;
 use cudarc::driver::result::{device, init};
 use cudarc::driver::sys::{CUresult, cuDriverGetVersion, is_culib_present};
+use oarlock_portable::Found;
 use oarlock_sdk::{Error, Result, Version};
 
-use crate::device::Device;
 use crate::error::failed;
-
-/// What was found.
-pub(crate) struct Found {
-    pub(crate) devices: Vec<Device>,
-    /// The version of CUDA that the driver implements.
-    pub(crate) cuda: Version,
-    pub(crate) driver: Version,
-}
+use crate::gpu::Cuda;
+use crate::idle::read;
 
 /// All devices of the driver, in its order, which `CUDA_VISIBLE_DEVICES` changes.
-pub(crate) fn find() -> Result<Found> {
+pub(crate) fn find() -> Result<Found<Cuda>> {
     // SAFETY: opening the driver runs nothing but its own start.
     if !unsafe { is_culib_present() } {
         return Err(Error::unavailable(
-            "expected the CUDA driver `libcuda.so.1`, found none; install the driver of the NVIDIA GPU",
+            "expected the CUDA driver `libcuda.so.1`, found none; install the driver of the NVIDIA GPU, or disable this \
+             plugin in the configuration of a machine without one",
         ));
     }
     match init() {
@@ -32,7 +27,8 @@ pub(crate) fn find() -> Result<Found> {
         Err(error) => {
             let code = error.0;
             return Err(Error::unavailable(format!(
-                "expected a CUDA driver that starts, found one that says `{code:?}`; `nvidia-smi` says more"
+                "expected a CUDA driver that starts, found one that says `{code:?}`; see what `nvidia-smi` says, and start \
+                 the machine again after an update of the driver"
             ))
             .native(code as i64));
         }
@@ -41,8 +37,8 @@ pub(crate) fn find() -> Result<Found> {
     if count == 0 {
         return Err(no_device(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)));
     }
-    let open = |index| Device::new(device::get(index).map_err(|error| failed("cuDeviceGet", error))?);
-    let devices: Vec<Device> = (0..count).map(open).collect::<Result<_>>()?;
+    let read = |index| read(device::get(index).map_err(|error| failed("cuDeviceGet", error))?);
+    let devices = (0..count).map(read).collect::<Result<_>>()?;
     let mut number = 0;
     // SAFETY: the number is ours to write.
     let code = unsafe { cuDriverGetVersion(&raw mut number) };
@@ -50,13 +46,13 @@ pub(crate) fn find() -> Result<Found> {
     let cuda = cuda_version(number.cast_unsigned());
     let kernel_module = std::fs::read_to_string("/proc/driver/nvidia/version");
     let driver = kernel_module.ok().and_then(|text| module_version(&text)).unwrap_or(cuda);
-    Ok(Found { devices, cuda, driver })
+    Ok(Found { devices, runtime: cuda, driver })
 }
 
 fn no_device(DriverError(code): DriverError) -> Error {
     Error::unavailable(
-        "expected a CUDA device, found a driver without one; `nvidia-smi` lists the devices, and \
-         `CUDA_VISIBLE_DEVICES` may hide them",
+        "expected a CUDA device, found a driver without one; see whether `nvidia-smi` lists it, whether \
+         `CUDA_VISIBLE_DEVICES` hides it, and whether a container was started without it",
     )
     .native(code as i64)
 }

@@ -5,35 +5,31 @@
 //! ```
 //!
 //! The driver, NVRTC and cuBLASLt are opened at run time, so the plugin builds and loads without them, and then says what
-//! is missing. This crate drives: memory, streams, events, compiling and launching. The kernels are those of
-//! `oarlock-portable`, and a matrix product of cuBLASLt where that library is there.
+//! is missing. This crate is what the driver does and no more; devices and kernels are those of `oarlock-portable`, and a
+//! matrix product of cuBLASLt where that library is there.
 //!
 //! `cudarc` panics where a library or one of its functions is missing. Each library is looked for before it is called, and
 //! the SDK makes an error of a panic.
 
-mod asynchronous;
 mod blas;
-mod callbacks;
 mod compiler;
 mod context;
-mod copies;
-mod core;
-mod device;
 mod error;
+mod event;
 mod find;
-mod memory;
-mod pinned;
+mod gpu;
+mod idle;
+mod matmul;
 mod product;
 mod program;
 mod queue;
-mod session;
-mod state;
 #[cfg(test)]
 mod tests;
 
+use oarlock_portable::{Gpus, Store};
 use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
 
-use crate::state::Cuda;
+use crate::gpu::Cuda;
 
 /// Tells a host who this plugin is, for programs that link it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
@@ -41,9 +37,10 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-fn plugin(host: &Host) -> Result<Plugin<Cuda>> {
+fn plugin(host: &Host) -> Result<Plugin<Gpus<Cuda>>> {
+    let gpus = Gpus::new(host, Store::of_the_user());
     // `CUDA_VISIBLE_DEVICES` is not declared, since the driver itself obeys it.
-    Ok(Plugin::device("oarlock-cuda", env!("CARGO_PKG_VERSION"), "cuda", Cuda::new(host))
+    Ok(Plugin::device("oarlock-cuda", env!("CARGO_PKG_VERSION"), "cuda", gpus)
         .vendor("Oarlock")
         .support(
             SupportLevel::DRIVER_VERIFIED,
@@ -51,5 +48,5 @@ fn plugin(host: &Host) -> Result<Plugin<Cuda>> {
         )
         .with_async()
         .kernels(oarlock_portable::kernels())
-        .kernels(blas::kernels()))
+        .kernels([matmul::kernel()]))
 }

@@ -3,7 +3,7 @@
 //! cuBLASLt counts down columns and Oarlock along rows. What is `A · B` to the one is `B · A` of the transposed matrices to
 //! the other, and a matrix that is read the other way round is transposed already, so nothing has to be moved.
 
-use oarlock_sdk::{Dtype, Error, Result};
+use oarlock_sdk::{Dtype, Error, Result, dispatch};
 
 /// A product of contiguous matrices, for each of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) struct Product {
     pub(crate) batch: i32,
     /// The elements from matrix to matrix of `A` and of `B`, which are 0 where one matrix serves the whole batch.
     pub(crate) steps: [i64; 2],
+    /// How many bytes `A`, `B` and the result have.
+    pub(crate) bytes: [u64; 3],
 }
 
 impl Product {
@@ -37,11 +39,15 @@ impl Product {
         if broadcast(a_batch, b_batch).as_deref() != Some(y_batch) {
             return refused("batches that can be repeated to the result's");
         }
+        let width = dispatch!(dtype, floating_and_half + bf16, T => Ok(size_of::<T>() as i64))?;
         let count = |dims: &[i64]| dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim));
-        let (Some(batch), Some(size)) = (count(y_batch), count(y)) else {
-            return refused("a result of fewer elements");
+        let bytes = |dims: &[i64]| count(dims)?.checked_mul(width);
+        let (Some(batch), Some(bytes)) = (count(y_batch), bytes(a).zip(bytes(b)).zip(bytes(y))) else {
+            return refused("operands of fewer elements");
         };
-        if size == 0 || depth == 0 {
+        let ((a_bytes, b_bytes), y_bytes) = bytes;
+        let bytes = [a_bytes, b_bytes, y_bytes];
+        if bytes.iter().any(|bytes| *bytes <= 0) {
             return refused("operands with elements");
         }
         let step = |factor: &[i64], matrix: i64| match count(factor) {
@@ -54,8 +60,9 @@ impl Product {
             return refused("batches that are repeated as a whole or not at all");
         };
         let Ok(batch) = i32::try_from(batch) else { return refused("a smaller batch") };
-        let [rows, columns, depth] = [rows, columns, depth].map(i64::cast_unsigned);
-        Ok(Self { dtype, rows, columns, depth, batch, steps: [a_step, b_step] })
+        let ([rows, columns, depth], bytes) =
+            ([rows, columns, depth].map(i64::cast_unsigned), bytes.map(i64::cast_unsigned));
+        Ok(Self { dtype, rows, columns, depth, batch, steps: [a_step, b_step], bytes })
     }
 }
 
@@ -88,6 +95,12 @@ mod tests {
     }
 
     #[test]
+    fn the_room_that_operands_need_is_known() {
+        let product = Product::new(Dtype::F16, &[1, 2, 3], &[5, 3, 4], &[5, 2, 4]).unwrap();
+        assert_eq!(product.bytes, [2 * 6, 2 * 60, 2 * 40]);
+    }
+
+    #[test]
     fn what_cublaslt_cannot_compute_is_refused() {
         assert_eq!(product(&[3], &[3, 4], &[4]), None);
         assert_eq!(product(&[2, 3], &[4, 4], &[2, 4]), None);
@@ -96,5 +109,7 @@ mod tests {
         assert_eq!(product(&[2, 1, 2, 3], &[1, 5, 3, 4], &[2, 5, 2, 4]), None);
         assert_eq!(product(&[2, 2, 3], &[3, 3, 4], &[3, 2, 4]), None);
         assert_eq!(product(&[5, 2, 3], &[5, 3, 4], &[1, 2, 4]), None);
+        assert_eq!(product(&[1, i64::MAX], &[i64::MAX, 1], &[1, 1]), None);
+        assert!(Product::new(Dtype::I32, &[2, 3], &[3, 4], &[2, 4]).is_err());
     }
 }

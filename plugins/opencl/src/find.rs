@@ -1,32 +1,41 @@
 //! Which devices there are, and what to say when there are none.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oarlock_portable::{LOCAL_MEMORY, WORK_GROUP};
-use oarlock_sdk::{Error, Host, LogLevel, Result};
+use oarlock_portable::{Found, LOCAL_MEMORY, WORK_GROUP, has_raised_rights};
+use oarlock_sdk::{Error, Host, LogLevel, Result, Version};
 use opencl3::device::{
-    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device as Found,
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
 };
 use opencl3::error_codes::{ClError, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
 
-use crate::device::Device;
 use crate::error::failed;
+use crate::gpu::OpenCl;
+use crate::idle::{numbers, read};
 
 /// What `clGetPlatformIDs` returns when the library is there and no driver is.
 const PLATFORM_NOT_FOUND: i32 = -1001;
 
-/// All devices that can run the kernels of Oarlock: GPUs first, then accelerators, then processors.
-pub(crate) fn devices(host: &Host) -> Result<Vec<Device>> {
-    // Drivers set themselves up when they are first asked, and not all bear to be asked by two threads then: two hosts of a
-    // process take turns.
+/// By these, the library and its loaders let the environment say which code is opened, whatever rights the program has.
+const CHOOSING: [&str; 5] =
+    ["OPENCL_DYLIB_PATH", "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES", "OPENCL_LAYERS"];
+
+/// Held while drivers are asked for devices or contexts: they set themselves up then, and not all bear two threads at that.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut found: Vec<(usize, Found)> = Vec::new();
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All devices that can run the kernels of Oarlock: GPUs first, then accelerators, then processors.
+pub(crate) fn find(host: &Host) -> Result<Found<OpenCl>> {
+    let _turn = turn();
+    check_environment(has_raised_rights(), |name| std::env::var_os(name).is_some())?;
+    let mut found: Vec<(usize, Device)> = Vec::new();
     for platform in platforms()? {
         // A platform without devices says so by failing.
         for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
-            let device = Found::new(id);
+            let device = Device::new(id);
             match place(&device) {
                 Ok(place) => found.push((place, device)),
                 Err(reason) => {
@@ -37,14 +46,32 @@ pub(crate) fn devices(host: &Host) -> Result<Vec<Device>> {
         }
     }
     found.sort_by_key(|(place, _)| *place);
-    let opened: Vec<Device> =
-        found.into_iter().map(|(_, device)| Device::open(device)).collect::<Result<_>>()?;
-    if opened.is_empty() {
+    let Some((_, first)) = found.first() else {
         return Err(Error::unavailable(
             "expected an OpenCL driver with a device, found drivers without one; `clinfo -l` lists what they offer",
         ));
+    };
+    let version = |text: Result<String, ClError>| text.map_or(Version::EMPTY, |text| numbers(&text));
+    Ok(Found {
+        runtime: version(first.version()),
+        driver: version(first.driver_version()),
+        devices: found
+            .into_iter()
+            .map(|(_, device)| read(device))
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed("clGetDeviceInfo", error))?,
+    })
+}
+
+/// Refuses to have the library opened where somebody with fewer rights would choose it.
+fn check_environment(has_raised_rights: bool, is_set: impl Fn(&str) -> bool) -> Result<()> {
+    match CHOOSING.into_iter().find(|name| has_raised_rights && is_set(name)) {
+        Some(name) => Err(Error::permission_denied(format!(
+            "expected `{name}` to be unset in a program with raised rights, since it chooses code to run, found it set; \
+             unset it"
+        ))),
+        None => Ok(()),
     }
-    Ok(opened)
 }
 
 fn platforms() -> Result<Vec<Platform>> {
@@ -63,7 +90,7 @@ fn platforms() -> Result<Vec<Platform>> {
 }
 
 /// The place of a device's kind in the list, or why the device is left out.
-fn place(device: &Found) -> Result<usize, String> {
+fn place(device: &Device) -> Result<usize, String> {
     let unknown = |error: ClError| format!("it does not say what it can do: {error}");
     let kinds = [CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU];
     let kind = device.dev_type().map_err(unknown)?;
@@ -86,5 +113,18 @@ fn place(device: &Found) -> Result<usize, String> {
         Err(format!("expected {LOCAL_MEMORY} bytes of local memory, found {local_memory}"))
     } else {
         Ok(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_chooses_no_code_for_a_program_with_raised_rights() {
+        let is_set = |name: &str| name == "OPENCL_DYLIB_PATH";
+        assert!(check_environment(false, is_set).is_ok() && check_environment(true, |_| false).is_ok());
+        let error = check_environment(true, is_set).unwrap_err();
+        assert!(error.message().contains("`OPENCL_DYLIB_PATH`"), "{error}");
     }
 }

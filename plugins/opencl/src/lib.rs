@@ -5,26 +5,21 @@
 //! ```
 //!
 //! The OpenCL library is opened at run time, so the plugin builds and loads without one, and then says what is missing.
-//! This crate drives: memory, streams, events, compiling and launching. The kernels are those of `oarlock-portable`.
+//! This crate is what the driver does and no more; devices and kernels are those of `oarlock-portable`.
 
-mod asynchronous;
-mod callbacks;
-mod copies;
-mod core;
-mod device;
 mod error;
+mod event;
 mod find;
-mod memory;
-mod pinned;
-mod program;
+mod gpu;
+mod idle;
 mod queue;
-mod state;
 #[cfg(test)]
 mod tests;
 
+use oarlock_portable::{Gpus, Store};
 use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
 
-use crate::state::OpenCl;
+use crate::gpu::OpenCl;
 
 /// Tells a host who this plugin is, for programs that link it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
@@ -32,8 +27,9 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-fn plugin(host: &Host) -> Result<Plugin<OpenCl>> {
-    Ok(Plugin::device("oarlock-opencl", env!("CARGO_PKG_VERSION"), "opencl", OpenCl::new(host))
+fn plugin(host: &Host) -> Result<Plugin<Gpus<OpenCl>>> {
+    let gpus = Gpus::new(host, Store::of_the_user());
+    Ok(Plugin::device("oarlock-opencl", env!("CARGO_PKG_VERSION"), "opencl", gpus)
         .vendor("Oarlock")
         .visible_devices_variable("OARLOCK_OPENCL_VISIBLE_DEVICES")
         .support(

@@ -3,22 +3,38 @@
 //! Queues are in order, since a kernel may rely on what the one before it wrote. Every command is flushed at once: a queue
 //! that waits for an event of another one would otherwise wait for a command the driver was never given.
 
-#![expect(unsafe_code, reason = "commands of the driver are C functions")]
+#![expect(
+    unsafe_code,
+    reason = "commands of the driver are C functions, and the arguments of a kernel are untyped"
+)]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use oarlock_portable::{Argument, Gpu as _, Grid, Place, Queue as Commands, Reached};
 use oarlock_sdk::{Error, Result, Stream};
 use opencl3::command_queue::{
-    CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_barrier_with_wait_list, enqueue_marker_with_wait_list,
+    CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_barrier_with_wait_list, enqueue_copy_buffer,
+    enqueue_fill_buffer, enqueue_marker_with_wait_list, enqueue_nd_range_kernel, enqueue_read_buffer,
+    enqueue_write_buffer,
 };
 use opencl3::context::Context;
 use opencl3::event::{CL_COMPLETE, Event};
-use opencl3::types::{cl_command_queue, cl_event};
+use opencl3::kernel::set_kernel_arg;
+use opencl3::memory::{Buffer, ClMem};
+use opencl3::types::{CL_FALSE, cl_command_queue, cl_event, cl_int, cl_mem};
 
 use crate::error::failed;
+use crate::event::{Point, status, wait};
+use crate::gpu::{OpenCl, Program};
+
+type Start<'a> = Place<'a, Arc<Buffer<u8>>>;
 
 /// After this many commands the queue is looked through for those that are done.
 const MANY: usize = 256;
+
+/// How many bytes go by way of the host at a time.
+const STAGED: usize = 4 << 20;
 
 /// One stream.
 pub(crate) struct Queue {
@@ -48,27 +64,8 @@ impl Pending {
     }
 }
 
-/// Where a command is: `CL_COMPLETE` is 0, what fails is below, what is on its way above.
-fn status(event: &Event) -> i32 {
-    event.command_execution_status().map_or_else(|error| error.0, |status| status.0)
-}
-
-/// Waits for one command.
-pub(crate) fn wait(event: &Event) -> Result<()> {
-    let waited = event.wait();
-    match status(event) {
-        code if code < CL_COMPLETE => Err(failed("a command", code)),
-        _ => waited.map_err(|error| failed("clWaitForEvents", error)),
-    }
-}
-
-/// Whether one command is done.
-pub(crate) fn is_done(event: &Event) -> bool {
-    status(event) <= CL_COMPLETE
-}
-
 impl Queue {
-    /// A queue for a stream; 0 is the device's own, in which calls finish before they return.
+    /// A queue for a stream; in that of stream 0 calls finish before they return.
     pub(crate) fn new(context: &Context, handle: Stream) -> Result<Self> {
         let device = context.default_device();
         // SAFETY: the device is the context's. The older of two functions is used, which every driver has.
@@ -77,12 +74,15 @@ impl Queue {
         Ok(Self { handle, commands, pending: Mutex::default() })
     }
 
+    /// What may not be done yet, without what is.
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.look_through();
+        pending
     }
 
-    /// Puts a command into the queue with a function that returns its event. In the device's own queue the command is
-    /// done when this returns.
+    /// Puts a command into the queue with a function that returns its event. In the queue of stream 0 the command is done
+    /// when this returns.
     pub(crate) fn put(
         &self,
         function: &str,
@@ -93,7 +93,7 @@ impl Queue {
         if self.handle.0 == 0 {
             return wait(&event);
         }
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.events.len() >= MANY {
             pending.look_through();
         }
@@ -114,47 +114,153 @@ impl Queue {
         Ok(event)
     }
 
-    /// Holds what comes after back until an event of any queue of the device has happened.
-    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
-        let event = event.get();
+    /// What went wrong in the queue, to be told again to whoever waits for the stream.
+    pub(crate) fn failure(&self) -> Result<()> {
+        self.pending().failure.map_or(Ok(()), |code| Err(self.failed(code)))
+    }
+
+    fn failed(&self, code: i32) -> Error {
+        failed(&format!("a command in stream {}", self.handle.0), code).rule("A-2")
+    }
+}
+
+impl Commands<OpenCl> for Queue {
+    unsafe fn write(&self, target: Start<'_>, source: *const u8, size: usize) -> Result<()> {
+        self.put("clEnqueueWriteBuffer", |queue| {
+            let (buffer, offset) = (target.block.get(), target.offset as usize);
+            let (source, list) = (source.cast_mut().cast(), std::ptr::null());
+            // SAFETY: queue and buffer are alive, the range lies inside, and the caller vouches for the source.
+            unsafe { enqueue_write_buffer(queue, buffer, CL_FALSE, offset, size, source, 0, list) }
+        })
+    }
+
+    unsafe fn read(&self, target: *mut u8, source: Start<'_>, size: usize) -> Result<()> {
+        self.put("clEnqueueReadBuffer", |queue| {
+            let (buffer, offset) = (source.block.get(), source.offset as usize);
+            let (target, list) = (target.cast(), std::ptr::null());
+            // SAFETY: queue and buffer are alive, the range lies inside, and the caller vouches for the target.
+            unsafe { enqueue_read_buffer(queue, buffer, CL_FALSE, offset, size, target, 0, list) }
+        })
+    }
+
+    fn copy(&self, target: Start<'_>, source: Start<'_>, size: usize) -> Result<()> {
+        self.put("clEnqueueCopyBuffer", |queue| {
+            let (from, to) = (source.block.get(), target.block.get());
+            let (from_offset, to_offset) = (source.offset as usize, target.offset as usize);
+            let list = std::ptr::null();
+            // SAFETY: queue and buffers are alive and the ranges lie inside. The driver refuses ranges that overlap.
+            unsafe { enqueue_copy_buffer(queue, from, to, from_offset, to_offset, size, 0, list) }
+        })
+    }
+
+    /// Goes by way of the host, since each device has a context of its own.
+    fn copy_to_peer(
+        &self,
+        (peer, target): (&OpenCl, Start<'_>),
+        source: Start<'_>,
+        size: usize,
+    ) -> Result<()> {
+        let arrival = peer.queue(Stream(0), 0)?;
+        let mut staged = vec![0; size.min(STAGED)];
+        for begin in (0..size).step_by(STAGED) {
+            let part = &mut staged[..STAGED.min(size - begin)];
+            let source = Place { block: source.block, offset: source.offset + begin as u64 };
+            let target = Place { block: target.block, offset: target.offset + begin as u64 };
+            // SAFETY: the part is written when the queue is finished, and read when the queue of stream 0 returns.
+            unsafe {
+                self.read(part.as_mut_ptr(), source, part.len())?;
+                self.finish()?;
+                self.failure()?;
+                arrival.write(target, part.as_ptr(), part.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, target: Start<'_>, byte: u8, size: usize) -> Result<()> {
+        self.put("clEnqueueFillBuffer", |queue| {
+            let (buffer, offset) = (target.block.get(), target.offset as usize);
+            let (pattern, list) = ((&raw const byte).cast_mut().cast::<c_void>(), std::ptr::null());
+            // SAFETY: queue and buffer are alive, the range lies inside, and the pattern is read before the call returns.
+            unsafe { enqueue_fill_buffer(queue, buffer, pattern, 1, offset, size, 0, list) }
+        })
+    }
+
+    fn launch(
+        &self,
+        program: &Program,
+        grid: Grid,
+        arguments: &[Argument<'_, Arc<Buffer<u8>>>],
+    ) -> Result<()> {
+        let kernel = program.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, argument) in arguments.iter().enumerate() {
+            let memory: cl_mem = match argument {
+                Argument::Memory(Some(buffer)) => buffer.get(),
+                _ => std::ptr::null_mut(),
+            };
+            let (size, address) = match argument {
+                Argument::Memory(_) => (size_of::<cl_mem>(), (&raw const memory).cast()),
+                Argument::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+            };
+            // SAFETY: the kernel is alive, and the bytes are read before the call returns. The driver checks the rest.
+            unsafe { set_kernel_arg(kernel.get(), index as u32, size, address) }
+                .map_err(|code| failed("clSetKernelArg", code))?;
+        }
+        let [x, y] = grid.block.map(|items| items as usize);
+        let (global, local) = ([grid.groups as usize * x, y], [x, y]);
+        self.put("clEnqueueNDRangeKernel", move |queue| {
+            let (global, local) = (global.as_ptr(), local.as_ptr());
+            let (offsets, list) = (std::ptr::null(), std::ptr::null());
+            // SAFETY: queue and kernel are alive and of one context, both sizes have two dimensions, and the list to wait
+            // for is empty. What the kernel touches lies in blocks that the caller has checked.
+            let event =
+                unsafe { enqueue_nd_range_kernel(queue, kernel.get(), 2, offsets, global, local, 0, list) };
+            // The command has the arguments now, so others may set theirs while this one runs.
+            drop(kernel);
+            event
+        })
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.commands.finish().map_err(|error| failed("clFinish", error))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.finish()?;
+        self.pending().failure.take().map_or(Ok(()), |code| Err(self.failed(code)))
+    }
+
+    fn free(&self, gpu: &OpenCl, block: Arc<Buffer<u8>>) -> Result<()> {
+        gpu.free(block)
+    }
+
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.pending().events.is_empty())
+    }
+
+    fn wait_for(&self, event: &Point) -> Result<()> {
+        let (_, happening) = event.recorded()?;
+        let event = happening.get();
         self.put("clEnqueueBarrierWithWaitList", |queue| {
             // SAFETY: the queue and the event, the only one in the list, are alive and of one context.
             unsafe { enqueue_barrier_with_wait_list(queue, 1, &raw const event) }
         })
     }
 
-    /// Waits for everything in the queue.
-    pub(crate) fn finish(&self) -> Result<()> {
-        self.commands.finish().map_err(|error| failed("clFinish", error))
+    fn call_back(&self, reached: Reached) -> Result<()> {
+        let mark = self.mark()?;
+        let held = Box::into_raw(Box::new(reached));
+        mark.set_callback(CL_COMPLETE, hand_over, held.cast()).map_err(|error| {
+            // SAFETY: the driver did not take the pointer, which came from a box.
+            drop(unsafe { Box::from_raw(held) });
+            failed("clSetEventCallback", error)
+        })
     }
+}
 
-    /// What went wrong in the queue since this was last asked.
-    pub(crate) fn take_failure(&self) -> Result<()> {
-        let mut pending = self.pending();
-        pending.look_through();
-        match pending.failure.take() {
-            Some(code) => Err(self.failed(code)),
-            None => Ok(()),
-        }
-    }
-
-    /// The same, to be told again to whoever waits for the stream.
-    pub(crate) fn failure(&self) -> Result<()> {
-        let mut pending = self.pending();
-        pending.look_through();
-        match pending.failure {
-            Some(code) => Err(self.failed(code)),
-            None => Ok(()),
-        }
-    }
-
-    fn failed(&self, code: i32) -> Error {
-        failed(&format!("a command in stream {}", self.handle.0), code).rule("A-2")
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        let mut pending = self.pending();
-        pending.look_through();
-        pending.events.is_empty()
-    }
+extern "C" fn hand_over(_event: cl_event, status: cl_int, held: *mut c_void) {
+    // SAFETY: the driver hands back the pointer of `call_back`, once.
+    let reached = *unsafe { Box::from_raw(held.cast::<Reached>()) };
+    let failure = (status < CL_COMPLETE).then(|| failed("a command before the callback", status));
+    reached.hand_over(failure);
 }

@@ -1,8 +1,9 @@
 //! The arguments of one launch, in the order of a source's parameters.
 
-use oarlock_sdk::Dtype;
+use oarlock_sdk::{Dtype, Memory, Result};
 
-use crate::gpu::Argument;
+use crate::device::Session;
+use crate::gpu::{Argument, Gpu};
 use crate::source::{Kind, kind};
 use crate::view::View;
 use crate::walk::Walk;
@@ -30,8 +31,16 @@ impl Number {
     }
 }
 
+/// The bytes of a block that are touched: from `begin` to before `end`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    pub(crate) block: Memory,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
 enum Item {
-    Memory(Argument<'static>),
+    Memory(Reach),
     Value(Vec<u8>),
 }
 
@@ -42,7 +51,7 @@ pub(crate) struct Arguments(Vec<Item>);
 impl Arguments {
     /// An operand: its block and where in it the operand starts.
     pub(crate) fn operand(mut self, view: &View) -> Self {
-        self.0.push(Item::Memory(view.memory()));
+        self.0.push(Item::Memory(view.reach()));
         self.value(view.offset().to_ne_bytes().to_vec())
     }
 
@@ -70,10 +79,14 @@ impl Arguments {
         self
     }
 
-    pub(crate) fn list(&self) -> Vec<Argument<'_>> {
+    /// The arguments as a driver takes them. Nothing outside of a block is touched, and nothing at all of an empty operand.
+    pub(crate) fn resolve<G: Gpu>(&self, session: &Session<G>) -> Result<Vec<Argument<'_, G::Block>>> {
         let argument = |item| match item {
-            &Item::Memory(memory) => memory,
-            Item::Value(bytes) => Argument::Value(bytes),
+            &Item::Memory(Reach { begin, end, .. }) if begin == end => Ok(Argument::Memory(None)),
+            &Item::Memory(Reach { block, begin, end }) => {
+                Ok(Argument::Memory(Some(session.range(block, begin, end)?)))
+            }
+            Item::Value(bytes) => Ok(Argument::Value(bytes)),
         };
         self.0.iter().map(argument).collect()
     }

@@ -1,9 +1,15 @@
-//! What a GPU plugin provides, so that all kernels of this crate run on it.
+//! What a driver provides, so that the devices and kernels of this crate run on it: memory, streams, events and programs.
+//!
+//! A driver checks nothing about handles and ranges, since every block, queue and event that it gets here is alive and of
+//! its device, and every range lies inside its block and is not empty. What it does check is what its own functions return.
 
-use oarlock_sdk::{Call, Memory, Result, Stream};
+#![expect(unsafe_code, reason = "copies that return at once name host memory by its address")]
 
-use crate::program::Programs;
-use crate::source::Variant;
+use std::sync::Arc;
+
+use oarlock_sdk::{Host, HostPointer, Result, Stream, Version};
+
+use crate::device::{Found, Reached};
 
 /// The language a driver compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,10 +31,26 @@ pub const WORK_GROUP: u32 = 256;
 /// How much local memory a kernel needs at most, in bytes.
 pub const LOCAL_MEMORY: u64 = 32 << 10;
 
-/// What sources and calls depend on beside their operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Whether the device computes in 64-bit floating point.
+/// What is known of a device from the start.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// What it is called.
+    pub name: String,
+    /// Who makes it.
+    pub vendor: String,
+    /// Where it sits, such as `0000:3B:00.0`, or nothing.
+    pub bus_id: String,
+    /// How many processors it has.
+    pub compute_units: u32,
+    /// The alignment of every block, in bytes: a power of two.
+    pub alignment: u32,
+    /// How much memory it has, in bytes.
+    pub memory: u64,
+    /// The largest block, in bytes.
+    pub largest_block: u64,
+    /// What its compiler calls the generation of the chip.
+    pub capability: Version,
+    /// Whether it computes in 64-bit floating point.
     pub has_f64: bool,
 }
 
@@ -52,69 +74,159 @@ pub struct Grid {
 
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Argument<'a> {
-    /// The start of a block of device memory; where in it an operand starts is an argument of its own, the next one. The
-    /// bytes from `begin` to before `end` of the block are touched, so a driver that knows the size of its blocks refuses
-    /// what lies outside. `Memory(0)` stands for no memory, which is not touched.
-    Memory {
-        /// The block.
-        block: Memory,
-        /// The first byte.
-        begin: u64,
-        /// The byte behind the last.
-        end: u64,
-    },
+pub enum Argument<'a, B> {
+    /// The start of a block; where in it an operand starts is an argument of its own, the next one. None stands for no
+    /// memory, which is not touched.
+    Memory(Option<B>),
     /// A value as it lies in memory: an integer, a floating-point number or a struct of 64-bit integers.
     Value(&'a [u8]),
 }
 
-/// A GPU: compiles sources and launches them. Everything else about kernels is in this crate.
+/// A byte in a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a, B> {
+    /// The block.
+    pub block: &'a B,
+    /// How many bytes lie before it.
+    pub offset: u64,
+}
+
+/// A device in use. Dropping it ends the use; by then everything that was made on it is given back.
 ///
-/// A driver implements this for the type that implements [`Core`](oarlock_sdk::Core), and registers
-/// [`kernels`](crate::kernels) with its plugin.
+/// A plugin registers a [`Gpus`](crate::Gpus) of this as its device, which has all slots of the profiles `core` and `async`,
+/// and [`kernels`](crate::kernels) for it.
 pub trait Gpu: Send + Sync + Sized + 'static {
+    /// A device that is not in use.
+    type Idle: Send + Sync + 'static;
+    /// Device memory. A copy of it stands for the same memory.
+    type Block: Clone + Send + Sync + 'static;
+    /// Host memory that the device copies from and to directly.
+    type Pinned: Send + 'static;
+    /// A stream.
+    type Queue: Queue<Self>;
+    /// A point in a stream.
+    type Event: Event<Self>;
     /// A compiled program of one function, [`ENTRY`].
     type Program: Send + Sync + 'static;
+
+    /// Finds the devices, at least one. The error of a machine without them says what is missing and how to get it.
+    fn find(host: &Host) -> Result<Found<Self>>;
+
+    /// Readies a device.
+    fn open(idle: &Self::Idle) -> Result<Self>;
+
+    /// Takes device memory: 1 byte or more, and no more than the device has left.
+    fn allocate(&self, size: u64) -> Result<Self::Block>;
+
+    /// Gives device memory back that no other copy of the block is used for, or will be by what is in a queue. On a device
+    /// that is lost there is nothing to do.
+    fn free(&self, block: Self::Block) -> Result<()>;
+
+    /// How many bytes the device has and how many of them are free, where the driver says. Elsewhere what was not taken
+    /// here counts as free.
+    fn memory(&self) -> Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
+
+    /// Takes page-locked host memory: 1 byte or more.
+    fn allocate_pinned(&self, size: u64) -> Result<(HostPointer, Self::Pinned)>;
+
+    /// Gives page-locked host memory back. On a device that is lost there is nothing to do.
+    fn free_pinned(&self, memory: Self::Pinned) -> Result<()>;
+
+    /// Makes a queue that works in order. In that of stream 0 every command is done when its function returns, and an error
+    /// of the command is the function's. Smaller priorities come first.
+    fn queue(&self, stream: Stream, priority: i32) -> Result<Self::Queue>;
+
+    /// Makes an event that knows its time.
+    fn event(&self) -> Result<Self::Event>;
 
     /// The language that [`Gpu::compile`] takes.
     fn language(&self) -> Language;
 
-    /// What a device can do. Asked in every call, so it only reads what is known.
-    fn limits(&self, device: u32) -> Result<Limits>;
-
     /// Device, driver and compiler options as text: a binary is used again where this is the same.
-    fn identity(&self, device: u32) -> Result<String>;
-
-    /// The driver's programs, which this crate fills.
-    fn programs(&self) -> &Programs<Self::Program>;
+    fn identity(&self) -> Result<String>;
 
     /// Compiles a source. The error of one that does not compile starts with what the compiler said.
-    fn compile(&self, device: u32, source: &str) -> Result<Compiled<Self::Program>>;
+    fn compile(&self, source: &str) -> Result<Compiled<Self::Program>>;
 
     /// Makes a program of a binary that [`Gpu::compile`] handed out earlier. Failing means that it is compiled again.
-    fn load(&self, device: u32, binary: &[u8]) -> Result<Self::Program>;
-
-    /// Puts one run of a program into a stream; in stream 0 it is done when this returns. The arguments are those of
-    /// [`ENTRY`], in its order.
-    fn launch(
-        &self,
-        device: u32,
-        stream: Stream,
-        program: &Self::Program,
-        grid: Grid,
-        arguments: &[Argument<'_>],
-    ) -> Result<()>;
+    fn load(&self, binary: &[u8]) -> Result<Self::Program>;
 }
 
-/// Runs a variant for a call.
-pub(crate) fn launch<G: Gpu>(
-    gpu: &G,
-    call: &Call<'_>,
-    variant: &Variant,
-    groups: u32,
-    arguments: &[Argument<'_>],
-) -> Result<()> {
-    let program = gpu.programs().get(gpu, call.device(), variant)?;
-    let grid = Grid { groups, block: variant.block() };
-    gpu.launch(call.device(), call.stream(), &program, grid, arguments)
+/// A stream of a [`Gpu`].
+pub trait Queue<G: Gpu>: Send + Sync + 'static {
+    /// Copies from the host to the device.
+    ///
+    /// # Safety
+    ///
+    /// `size` bytes at `source` stay readable until the queue is past this.
+    unsafe fn write(&self, target: Place<'_, G::Block>, source: *const u8, size: usize) -> Result<()>;
+
+    /// Copies from the device to the host.
+    ///
+    /// # Safety
+    ///
+    /// `size` bytes at `target` stay writable, and nobody else touches them, until the queue is past this.
+    unsafe fn read(&self, target: *mut u8, source: Place<'_, G::Block>, size: usize) -> Result<()>;
+
+    /// Copies within the device.
+    fn copy(&self, target: Place<'_, G::Block>, source: Place<'_, G::Block>, size: usize) -> Result<()>;
+
+    /// Copies to another device.
+    fn copy_to_peer(
+        &self,
+        target: (&G, Place<'_, G::Block>),
+        source: Place<'_, G::Block>,
+        size: usize,
+    ) -> Result<()>;
+
+    /// Fills device memory with one byte.
+    fn fill(&self, target: Place<'_, G::Block>, byte: u8, size: usize) -> Result<()>;
+
+    /// Runs a program. The arguments are those of [`ENTRY`], in its order.
+    fn launch(&self, program: &G::Program, grid: Grid, arguments: &[Argument<'_, G::Block>]) -> Result<()>;
+
+    /// Waits for everything in the queue.
+    fn finish(&self) -> Result<()>;
+
+    /// The same, and says what went wrong in the queue since this was last asked.
+    fn synchronize(&self) -> Result<()> {
+        self.finish()
+    }
+
+    /// The same for what is to be given back, for which nothing is left to wait on a device that is lost.
+    fn drain(&self) -> Result<()> {
+        self.finish()
+    }
+
+    /// Gives device memory back once the queue is past this point.
+    fn free(&self, gpu: &G, block: G::Block) -> Result<()> {
+        self.drain()?;
+        gpu.free(block)
+    }
+
+    /// Whether everything in the queue is done.
+    fn is_empty(&self) -> Result<bool>;
+
+    /// Holds what comes after back until an event has happened, which may be one of another queue.
+    fn wait_for(&self, event: &G::Event) -> Result<()>;
+
+    /// Has a function called when the queue gets there. The driver's thread only hands it over.
+    fn call_back(&self, reached: Reached) -> Result<()>;
+}
+
+/// An event of a [`Gpu`]. All but [`Event::record`] are called after it was recorded.
+pub trait Event<G: Gpu>: Send + Sync + 'static {
+    /// Puts the event at the end of a queue.
+    fn record(&self, queue: &Arc<G::Queue>) -> Result<()>;
+
+    /// Whether it has happened.
+    fn has_happened(&self) -> Result<bool>;
+
+    /// Waits for it, and says what went wrong in its queue before it.
+    fn wait(&self) -> Result<()>;
+
+    /// The nanoseconds from another event to this one, both of which have happened.
+    fn since(&self, start: &Self) -> Result<u64>;
 }

@@ -1,18 +1,20 @@
 //! The kernels that all GPUs share.
 //!
 //! Sources are written in a small dialect of C, with a prelude each for OpenCL C, CUDA C++ and HIP C++, and generated for
-//! the operands at hand: their dtypes, and how they are walked through. A GPU plugin implements [`Gpu`], which compiles and
-//! launches, and registers [`kernels`].
+//! the operands at hand: their dtypes, and how they are walked through. A GPU plugin implements [`Gpu`], [`Queue`] and
+//! [`Event`], which are calls of its driver and no more, and registers [`Gpus`] as its device and [`kernels`].
 //!
-//! What a kernel reads and writes is checked before it is launched: a [`Argument::Memory`] says which bytes of a block are
-//! touched. Indices that `Gather` finds outside its data give zeros, since finding out about them would cost a copy to the
-//! host in every call.
+//! What a kernel reads and writes is checked before it is launched: operands say which bytes of a block are touched. Indices
+//! that `Gather` finds outside its data give zeros, since finding out about them would cost a copy to the host in every
+//! call.
 
 mod arguments;
+mod device;
 mod gpu;
 mod host;
 mod ops;
 mod program;
+mod rights;
 mod source;
 mod store;
 #[cfg(feature = "testing")]
@@ -20,7 +22,10 @@ pub mod testing;
 mod view;
 mod walk;
 
-pub use gpu::{Argument, Compiled, ENTRY, Gpu, Grid, LOCAL_MEMORY, Language, Limits, WORK_GROUP};
+pub use device::{Device, Found, Gpus, Reached, Session};
+pub use gpu::{
+    Argument, Compiled, ENTRY, Event, Facts, Gpu, Grid, LOCAL_MEMORY, Language, Place, Queue, WORK_GROUP,
+};
 pub use ops::kernels;
-pub use program::Programs;
+pub use rights::has_raised_rights;
 pub use store::Store;

@@ -1,56 +1,69 @@
-//! The programs of a driver: compiled when they are first needed, then kept in memory and on disk.
+//! The programs of a device: compiled when they are first needed, then kept in memory and on disk.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use oarlock_sdk::Result;
+use oarlock_sdk::{Call, Result};
 
-use crate::gpu::{Compiled, Gpu};
+use crate::arguments::Arguments;
+use crate::device::Gpus;
+use crate::gpu::{Compiled, Gpu, Grid, Queue as _};
 use crate::source::Variant;
 use crate::store::{Key, Store};
 
-/// The compiled programs of one driver, by device.
-#[derive(Debug)]
-pub struct Programs<P> {
-    loaded: RwLock<HashMap<u32, HashMap<Variant, Arc<P>>>>,
-    store: Store,
+/// The compiled programs of one device in use.
+pub(crate) struct Programs<P>(RwLock<HashMap<Variant, Arc<P>>>);
+
+// Written out, since a derived one would ask for a `P` that has a default too.
+impl<P> Default for Programs<P> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
 }
 
 impl<P> Programs<P> {
-    /// No programs yet, and a place on disk where binaries of earlier runs may lie.
-    pub fn new(store: Store) -> Self {
-        Self { loaded: RwLock::default(), store }
-    }
-
-    /// Drops the programs of a device that is not used any more.
-    pub fn forget(&self, device: u32) {
-        self.loaded.write().unwrap_or_else(PoisonError::into_inner).remove(&device);
-    }
-
-    /// The program of a variant, compiled if need be.
-    pub(crate) fn get<G: Gpu<Program = P>>(&self, gpu: &G, device: u32, variant: &Variant) -> Result<Arc<P>> {
-        let known = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = known.get(&device).and_then(|programs| programs.get(variant)) {
+    /// The program of a variant, made if need be.
+    fn get(&self, variant: &Variant, make: impl FnOnce() -> Result<P>) -> Result<Arc<P>> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = known.get(variant) {
             return Ok(Arc::clone(program));
         }
         drop(known);
         // Two threads may compile one variant at the same time; that costs less than making others wait for a compiler.
-        let program = Arc::new(self.make(gpu, device, variant)?);
-        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        let programs = loaded.entry(device).or_default();
-        Ok(Arc::clone(programs.entry(variant.clone()).or_insert(program)))
+        let program = Arc::new(make()?);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(known.entry(variant.clone()).or_insert(program)))
     }
+}
 
-    fn make<G: Gpu<Program = P>>(&self, gpu: &G, device: u32, variant: &Variant) -> Result<P> {
-        let source = variant.source(gpu.language(), gpu.limits(device)?);
-        let key = Key::new(&source, &gpu.identity(device)?);
-        if let Some(program) = self.store.read(&key).and_then(|binary| gpu.load(device, &binary).ok()) {
-            return Ok(program);
-        }
-        let Compiled { program, binary } = gpu.compile(device, &source)?;
-        if let Some(binary) = binary {
-            self.store.write(&key, &binary);
-        }
-        Ok(program)
+/// A program of a source: of a binary that an earlier run left on disk, or compiled.
+fn make<G: Gpu>(gpu: &G, store: &Store, source: &str) -> Result<G::Program> {
+    let key = Key::new(source, &gpu.identity()?);
+    if let Some(program) = store.read(&key).and_then(|binary| gpu.load(&binary).ok()) {
+        return Ok(program);
     }
+    let Compiled { program, binary } = gpu.compile(source)?;
+    if let Some(binary) = binary {
+        store.write(&key, &binary);
+    }
+    Ok(program)
+}
+
+/// Runs a variant for a call.
+pub(crate) fn launch<G: Gpu>(
+    gpus: &Gpus<G>,
+    call: &Call<'_>,
+    variant: &Variant,
+    groups: u32,
+    arguments: &Arguments,
+) -> Result<()> {
+    let session = gpus.session(call.device())?;
+    let queue = session.queue(call.stream())?;
+    let program = session.programs.get(variant, || {
+        let has_f64 = gpus.facts(call.device())?.has_f64;
+        let source = variant.source(session.gpu().language(), has_f64);
+        make(session.gpu(), gpus.store(), &source)
+    })?;
+    let grid = Grid { groups, block: variant.block() };
+    queue.launch(&program, grid, &arguments.resolve(&session)?)
 }

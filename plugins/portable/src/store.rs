@@ -14,6 +14,8 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use crate::rights::has_raised_rights;
+
 /// What every file starts with.
 const MAGIC: &[u8] = b"oarlock-program-1\n";
 const HASH_SIZE: usize = 32;
@@ -57,8 +59,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// The user's store: `oarlock/programs` in `$XDG_CACHE_HOME` or in `~/.cache`. Without either, nothing is kept.
+    /// The user's store: `oarlock/programs` in `$XDG_CACHE_HOME` or in `~/.cache`. Without either, and
+    /// with rights that the user does not have, nothing is kept.
     pub fn of_the_user() -> Self {
+        if has_raised_rights() {
+            return Self::nowhere();
+        }
         let absolute = |variable: &str| {
             let value: Option<OsString> = std::env::var_os(variable);
             value.map(PathBuf::from).filter(|path| path.is_absolute())

@@ -2,7 +2,7 @@
 
 use oarlock_sdk::{Call, Dtype, Error, Memory, Result, Tensor, ensure};
 
-use crate::gpu::Argument;
+use crate::arguments::Reach;
 use crate::source::size_of_element;
 use crate::walk::{contiguous, product};
 
@@ -88,12 +88,9 @@ impl View {
         std::iter::repeat_n(Some(0), missing).chain(fitted).collect()
     }
 
-    /// The block, as the first of the two arguments an operand takes.
-    pub(crate) fn memory(&self) -> Argument<'static> {
-        if self.begin == self.end {
-            return Argument::Memory { block: Memory(0), begin: 0, end: 0 };
-        }
-        Argument::Memory { block: self.block, begin: self.begin, end: self.end }
+    /// What is touched, as the first of the two arguments an operand takes.
+    pub(crate) fn reach(&self) -> Reach {
+        Reach { block: self.block, begin: self.begin, end: self.end }
     }
 
     /// Where the first element lies in the block.

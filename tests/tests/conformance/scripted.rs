@@ -22,7 +22,7 @@ fn the_simulated_device_conforms_however_it_schedules_its_work() {
     for script in
         ["mode eager", "mode lazy", "mode random; seed 1", "mode random; seed 2", "mode random; seed 3"]
     {
-        passes(&Loaded::sim(script));
+        passes(&Loaded::sim_with_kernels(script));
     }
 }
 

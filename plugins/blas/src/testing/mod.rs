@@ -3,7 +3,7 @@
 
 #![expect(unsafe_code, reason = "rows are called through a C table")]
 
-mod host;
+mod rows;
 
 use std::fmt::Debug;
 use std::process::ExitCode;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use oarlock_sdk::{Element, abi};
 
-use self::host::{Given, Loaded};
+use self::rows::{Given, Rows};
 
 /// A check, and the sentence that holds if it passes.
-type Check = (&'static str, fn(&Loaded));
+type Check = (&'static str, fn(&Rows));
 
 /// Runs the checks of a plugin, with the library whose file is in an environment variable, or else the one it finds.
 pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
     let library = std::env::var(variable).ok();
-    let loaded = Loaded::new(query, library.as_deref()).map(Arc::new);
+    let loaded = Rows::new(query, library.as_deref()).map(Arc::new);
     // A library that was asked for and is not there is a mistake, not a reason to leave the tests out.
     if let (Err(message), None) = (&loaded, &library) {
         eprintln!("\nTHESE TESTS ARE NOT RUN: {message}; `{variable}` may name its file\n");
@@ -38,7 +38,7 @@ pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
         })
         .collect();
     trials.push(Trial::test("a_file_that_is_not_there_is_refused", move || {
-        let message = Loaded::new(query, Some("/nowhere/libblas.so")).err().ok_or("it was taken")?;
+        let message = Rows::new(query, Some("/nowhere/libblas.so")).err().ok_or("it was taken")?;
         let end = "in the option `library`, found `/nowhere/libblas.so`";
         if message.ends_with(end) { Ok(()) } else { Err(message.into()) }
     }));
@@ -76,7 +76,7 @@ fn given<'a, T>(dims: &'a [i64], elements: &'a [T]) -> Option<Given<'a, T>> {
 /// One case of `MatMul`: both shapes and that of the output.
 type Case<'a> = (&'a [i64], &'a [i64], &'a [i64]);
 
-fn matmul<T: Number>(loaded: &Loaded) {
+fn matmul<T: Number>(loaded: &Rows) {
     let cases: [Case<'_>; 16] = [
         (&[1, 1], &[1, 1], &[1, 1]),
         (&[3, 5], &[5, 7], &[3, 7]),
@@ -100,7 +100,7 @@ fn matmul<T: Number>(loaded: &Loaded) {
     }
 }
 
-fn matmul_case<T: Number>(loaded: &Loaded, (a, b, y): Case<'_>) {
+fn matmul_case<T: Number>(loaded: &Rows, (a, b, y): Case<'_>) {
     let (left, right) = (numbers::<T>(a, 1), numbers::<T>(b, 5));
     let found = loaded.run("MatMul", &[], &[given(a, &left), given(b, &right)], y);
     let found = found.unwrap_or_else(|message| panic!("{a:?} × {b:?}: {message}"));
@@ -141,7 +141,7 @@ fn plain_matmul<T: Number>((a, left): (&[i64], &[T]), (b, right): (&[i64], &[T])
     (0..y.iter().product()).map(number).collect()
 }
 
-fn gemm<T: Number>(loaded: &Loaded) {
+fn gemm<T: Number>(loaded: &Rows) {
     for (rows, columns, depth) in
         [(1, 1, 1), (3, 5, 7), (64, 33, 65), (1, 40, 9), (40, 1, 9), (5, 4, 0), (0, 3, 2), (3, 0, 2)]
     {
@@ -165,7 +165,7 @@ fn gemm<T: Number>(loaded: &Loaded) {
 }
 
 fn gemm_case<T: Number>(
-    loaded: &Loaded,
+    loaded: &Rows,
     (rows, columns, depth): (i64, i64, i64),
     (a_turned, b_turned): (bool, bool),
     c: Option<&[i64]>,
@@ -208,7 +208,7 @@ fn gemm_case<T: Number>(
     assert_eq!(found, (0..rows * columns).map(number).collect::<Vec<T>>(), "{case}");
 }
 
-fn cut(loaded: &Loaded) {
+fn cut(loaded: &Rows) {
     matmul_case::<f32>(loaded, (&[301, 67], &[67, 259], &[301, 259]));
     matmul_case::<f64>(loaded, (&[2, 96, 130], &[2, 130, 131], &[2, 96, 131]));
     for turned in [(false, false), (true, true), (false, true), (true, false)] {
@@ -218,7 +218,7 @@ fn cut(loaded: &Loaded) {
     }
 }
 
-fn at_once(loaded: &Loaded) {
+fn at_once(loaded: &Rows) {
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
@@ -231,7 +231,7 @@ fn at_once(loaded: &Loaded) {
     });
 }
 
-fn not_a_number(loaded: &Loaded) {
+fn not_a_number(loaded: &Rows) {
     let (a, b, c) = ([f32::NAN, 1.0, 2.0, 0.0], [1.0, 0.0, f32::INFINITY, 1.0], [f32::NAN, 1.0]);
     let square = [2, 2];
     let inputs = || [given(&square, &a), given(&square, &b), given(&[2], &c)];
@@ -245,7 +245,7 @@ fn not_a_number(loaded: &Loaded) {
     assert_eq!(refused.expect_err("a refusal"), "expected an `alpha` that does not vanish in f32, found 0");
 }
 
-fn misfits(loaded: &Loaded) {
+fn misfits(loaded: &Rows) {
     let numbers = [1f32; 12];
     let run = |op, a: &[i64], b: &[i64], c: Option<&[i64]>, y: &[i64]| {
         let inputs = [given(a, &numbers), given(b, &numbers), c.and_then(|c| given(c, &numbers))];
@@ -264,7 +264,7 @@ fn misfits(loaded: &Loaded) {
     }
 }
 
-fn too_large(loaded: &Loaded) {
+fn too_large(loaded: &Rows) {
     let many = 1 << 31;
     let nothing: [f32; 0] = [];
     for op in ["MatMul", "Gemm"] {

@@ -6,6 +6,7 @@ use super::elementwise::{Work, elementwise, repeated};
 use super::row::{
     ALL, FLOATS, INTEGERS, NUMBERS, UNSIGNED, arithmetic, check_shape, input, output, plain, row, strided,
 };
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::source::{Formula, Kind, NAMES, kind};
 use crate::view::View;
@@ -57,13 +58,13 @@ const FOLDS: &[(&str, DtypeSet, Formula)] = &[
     ("Mean", FLOATS, Formula::Mean),
 ];
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let table = TABLE.iter().map(|binary| {
         let operand = strided(binary.dtypes).group(1);
         let result = if binary.is_test { plain(BOOL) } else { plain(binary.dtypes).group(1) };
-        let kernel = arithmetic(binary.op, |gpu: &G, call| {
+        let kernel = arithmetic(binary.op, |gpus: &Gpus<G>, call| {
             run(
-                gpu,
+                gpus,
                 call,
                 if kind(input(call, 0)?.dtype) == Kind::Float { binary.float } else { binary.integer },
             )
@@ -74,7 +75,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
         if binary.is_test { kernel } else { kernel.in_place(0, 0).in_place(0, 1) }
     });
     let folds = FOLDS.iter().map(|(op, dtypes, formula)| {
-        arithmetic(op, |gpu: &G, call| fold(gpu, call, *formula))
+        arithmetic(op, |gpus: &Gpus<G>, call| fold(gpus, call, *formula))
             .since(8)
             .inputs([strided(*dtypes).group(1).flags(OperandFlags::VARIADIC).named("data_0")])
             .outputs([plain(*dtypes).group(1)])
@@ -82,7 +83,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
     table.chain(folds).chain(special()).collect()
 }
 
-fn special<G: Gpu>() -> [Kernel<G>; 5] {
+fn special<G: Gpu>() -> [Kernel<Gpus<G>>; 5] {
     let number = |dtypes| strided(dtypes).group(1);
     [
         arithmetic("Mod", modulo::<G>)
@@ -109,41 +110,41 @@ fn special<G: Gpu>() -> [Kernel<G>; 5] {
     ]
 }
 
-fn run<G: Gpu>(gpu: &G, call: &Call<'_>, formula: &'static str) -> Result<()> {
+fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: &'static str) -> Result<()> {
     let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
-    elementwise(gpu, call, Work::plain(Formula::Plain(formula), a.dtype), &[&a, &b], &y)
+    elementwise(gpus, call, Work::plain(Formula::Plain(formula), a.dtype), &[&a, &b], &y)
 }
 
-fn fold<G: Gpu>(gpu: &G, call: &Call<'_>, formula: Formula) -> Result<()> {
+fn fold<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: Formula) -> Result<()> {
     let count = call.input_count();
     let most = NAMES.len();
     ensure!((1..=most).contains(&count), unimplemented, "expected 1 to {most} inputs, found {count}");
     let inputs: Vec<View> = (0..count).map(|index| input(call, index)).collect::<Result<_>>()?;
     let y = output(call, 0)?;
-    elementwise(gpu, call, Work::plain(formula, y.dtype), &inputs.iter().collect::<Vec<_>>(), &y)
+    elementwise(gpus, call, Work::plain(formula, y.dtype), &inputs.iter().collect::<Vec<_>>(), &y)
 }
 
-fn modulo<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn modulo<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
     let formula = match (call.int("fmod")?.unwrap_or(0) != 0, is_float) {
         (true, true) => "fmod(a, b)",
         (true, false) => "remainder_like_c(a, b)",
         (false, _) => "remainder_like_divisor(a, b)",
     };
-    run(gpu, call, formula)
+    run(gpus, call, formula)
 }
 
 /// The exponent may have a dtype of its own; whole powers of whole numbers are computed exactly.
-fn power<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn power<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let formula = match (kind(input(call, 0)?.dtype), kind(input(call, 1)?.dtype)) {
         (Kind::Float, _) => "pow(a, (T)b)",
         (_, Kind::Float) => "pow((f32)a, (f32)b)",
         _ => "power(a, (T)b)",
     };
-    run(gpu, call, formula)
+    run(gpus, call, formula)
 }
 
-fn shift<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn shift<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let direction = call.string("direction")?;
     let formula = match direction {
         Some("LEFT") => "SHIFT(a, b, <<)",
@@ -155,21 +156,21 @@ fn shift<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
             )));
         }
     };
-    run(gpu, call, formula)
+    run(gpus, call, formula)
 }
 
 /// The slope is repeated to the shape of the input, which the output has.
-fn prelu<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn prelu<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, slope, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
     check_shape(&x.dims, &y)?;
     let formula =
         if kind(x.dtype) == Kind::Float { "a < 0 ? b * a : a" } else { "a < 0 ? WRAP_MUL(a, b) : a" };
-    repeated(gpu, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x, &slope], &y)
+    repeated(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x, &slope], &y)
 }
 
-fn choose<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn choose<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let condition = input(call, 0)?;
     let (x, y, result) = (input(call, 1)?.bits(), input(call, 2)?.bits(), output(call, 0)?.bits());
     let work = Work::plain(Formula::Plain("a ? b : c"), result.dtype);
-    elementwise(gpu, call, work, &[&condition, &x, &y], &result)
+    elementwise(gpus, call, work, &[&condition, &x, &y], &result)
 }

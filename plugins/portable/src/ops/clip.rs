@@ -5,10 +5,11 @@ use oarlock_sdk::{Call, Kernel, OperandFlags, Result};
 use super::elementwise::{Work, elementwise, repeated};
 use super::row::{FLOATS, NUMBERS, arithmetic, input, optional_input, output, plain, strided};
 use crate::arguments::Number;
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::source::Formula;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let bound = strided(NUMBERS).group(1).rank(0, 1).flags(OperandFlags::OPTIONAL);
     vec![
         arithmetic("Clip", between_attributes::<G>)
@@ -25,16 +26,16 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
     ]
 }
 
-fn between_attributes<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn between_attributes<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let least = Number::Float(call.float("min")?.unwrap_or(f32::MIN.into()));
     let greatest = Number::Float(call.float("max")?.unwrap_or(f32::MAX.into()));
     let formula = Formula::Plain("minimum(maximum(a, p), q)");
     let work = Work { formula, compute: x.dtype, parameters: &[least, greatest] };
-    elementwise(gpu, call, work, &[&x], &y)
+    elementwise(gpus, call, work, &[&x], &y)
 }
 
-fn between_operands<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn between_operands<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let (least, greatest) = (optional_input(call, 1)?, optional_input(call, 2)?);
     let formula = match (&least, &greatest) {
@@ -46,5 +47,5 @@ fn between_operands<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     let mut inputs = vec![&x];
     inputs.extend(least.iter().chain(&greatest));
     super::row::check_shape(&x.dims, &y)?;
-    repeated(gpu, call, Work::plain(Formula::Plain(formula), x.dtype), &inputs, &y)
+    repeated(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &inputs, &y)
 }

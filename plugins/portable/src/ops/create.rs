@@ -5,11 +5,12 @@ use oarlock_sdk::{Call, Dtype, Kernel, Result, dtype_set, ensure};
 use super::elementwise::{Stepped, Work, map};
 use super::row::{ALL, INDICES, arithmetic, on_host, output, plain, row};
 use crate::arguments::Number;
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::host::{numbers, tensor_attribute};
 use crate::source::Formula;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let ranged = dtype_set(&[Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F32, Dtype::F64]);
     let bound = on_host(ranged).group(1);
     vec![
@@ -25,7 +26,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
 }
 
 /// The element is copied as bits, so that every dtype goes one way. Without an attribute it is 0, whatever the dtype.
-fn constant<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn constant<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let y = output(call, 0)?;
     let bits = tensor_attribute(call, "value", y.dtype)?.unwrap_or(0);
     let y = y.bits();
@@ -34,10 +35,10 @@ fn constant<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         compute: y.dtype,
         parameters: &[Number::Int(bits.cast_signed())],
     };
-    map(gpu, call, work, &y.dims, &[], Stepped { view: &y, steps: &y.steps })
+    map(gpus, call, work, &y.dims, &[], Stepped { view: &y, steps: &y.steps })
 }
 
-fn range<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn range<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let y = output(call, 0)?;
     let number = |index: usize| {
         let numbers = numbers(&call.input(index)?)?;
@@ -53,7 +54,7 @@ fn range<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     ensure!(y.dims.len() == 1, invalid_argument, "expected an output of one dimension, found {:?}", y.dims);
     let formula = Formula::Plain("p + i * q");
     map(
-        gpu,
+        gpus,
         call,
         Work { formula, compute: y.dtype, parameters: &parameters },
         &y.dims,

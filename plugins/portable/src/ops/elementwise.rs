@@ -3,7 +3,9 @@
 use oarlock_sdk::{Call, Dtype, Error, Result};
 
 use crate::arguments::{Arguments, Number};
-use crate::gpu::{Gpu, WORK_GROUP, launch};
+use crate::device::Gpus;
+use crate::gpu::{Gpu, WORK_GROUP};
+use crate::program::launch;
 use crate::source::{Formula, Map, Variant, is_wide};
 use crate::view::View;
 use crate::walk::{Walk, product};
@@ -55,19 +57,19 @@ pub(super) fn broadcast<'a>(shapes: impl IntoIterator<Item = &'a [i64]> + Clone)
 
 /// Computes every element of `output` from the elements of the inputs that belong to it, which are repeated to its shape.
 pub(super) fn elementwise<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     work: Work<'_>,
     inputs: &[&View],
     output: &View,
 ) -> Result<()> {
     super::row::check_shape(&broadcast(inputs.iter().map(|view| view.dims.as_slice()))?, output)?;
-    repeated(gpu, call, work, inputs, output)
+    repeated(gpus, call, work, inputs, output)
 }
 
 /// The same, for an output that may be larger than what the inputs become together.
 pub(super) fn repeated<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     work: Work<'_>,
     inputs: &[&View],
@@ -84,12 +86,12 @@ pub(super) fn repeated<G: Gpu>(
     let steps: Vec<Vec<i64>> = inputs.iter().map(fit).collect::<Result<_>>()?;
     let stepped: Vec<Stepped<'_>> =
         inputs.iter().zip(&steps).map(|(view, steps)| Stepped { view, steps }).collect();
-    map(gpu, call, work, &output.dims, &stepped, Stepped { view: output, steps: &output.steps })
+    map(gpus, call, work, &output.dims, &stepped, Stepped { view: output, steps: &output.steps })
 }
 
 /// Runs a program over all elements of `dims`.
 pub(super) fn map<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     work: Work<'_>,
     dims: &[i64],
@@ -119,7 +121,7 @@ pub(super) fn map<G: Gpu>(
         .walk(&walk)
         .numbers(work.compute, work.parameters)
         .integers(&[count]);
-    launch(gpu, call, &variant, groups(count)?, &arguments.list())
+    launch(gpus, call, &variant, groups(count)?, &arguments)
 }
 
 /// How many work-groups have a work-item for each of `count`.

@@ -5,10 +5,12 @@ use oarlock_sdk::{Call, Kernel, Result};
 use super::elementwise::groups;
 use super::row::{ALL, INDICES, axis, check_shape, input, output, plain, row};
 use crate::arguments::Arguments;
-use crate::gpu::{Gpu, launch};
+use crate::device::Gpus;
+use crate::gpu::Gpu;
+use crate::program::launch;
 use crate::source::{Indexed, Shaped, Variant, is_wide};
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     vec![
         row("Gather", gather::<G>)
             .inputs([plain(ALL).group(1).named("data"), plain(INDICES).named("indices")])
@@ -16,7 +18,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
     ]
 }
 
-fn gather<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn gather<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, indices, y) = (input(call, 0)?.bits(), input(call, 1)?, output(call, 0)?.bits());
     let axis = axis(call.int("axis")?.unwrap_or(0), x.dims.len())?;
     check_shape(&[&x.dims[..axis], &indices.dims, &x.dims[axis + 1..]].concat(), &y)?;
@@ -32,5 +34,5 @@ fn gather<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     });
     let arguments =
         Arguments::default().operands([&x, &indices, &y]).integers(&[length, indices.count, inner, y.count]);
-    launch(gpu, call, &variant, groups(y.count)?, &arguments.list())
+    launch(gpus, call, &variant, groups(y.count)?, &arguments)
 }

@@ -6,15 +6,17 @@ use super::elementwise::{Stepped, Work, groups, map};
 use super::row::{FLOATS, arithmetic, check_shape, device_has_dtypes, input, optional_input, output, plain};
 use super::window::Window;
 use crate::arguments::{Arguments, Number};
-use crate::gpu::{Gpu, launch};
+use crate::device::Gpus;
+use crate::gpu::Gpu;
+use crate::program::launch;
 use crate::source::{Formula, Indexed, Shaped, Variant, is_wide};
 use crate::view::View;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let float = plain(FLOATS).group(1);
     let image = float.rank(3, 4);
     let pool = |op: &'static str, since| {
-        arithmetic(op, move |gpu: &G, call| pool(gpu, call, op))
+        arithmetic(op, move |gpus: &Gpus<G>, call| pool(gpus, call, op))
             .since(since)
             .inputs([image.named("X")])
             .outputs([image.named("Y")])
@@ -27,20 +29,20 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
                 float.rank(1, 1).flags(OperandFlags::OPTIONAL).named("B"),
             ])
             .outputs([image.named("Y")]),
-        pool("MaxPool", 1).supports(|gpu: &G, call| {
+        pool("MaxPool", 1).supports(|gpus: &Gpus<G>, call| {
             let wants_indices = call.optional_output(1)?.is_some();
             ensure!(!wants_indices, unimplemented, "expected no output `Indices`, found one");
-            device_has_dtypes(gpu, call)
+            device_has_dtypes(gpus, call)
         }),
         pool("AveragePool", 7),
         pool("GlobalMaxPool", 1),
         pool("GlobalAveragePool", 1),
         arithmetic("BatchNormalization", normalize::<G>)
             .since(9)
-            .supports(|gpu: &G, call| {
+            .supports(|gpus: &Gpus<G>, call| {
                 let trains = call.int("training_mode")?.unwrap_or(0) != 0;
                 ensure!(!trains, unimplemented, "expected a `training_mode` of 0, found another");
-                device_has_dtypes(gpu, call)
+                device_has_dtypes(gpus, call)
             })
             .inputs(["X", "scale", "B", "input_mean", "input_var"].map(|name| float.named(name)))
             .outputs([float.named("Y")])
@@ -60,7 +62,7 @@ fn image(dims: &[i64]) -> Result<[i64; 4]> {
 }
 
 fn launch_shaped<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     source: Indexed,
     operands: &[(&'static str, &View)],
@@ -74,10 +76,10 @@ fn launch_shaped<G: Gpu>(
         is_wide: is_wide(operands.iter().map(|(_, view)| view.last())),
     });
     let arguments = Arguments::default().operands(operands.iter().map(|(_, view)| *view)).integers(shape);
-    launch(gpu, call, &variant, groups(count)?, &arguments.list())
+    launch(gpus, call, &variant, groups(count)?, &arguments)
 }
 
-fn convolve<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn convolve<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, weights, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
     let bias = optional_input(call, 2)?;
     let ([batch, channels, height, width], [out_channels, group_in, window_height, window_width]) =
@@ -112,10 +114,10 @@ fn convolve<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     let mut shape = vec![y.count, channels, height, width, out_channels, out[0], out[1], group_in];
     shape.push(out_channels / group_count);
     shape.extend(window.numbers());
-    launch_shaped(gpu, call, Indexed::Convolution, &operands, y.count, &shape)
+    launch_shaped(gpus, call, Indexed::Convolution, &operands, y.count, &shape)
 }
 
-fn pool<G: Gpu>(gpu: &G, call: &Call<'_>, op: &str) -> Result<()> {
+fn pool<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, op: &str) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let [batch, channels, height, width] = image(&x.dims)?;
     let is_global = op.starts_with("Global");
@@ -141,11 +143,11 @@ fn pool<G: Gpu>(gpu: &G, call: &Call<'_>, op: &str) -> Result<()> {
     shape.extend(window.ends([height, width]));
     shape.push(i64::from(counts_pads != 0));
     let source = Indexed::Pool { is_max: op.ends_with("MaxPool") };
-    launch_shaped(gpu, call, source, &[("a", &x), ("y", &y)], y.count, &shape)
+    launch_shaped(gpus, call, source, &[("a", &x), ("y", &y)], y.count, &shape)
 }
 
 /// Every channel is shifted and scaled by numbers of its own: an element-wise op whose operands lie along one dimension.
-fn normalize<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn normalize<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let y = output(call, 0)?;
     let inputs: Vec<View> = (0..5).map(|index| input(call, index)).collect::<Result<_>>()?;
     check_shape(&inputs[0].dims, &y)?;
@@ -172,5 +174,5 @@ fn normalize<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         compute: y.dtype,
         parameters: &epsilon,
     };
-    map(gpu, call, work, &y.dims, &stepped, Stepped { view: &y, steps: &y.steps })
+    map(gpus, call, work, &y.dims, &stepped, Stepped { view: &y, steps: &y.steps })
 }

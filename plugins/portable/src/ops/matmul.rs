@@ -5,7 +5,9 @@ use oarlock_sdk::{Call, Dtype, Error, Kernel, OperandFlags, Result, dtype_set, e
 use super::elementwise::{broadcast, within_groups};
 use super::row::{FLOATS, arithmetic, check_shape, input, output, plain, strided};
 use crate::arguments::{Arguments, Number};
-use crate::gpu::{Gpu, launch};
+use crate::device::Gpus;
+use crate::gpu::Gpu;
+use crate::program::launch;
 use crate::source::{Matmul, Variant, is_wide};
 use crate::view::View;
 use crate::walk::{Walk, product};
@@ -13,7 +15,7 @@ use crate::walk::{Walk, product};
 /// Rows and columns that one work-group computes.
 const TILE: i64 = 64;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let integers = dtype_set(&[Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64]);
     let numbers = FLOATS.union(integers);
     let (number, float) = (strided(numbers).group(1), strided(FLOATS).group(1));
@@ -77,7 +79,7 @@ struct Scaled<'a> {
     added: Option<(&'a View, Vec<i64>)>,
 }
 
-fn matmul<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn matmul<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
     ensure!(
         !a.dims.is_empty() && !b.dims.is_empty(),
@@ -93,10 +95,10 @@ fn matmul<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     expected.extend((b.dims.len() > 1).then_some(right.dims[1]));
     check_depth(&left, &right)?;
     check_shape(&expected, &y)?;
-    multiply(gpu, call, &left, &right, None, &batch, &y)
+    multiply(gpus, call, &left, &right, None, &batch, &y)
 }
 
-fn gemm<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn gemm<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
     let c = call.optional_input(2)?.map(|tensor| View::new(&tensor)).transpose()?;
     ensure!(
@@ -129,7 +131,7 @@ fn gemm<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         beta: call.float("beta")?.unwrap_or(1.0),
         added,
     };
-    multiply(gpu, call, &left, &right, Some(scaled), &[], &y)
+    multiply(gpus, call, &left, &right, Some(scaled), &[], &y)
 }
 
 fn check_depth(left: &Factor<'_>, right: &Factor<'_>) -> Result<()> {
@@ -144,7 +146,7 @@ fn check_depth(left: &Factor<'_>, right: &Factor<'_>) -> Result<()> {
 }
 
 fn multiply<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     left: &Factor<'_>,
     right: &Factor<'_>,
@@ -181,5 +183,5 @@ fn multiply<G: Gpu>(
     let [a_steps, b_steps] = [left.steps, right.steps];
     let arguments = arguments
         .integers(&[m, n, k, a_steps[0], a_steps[1], b_steps[0], b_steps[1], c_steps[0], c_steps[1]]);
-    launch(gpu, call, &variant, within_groups(groups)?, &arguments.list())
+    launch(gpus, call, &variant, within_groups(groups)?, &arguments)
 }

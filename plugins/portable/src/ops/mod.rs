@@ -17,11 +17,15 @@ mod window;
 
 use oarlock_sdk::Kernel;
 
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 
+/// What makes the rows of a family.
+type Family<G> = fn() -> Vec<Kernel<Gpus<G>>>;
+
 /// Every kernel of this crate, for a plugin whose device is a [`Gpu`].
-pub fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
-    let families: [fn() -> Vec<Kernel<G>>; 11] = [
+pub fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
+    let families: [Family<G>; 11] = [
         binary::kernels,
         clip::kernels,
         create::kernels,

@@ -4,16 +4,17 @@ use oarlock_sdk::{Call, Kernel, OperandFlags, Result, ensure};
 
 use super::elementwise::{Stepped, Work, map};
 use super::row::{ALL, INDICES, axis, check_shape, input, on_host, output, plain, row, strided};
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::source::Formula;
 use crate::view::View;
 use crate::walk::{contiguous, product};
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let shape = |name| on_host(INDICES).named(name);
     let optional = |name| shape(name).flags(OperandFlags::OPTIONAL);
-    let one = |kernel: Kernel<G>| kernel.inputs([strided(ALL).group(1)]).outputs([plain(ALL).group(1)]);
-    let two = |kernel: Kernel<G>, second| {
+    let one = |kernel: Kernel<Gpus<G>>| kernel.inputs([strided(ALL).group(1)]).outputs([plain(ALL).group(1)]);
+    let two = |kernel: Kernel<Gpus<G>>, second| {
         kernel.inputs([strided(ALL).group(1), second]).outputs([plain(ALL).group(1)])
     };
     vec![
@@ -46,13 +47,19 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
 }
 
 /// Copies `dims` elements from where one operand has them to where the other wants them.
-pub(super) fn copy<G: Gpu>(gpu: &G, call: &Call<'_>, dims: &[i64], from: &View, to: &View) -> Result<()> {
+pub(super) fn copy<G: Gpu>(
+    gpus: &Gpus<G>,
+    call: &Call<'_>,
+    dims: &[i64],
+    from: &View,
+    to: &View,
+) -> Result<()> {
     let (source, target) =
         (Stepped { view: from, steps: &from.steps }, Stepped { view: to, steps: &to.steps });
-    map(gpu, call, Work::plain(Formula::Plain("a"), to.dtype), dims, &[source], target)
+    map(gpus, call, Work::plain(Formula::Plain("a"), to.dtype), dims, &[source], target)
 }
 
-fn same_elements<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn same_elements<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
     ensure!(
         x.count == y.count,
@@ -66,10 +73,10 @@ fn same_elements<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let y = y.part(0, &x.dims, contiguous(&x.dims));
-    copy(gpu, call, &x.dims, &x, &y)
+    copy(gpus, call, &x.dims, &x, &y)
 }
 
-fn transpose<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn transpose<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
     let rank = x.dims.len();
     let order: Vec<usize> = match call.ints("perm")? {
@@ -83,11 +90,11 @@ fn transpose<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         invalid_argument,
         "expected a `perm` that names each of {rank} dimensions once, found {order:?}"
     );
-    permuted(gpu, call, &x, &order, &y)
+    permuted(gpus, call, &x, &order, &y)
 }
 
 /// Copies with the dimensions in another order, into an output whose dimensions are those, or several of them in one.
-fn permuted<G: Gpu>(gpu: &G, call: &Call<'_>, x: &View, order: &[usize], y: &View) -> Result<()> {
+fn permuted<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, x: &View, order: &[usize], y: &View) -> Result<()> {
     let dims: Vec<i64> = order.iter().map(|axis| x.dims[*axis]).collect();
     if dims.len() == y.dims.len() {
         check_shape(&dims, y)?;
@@ -96,16 +103,16 @@ fn permuted<G: Gpu>(gpu: &G, call: &Call<'_>, x: &View, order: &[usize], y: &Vie
         return Ok(());
     }
     let x = x.part(0, &dims, order.iter().map(|axis| x.steps[*axis]).collect());
-    copy(gpu, call, &dims, &x, &y.part(0, &dims, contiguous(&dims)))
+    copy(gpus, call, &dims, &x, &y.part(0, &dims, contiguous(&dims)))
 }
 
-fn expand<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn expand<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
-    super::elementwise::repeated(gpu, call, Work::plain(Formula::Plain("a"), y.dtype), &[&x], &y)
+    super::elementwise::repeated(gpus, call, Work::plain(Formula::Plain("a"), y.dtype), &[&x], &y)
 }
 
 /// Each dimension becomes two: how often it is repeated, along which the input has no steps, and its own.
-fn tile<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn tile<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
     let fits = x.dims.len() == y.dims.len()
         && x.dims.iter().zip(&y.dims).all(|(own, dim)| *dim == 0 || (*own > 0 && dim % own == 0));
@@ -121,12 +128,12 @@ fn tile<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     }
     let dims: Vec<i64> = x.dims.iter().zip(&y.dims).flat_map(|(own, dim)| [dim / own, *own]).collect();
     let steps = x.steps.iter().flat_map(|step| [0, *step]).collect();
-    copy(gpu, call, &dims, &x.part(0, &dims, steps), &y.part(0, &dims, contiguous(&dims)))
+    copy(gpus, call, &dims, &x.part(0, &dims, steps), &y.part(0, &dims, contiguous(&dims)))
 }
 
 /// The six dimensions between depth and space, in the order of an input that is contiguous.
 fn split_into_blocks<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     dims: impl Fn(&[i64], i64) -> [i64; 6],
     order: &[usize],
@@ -148,22 +155,22 @@ fn split_into_blocks<G: Gpu>(
         y.dims
     );
     let x = x.part(0, &dims, contiguous(&dims));
-    permuted(gpu, call, &x, order, &y)
+    permuted(gpus, call, &x, order, &y)
 }
 
-fn depth_to_space<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn depth_to_space<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let is_column_first = call.string("mode")? == Some("CRD");
     if is_column_first {
         let dims = |x: &[i64], size: i64| [x[0], x[1] / (size * size), size, size, x[2], x[3]];
-        return split_into_blocks(gpu, call, dims, &[0, 1, 4, 2, 5, 3]);
+        return split_into_blocks(gpus, call, dims, &[0, 1, 4, 2, 5, 3]);
     }
     let dims = |x: &[i64], size: i64| [x[0], size, size, x[1] / (size * size), x[2], x[3]];
-    split_into_blocks(gpu, call, dims, &[0, 3, 4, 1, 5, 2])
+    split_into_blocks(gpus, call, dims, &[0, 3, 4, 1, 5, 2])
 }
 
-fn space_to_depth<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn space_to_depth<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let dims = |x: &[i64], size: i64| [x[0], x[1], x[2] / size, size, x[3] / size, size];
-    split_into_blocks(gpu, call, dims, &[0, 3, 5, 1, 2, 4])
+    split_into_blocks(gpus, call, dims, &[0, 3, 5, 1, 2, 4])
 }
 
 /// Checks that parts have the shape of the whole but for one axis, along which they fill it.
@@ -189,7 +196,7 @@ fn check_parts(parts: &[View], whole: &View, axis: usize) -> Result<()> {
     Ok(())
 }
 
-fn concat<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn concat<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let y = output(call, 0)?.bits();
     let axis = axis(call.int("axis")?.unwrap_or(0), y.dims.len())?;
     let parts: Vec<View> =
@@ -198,14 +205,14 @@ fn concat<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     let mut first = 0;
     for part in &parts {
         let place = y.part(first * y.steps[axis], &part.dims, y.steps.clone());
-        copy(gpu, call, &part.dims, part, &place)?;
+        copy(gpus, call, &part.dims, part, &place)?;
         first += part.dims[axis];
     }
     Ok(())
 }
 
 /// How the input is divided is what the outputs' shapes say.
-fn split<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn split<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let x = input(call, 0)?.bits();
     let axis = axis(call.int("axis")?.unwrap_or(0), x.dims.len())?;
     let parts: Vec<View> =
@@ -214,7 +221,7 @@ fn split<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
     let mut first = 0;
     for part in &parts {
         let place = x.part(first * x.steps[axis], &part.dims, x.steps.clone());
-        copy(gpu, call, &part.dims, &place, part)?;
+        copy(gpus, call, &part.dims, &place, part)?;
         first += part.dims[axis];
     }
     Ok(())

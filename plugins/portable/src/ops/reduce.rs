@@ -7,8 +7,10 @@ use super::row::{
     ALL, FLOATS, INDICES, NUMBERS, arithmetic, axis, check_shape, input, on_host, output, plain, strided,
 };
 use crate::arguments::Arguments;
-use crate::gpu::{Gpu, WORK_GROUP, launch};
+use crate::device::Gpus;
+use crate::gpu::{Gpu, WORK_GROUP};
 use crate::host::optional_integers;
+use crate::program::launch;
 use crate::source::{Kind, Reduce, Reduction, Variant, is_wide, kind, size_of_element};
 use crate::view::View;
 use crate::walk::{Walk, product};
@@ -32,10 +34,10 @@ const TABLE: &[(&str, Reduction, DtypeSet, u32)] = &[
     ("ReduceLogSumExp", Reduction::LogSumExp, FLOATS, 18),
 ];
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let rows = TABLE.iter().flat_map(|(op, reduction, dtypes, axes_are_an_operand)| {
         let make = || {
-            arithmetic(op, |gpu: &G, call| run(gpu, call, *reduction))
+            arithmetic(op, |gpus: &Gpus<G>, call| run(gpus, call, *reduction))
                 .workspace(|_, call| Ok(Plan::new(call)?.workspace()))
                 .outputs([plain(*dtypes).group(1).named("reduced")])
         };
@@ -125,7 +127,7 @@ impl Plan {
     }
 }
 
-fn run<G: Gpu>(gpu: &G, call: &Call<'_>, reduction: Reduction) -> Result<()> {
+fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, reduction: Reduction) -> Result<()> {
     let plan = Plan::new(call)?;
     let total = plan.reduced;
     if plan.rows == 0 {
@@ -134,22 +136,22 @@ fn run<G: Gpu>(gpu: &G, call: &Call<'_>, reduction: Reduction) -> Result<()> {
     if plan.parts == 1 {
         let walks = (&plan.kept_walk, &plan.reduced_walk);
         let shape = [plan.rows, plan.reduced, 1, total];
-        return pass(gpu, call, &plan, reduction, (&plan.x, true), (&plan.y, true), walks, shape);
+        return pass(gpus, call, &plan, reduction, (&plan.x, true), (&plan.y, true), walks, shape);
     }
     let (rows, parts) = (plan.rows, plan.parts);
     let between = View::workspace(call, plan.compute, rows * parts)?;
     let walks = (&plan.kept_walk, &plan.reduced_walk);
     let shape = [rows * parts, plan.reduced, parts, total];
-    pass(gpu, call, &plan, reduction, (&plan.x, true), (&between, false), walks, shape)?;
+    pass(gpus, call, &plan, reduction, (&plan.x, true), (&between, false), walks, shape)?;
     let walks = (&Walk::new(&[rows], &[&[parts]]), &Walk::new(&[parts], &[&[1]]));
-    pass(gpu, call, &plan, reduction, (&between, false), (&plan.y, true), walks, [rows, parts, 1, total])
+    pass(gpus, call, &plan, reduction, (&between, false), (&plan.y, true), walks, [rows, parts, 1, total])
 }
 
 /// One launch: each operand with whether it is the call's own, and the shape: rows, elements to reduce, parts, and how
 /// many elements there are for a mean.
 #[expect(clippy::too_many_arguments, reason = "each is one thing that differs between the passes")]
 fn pass<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     plan: &Plan,
     reduction: Reduction,
@@ -172,5 +174,5 @@ fn pass<G: Gpu>(
     });
     let arguments = Arguments::default().operands([x, y]).walk(kept).walk(reduced).integers(&shape);
     let groups = if plan.is_cooperative { within_groups(shape[0])? } else { groups(shape[0])? };
-    launch(gpu, call, &variant, groups, &arguments.list())
+    launch(gpus, call, &variant, groups, &arguments)
 }

@@ -4,6 +4,7 @@ use oarlock_sdk::{
     Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result, dtype_set,
 };
 
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::view::View;
 
@@ -21,22 +22,22 @@ pub(super) const INDICES: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
 /// A kernel that does its work in a stream and the same way each time.
 pub(super) fn row<G: Gpu>(
     op: &'static str,
-    run: impl Fn(&G, &Call<'_>) -> Result<()> + Send + Sync + 'static,
-) -> Kernel<G> {
+    run: impl Fn(&Gpus<G>, &Call<'_>) -> Result<()> + Send + Sync + 'static,
+) -> Kernel<Gpus<G>> {
     Kernel::new(op, run).flags(KernelFlags::DETERMINISTIC | KernelFlags::ASYNCHRONOUS)
 }
 
 /// A kernel that computes with its elements, so that the device must know their dtypes.
 pub(super) fn arithmetic<G: Gpu>(
     op: &'static str,
-    run: impl Fn(&G, &Call<'_>) -> Result<()> + Send + Sync + 'static,
-) -> Kernel<G> {
-    row(op, run).supports(|gpu: &G, call| device_has_dtypes(gpu, call))
+    run: impl Fn(&Gpus<G>, &Call<'_>) -> Result<()> + Send + Sync + 'static,
+) -> Kernel<Gpus<G>> {
+    row(op, run).supports(|gpus: &Gpus<G>, call| device_has_dtypes(gpus, call))
 }
 
 /// Refuses 64-bit floating point on devices without it.
-pub(super) fn device_has_dtypes<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
-    if gpu.limits(call.device())?.has_f64 {
+pub(super) fn device_has_dtypes<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+    if gpus.facts(call.device())?.has_f64 {
         return Ok(());
     }
     let inputs = (0..call.input_count()).map(|index| call.optional_input(index));

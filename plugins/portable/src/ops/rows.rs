@@ -5,7 +5,9 @@ use oarlock_sdk::{Call, Dtype, Kernel, OperandFlags, Result, dtype_set, ensure};
 use super::elementwise::{groups, within_groups};
 use super::row::{FLOATS, NUMBERS, arithmetic, axis, check_shape, input, output, plain};
 use crate::arguments::{Arguments, Number};
-use crate::gpu::{Gpu, launch};
+use crate::device::Gpus;
+use crate::gpu::Gpu;
+use crate::program::launch;
 use crate::source::{Indexed, Shaped, Variant, is_wide};
 use crate::view::View;
 use crate::walk::product;
@@ -13,16 +15,16 @@ use crate::walk::product;
 /// From this many elements on, work-items work together on one row.
 const TOGETHER: i64 = 64;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let extremes = ["ArgMax", "ArgMin"].into_iter().map(|op| {
-        arithmetic(op, move |gpu: &G, call| extreme(gpu, call, op == "ArgMax"))
+        arithmetic(op, move |gpus: &Gpus<G>, call| extreme(gpus, call, op == "ArgMax"))
             .inputs([plain(NUMBERS).named("data")])
             .outputs([plain(dtype_set(&[Dtype::I64])).named("reduced")])
     });
     let softmax = ["Softmax", "LogSoftmax"].into_iter().flat_map(|op| {
         let is_log = op == "LogSoftmax";
         let make = move |whole: bool| {
-            arithmetic(op, move |gpu: &G, call| softmax(gpu, call, is_log, whole))
+            arithmetic(op, move |gpus: &Gpus<G>, call| softmax(gpus, call, is_log, whole))
                 .inputs([plain(FLOATS).group(1).named("input")])
                 .outputs([plain(FLOATS).group(1).named("output")])
                 .in_place(0, 0)
@@ -40,7 +42,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
 
 /// Runs a program that has a row for each of `rows`, of `length` elements.
 fn launch_rows<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     source: Indexed,
     operands: &[(&'static str, &View)],
@@ -56,10 +58,10 @@ fn launch_rows<G: Gpu>(
     });
     let arguments = arguments(Arguments::default().operands(operands.iter().map(|(_, view)| *view)));
     let groups = if is_cooperative { within_groups(rows)? } else { groups(rows)? };
-    launch(gpu, call, &variant, groups, &arguments.list())
+    launch(gpus, call, &variant, groups, &arguments)
 }
 
-fn extreme<G: Gpu>(gpu: &G, call: &Call<'_>, is_max: bool) -> Result<()> {
+fn extreme<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, is_max: bool) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let axis = axis(call.int("axis")?.unwrap_or(0), x.dims.len())?;
     let mut expected = x.dims.clone();
@@ -76,13 +78,13 @@ fn extreme<G: Gpu>(gpu: &G, call: &Call<'_>, is_max: bool) -> Result<()> {
     }
     let is_last = call.int("select_last_index")?.unwrap_or(0) != 0;
     let source = Indexed::Extreme { is_max, is_last };
-    launch_rows(gpu, call, source, &[("a", &x), ("y", &y)], (y.count, length), |arguments| {
+    launch_rows(gpus, call, source, &[("a", &x), ("y", &y)], (y.count, length), |arguments| {
         arguments.integers(&[length, inner, y.count])
     })
 }
 
 /// Old versions of the op take everything from the axis on as one row.
-fn softmax<G: Gpu>(gpu: &G, call: &Call<'_>, is_log: bool, whole: bool) -> Result<()> {
+fn softmax<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, is_log: bool, whole: bool) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     check_shape(&x.dims, &y)?;
     if y.count == 0 {
@@ -98,7 +100,7 @@ fn softmax<G: Gpu>(gpu: &G, call: &Call<'_>, is_log: bool, whole: bool) -> Resul
     };
     let rows = x.count / length;
     launch_rows(
-        gpu,
+        gpus,
         call,
         Indexed::Softmax { is_log },
         &[("a", &x), ("y", &y)],
@@ -107,7 +109,7 @@ fn softmax<G: Gpu>(gpu: &G, call: &Call<'_>, is_log: bool, whole: bool) -> Resul
     )
 }
 
-fn normalize<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn normalize<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, scale, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
     let bias = super::row::optional_input(call, 2)?;
     check_shape(&x.dims, &y)?;
@@ -123,6 +125,8 @@ fn normalize<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         );
     }
     if y.count == 0 {
+        let is_asked = call.optional_output(1)?.is_some() || call.optional_output(2)?.is_some();
+        ensure!(!is_asked, unimplemented, "expected rows of one element and more, found shape {:?}", x.dims);
         return Ok(());
     }
     let rows = x.count / length;
@@ -144,7 +148,7 @@ fn normalize<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         let mut operands = vec![("a", &x), ("b", &scale)];
         operands.extend(bias.iter().map(|bias| ("c", bias)));
         operands.push((name, output));
-        launch_rows(gpu, call, Indexed::LayerNormalization, &operands, (rows, length), |arguments| {
+        launch_rows(gpus, call, Indexed::LayerNormalization, &operands, (rows, length), |arguments| {
             arguments.integers(&[length, rows]).numbers(x.dtype, &epsilon)
         })?;
     }

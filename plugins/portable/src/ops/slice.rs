@@ -1,52 +1,54 @@
 //! `Slice` and `Pad`: a box of one operand becomes a box of another.
 
-use oarlock_sdk::{Call, Kernel, OperandFlags, Result, ensure};
+use oarlock_sdk::{Call, Error, Kernel, OperandFlags, Result, ensure};
 
-use super::elementwise::{Stepped, Work, map};
+use super::elementwise::{Stepped, Work, groups, map};
 use super::movement::copy;
 use super::row::{
     ALL, FLOATS, INDICES, arithmetic, axis, check_shape, device_has_dtypes, input, on_host, output, plain,
     row, strided,
 };
-use crate::arguments::Number;
+use crate::arguments::{Arguments, Number};
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::host::{integers, numbers, optional_integers};
-use crate::source::Formula;
+use crate::program::launch;
+use crate::source::{Formula, Indexed, Outside, Shaped, Variant, is_wide};
 use crate::view::View;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let shape = |name| on_host(INDICES).named(name);
     let optional = |name| shape(name).flags(OperandFlags::OPTIONAL);
     let (data, result) = (strided(ALL).group(1), plain(ALL).group(1));
     vec![
-        row("Slice", |gpu: &G, call| {
+        row("Slice", |gpus: &Gpus<G>, call| {
             let starts = call.ints("starts")?.unwrap_or_default();
-            slice(gpu, call, starts, call.ints("ends")?.unwrap_or_default(), call.ints("axes")?, None)
+            slice(gpus, call, starts, call.ints("ends")?.unwrap_or_default(), call.ints("axes")?, None)
         })
         .until(9)
         .inputs([data.named("data")])
         .outputs([result.named("output")]),
-        row("Slice", |gpu: &G, call| {
+        row("Slice", |gpus: &Gpus<G>, call| {
             let (starts, ends) = (integers(&call.input(1)?)?, integers(&call.input(2)?)?);
             let (axes, steps) = (optional_integers(call, 3)?, optional_integers(call, 4)?);
-            slice(gpu, call, &starts, &ends, axes.as_deref(), steps.as_deref())
+            slice(gpus, call, &starts, &ends, axes.as_deref(), steps.as_deref())
         })
         .since(10)
         .inputs([data.named("data"), shape("starts"), shape("ends"), optional("axes"), optional("steps")])
         .outputs([result.named("output")]),
-        arithmetic("Pad", |gpu: &G, call| {
+        arithmetic("Pad", |gpus: &Gpus<G>, call| {
             let value = Number::Float(call.float("value")?.unwrap_or(0.0));
-            pad(gpu, call, call.ints("pads")?.unwrap_or_default(), None, value)
+            pad(gpus, call, call.ints("pads")?.unwrap_or_default(), None, value)
         })
         .supports(supports_pad)
         .since(2)
         .until(10)
         .inputs([strided(FLOATS).group(1).named("data")])
         .outputs([plain(FLOATS).group(1).named("output")]),
-        arithmetic("Pad", |gpu: &G, call| {
+        arithmetic("Pad", |gpus: &Gpus<G>, call| {
             let value = call.optional_input(2)?.map(|tensor| numbers(&tensor)).transpose()?;
             let value = value.and_then(|value| value.first().copied()).unwrap_or(Number::Int(0));
-            pad(gpu, call, &integers(&call.input(1)?)?, optional_integers(call, 3)?.as_deref(), value)
+            pad(gpus, call, &integers(&call.input(1)?)?, optional_integers(call, 3)?.as_deref(), value)
         })
         .supports(supports_pad)
         .since(11)
@@ -60,10 +62,22 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
     ]
 }
 
-fn supports_pad<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
-    let mode = call.string("mode")?.unwrap_or("constant");
-    ensure!(mode == "constant", unimplemented, "expected the `mode` constant, found {mode}");
-    device_has_dtypes(gpu, call)
+fn supports_pad<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+    outside(call)?;
+    device_has_dtypes(gpus, call)
+}
+
+/// Where a pad takes what lies outside of the operand, unless it is one number everywhere.
+fn outside(call: &Call<'_>) -> Result<Option<Outside>> {
+    match call.string("mode")?.unwrap_or("constant") {
+        "constant" => Ok(None),
+        "edge" => Ok(Some(Outside::Edge)),
+        "reflect" => Ok(Some(Outside::Reflect)),
+        "wrap" => Ok(Some(Outside::Wrap)),
+        mode => Err(Error::unimplemented(format!(
+            "expected `constant`, `edge`, `reflect` or `wrap` as `mode`, found `{mode}`"
+        ))),
+    }
 }
 
 /// The axes that are named, or the first ones.
@@ -81,7 +95,7 @@ fn named_axes(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<usi
 }
 
 fn slice<G: Gpu>(
-    gpu: &G,
+    gpus: &Gpus<G>,
     call: &Call<'_>,
     starts: &[i64],
     ends: &[i64],
@@ -120,11 +134,18 @@ fn slice<G: Gpu>(
     if y.count == 0 {
         return Ok(());
     }
-    copy(gpu, call, &dims, &x.part(first, &dims, strides), &y)
+    copy(gpus, call, &dims, &x.part(first, &dims, strides), &y)
 }
 
-/// Fills the output, then copies what of the input is left into it. Negative pads cut.
-fn pad<G: Gpu>(gpu: &G, call: &Call<'_>, pads: &[i64], axes: Option<&[i64]>, value: Number) -> Result<()> {
+/// Negative pads cut, and what of the input is left is copied into the output. Around it is either one number or what the
+/// mode takes from inside.
+fn pad<G: Gpu>(
+    gpus: &Gpus<G>,
+    call: &Call<'_>,
+    pads: &[i64],
+    axes: Option<&[i64]>,
+    value: Number,
+) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let rank = x.dims.len();
     ensure!(
@@ -151,17 +172,50 @@ fn pad<G: Gpu>(gpu: &G, call: &Call<'_>, pads: &[i64], axes: Option<&[i64]>, val
         to[axis] = before.max(0);
     }
     check_shape(&dims, &y)?;
-    fill(gpu, call, &y, value)?;
-    if kept.contains(&0) {
+    let inside = x.part(from, &kept, x.steps.clone()).bits();
+    if let Some(outside) = outside(call)?.filter(|_| rank > 0) {
+        return surround(gpus, call, outside, &inside, &to, &y.bits());
+    }
+    fill(gpus, call, &y, value)?;
+    if inside.count == 0 {
         return Ok(());
     }
     let first = to.iter().zip(&y.steps).map(|(at, step)| at * step).sum();
-    let (x, y) = (x.bits(), y.bits());
-    copy(gpu, call, &kept, &x.part(from, &kept, x.steps.clone()), &y.part(first, &kept, y.steps.clone()))
+    let steps = y.steps.clone();
+    copy(gpus, call, &kept, &inside, &y.bits().part(first, &kept, steps))
+}
+
+/// Copies an operand into the middle of the output, with itself around it.
+fn surround<G: Gpu>(
+    gpus: &Gpus<G>,
+    call: &Call<'_>,
+    outside: Outside,
+    inside: &View,
+    begins: &[i64],
+    y: &View,
+) -> Result<()> {
+    if y.count == 0 {
+        return Ok(());
+    }
+    ensure!(
+        inside.count > 0,
+        invalid_argument,
+        "expected elements to pad with, found the shape {:?}",
+        inside.dims
+    );
+    let variant = Variant::Shaped(Shaped {
+        source: Indexed::Pad { outside, rank: y.dims.len() as u8 },
+        operands: vec![("a", inside.dtype), ("y", y.dtype)],
+        is_cooperative: false,
+        is_wide: is_wide([inside.last(), y.last()]),
+    });
+    let shape = [&[y.count], &y.dims[..], &inside.dims, begins, &inside.steps].concat();
+    let arguments = Arguments::default().operands([inside, y]).integers(&shape);
+    launch(gpus, call, &variant, groups(y.count)?, &arguments)
 }
 
 /// Writes one number everywhere.
-fn fill<G: Gpu>(gpu: &G, call: &Call<'_>, y: &View, value: Number) -> Result<()> {
+fn fill<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, y: &View, value: Number) -> Result<()> {
     let work = Work { formula: Formula::Plain("p"), compute: y.dtype, parameters: &[value] };
-    map(gpu, call, work, &y.dims, &[], Stepped { view: y, steps: &y.steps })
+    map(gpus, call, work, &y.dims, &[], Stepped { view: y, steps: &y.steps })
 }

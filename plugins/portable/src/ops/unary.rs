@@ -5,6 +5,7 @@ use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Result, dtype_set};
 use super::elementwise::{Work, elementwise};
 use super::row::{ALL, FLOATS, INTEGERS, NUMBERS, arithmetic, input, output, strided};
 use crate::arguments::Number;
+use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::source::{Formula, Kind, kind};
 
@@ -103,17 +104,17 @@ const OTHERS: &[Unary] = &[
     Unary { op: "Not", since: 1, dtypes: BOOL, float: "", integer: "!a", attributes: &[] },
 ];
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
+pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let table = FLOATING.iter().chain(OTHERS).map(|unary| {
         let operand = strided(unary.dtypes).group(1);
-        arithmetic(unary.op, |gpu: &G, call| run(gpu, call, unary))
+        arithmetic(unary.op, |gpus: &Gpus<G>, call| run(gpus, call, unary))
             .since(unary.since)
             .inputs([operand])
             .outputs([super::row::plain(unary.dtypes).group(1)])
             .in_place(0, 0)
     });
     let tests = [("IsNaN", 9), ("IsInf", 10)].into_iter().map(|(op, since)| {
-        arithmetic(op, move |gpu: &G, call| test(gpu, call, op == "IsNaN"))
+        arithmetic(op, move |gpus: &Gpus<G>, call| test(gpus, call, op == "IsNaN"))
             .since(since)
             .inputs([strided(FLOATS)])
             .outputs([super::row::plain(BOOL)])
@@ -133,16 +134,16 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<G>> {
     table.chain(tests).chain([gelu]).chain(cast).collect()
 }
 
-fn run<G: Gpu>(gpu: &G, call: &Call<'_>, unary: &Unary) -> Result<()> {
+fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, unary: &Unary) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let formula = if kind(x.dtype) == Kind::Float { unary.float } else { unary.integer };
     let parameter = |(name, default): &(&str, f64)| Ok(Number::Float(call.float(name)?.unwrap_or(*default)));
     let parameters: Vec<Number> = unary.attributes.iter().map(parameter).collect::<Result<_>>()?;
     let work = Work { formula: Formula::Plain(formula), compute: x.dtype, parameters: &parameters };
-    elementwise(gpu, call, work, &[&x], &y)
+    elementwise(gpus, call, work, &[&x], &y)
 }
 
-fn test<G: Gpu>(gpu: &G, call: &Call<'_>, is_nan: bool) -> Result<()> {
+fn test<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, is_nan: bool) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let wanted = |name| Ok(call.int(name)?.unwrap_or(1) != 0);
     let formula = match (is_nan, wanted("detect_positive")?, wanted("detect_negative")?) {
@@ -152,10 +153,10 @@ fn test<G: Gpu>(gpu: &G, call: &Call<'_>, is_nan: bool) -> Result<()> {
         (false, false, true) => "a == -INFINITE",
         (false, false, false) => "0",
     };
-    elementwise(gpu, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x], &y)
+    elementwise(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x], &y)
 }
 
-fn gelu<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn gelu<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let formula = match call.string("approximate")? {
         Some("tanh") => {
@@ -163,10 +164,10 @@ fn gelu<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
         }
         _ => "a * REAL(0.5) * (1 + erf(a * REAL(0.707106781186547524)))",
     };
-    elementwise(gpu, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x], &y)
+    elementwise(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x], &y)
 }
 
-fn cast<G: Gpu>(gpu: &G, call: &Call<'_>) -> Result<()> {
+fn cast<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
-    elementwise(gpu, call, Work::plain(Formula::Cast, x.dtype), &[&x], &y)
+    elementwise(gpus, call, Work::plain(Formula::Cast, x.dtype), &[&x], &y)
 }

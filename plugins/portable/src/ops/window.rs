@@ -5,6 +5,10 @@ use oarlock_sdk::{Call, Error, Result, ensure};
 /// One work-item goes through a whole window, so that a larger one would keep the device busy for too long.
 const LARGEST: i64 = 1 << 24;
 
+/// Where in an image an element lies is computed in 32 bits where its size allows that, so that a window and its pads must not
+/// reach much farther.
+const FARTHEST: i64 = 1 << 30;
+
 /// A window, in height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
@@ -70,6 +74,12 @@ impl Window {
             "expected a window of at most {LARGEST} elements, found {height} by {width}"
         );
         window.pad_automatically(call.string("auto_pad")?.unwrap_or("NOTSET"), image)?;
+        let reach = |axis| window.extent(axis) + window.pads_before[axis] + window.pads_after[axis];
+        ensure!(
+            (0..2).all(|axis| reach(axis) <= FARTHEST),
+            unimplemented,
+            "expected windows that with their pads reach over {FARTHEST} elements at most, found {window:?}"
+        );
         Ok(window)
     }
 

@@ -5,10 +5,22 @@ use oarlock_sdk::Dtype;
 use super::element::{arithmetic, computed};
 use super::template::{Named, Template, accessors, parameters, places};
 
+/// Where a pad takes what lies outside of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Outside {
+    Edge,
+    Reflect,
+    Wrap,
+}
+
 /// The sources there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Indexed {
     Gather,
+    Pad {
+        outside: Outside,
+        rank: u8,
+    },
     /// The index of the greatest or smallest element of a row, the last one of equals if asked for.
     Extreme {
         is_max: bool,
@@ -40,6 +52,10 @@ impl Shaped {
         let flag = u8::from;
         let (text, defines) = match self.source {
             Indexed::Gather => (include_str!("../../kernels/gather.c"), String::new()),
+            Indexed::Pad { outside, rank } => (
+                include_str!("../../kernels/pad.c"),
+                format!("#define MODE {}\n#define RANK {rank}\n", outside as u8),
+            ),
             Indexed::Extreme { is_max, is_last } => (
                 include_str!("../../kernels/extreme.c"),
                 format!("#define IS_MAX {}\n#define IS_LAST {}\n", flag(is_max), flag(is_last)),

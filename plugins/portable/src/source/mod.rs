@@ -11,12 +11,12 @@ mod reduce;
 mod template;
 
 pub(crate) use element::{Kind, kind, size_of_element};
-pub(crate) use indexed::{Indexed, Shaped};
+pub(crate) use indexed::{Indexed, Outside, Shaped};
 pub(crate) use map::{Formula, Map, NAMES};
 pub(crate) use matmul::Matmul;
 pub(crate) use reduce::{Reduce, Reduction};
 
-use crate::gpu::{Language, Limits};
+use crate::gpu::Language;
 
 /// One program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,25 +33,14 @@ pub(crate) enum Variant {
 
 impl Variant {
     /// The source of the program.
-    pub(crate) fn source(&self, language: Language, limits: Limits) -> String {
-        let prelude = match language {
-            Language::OpenCl => include_str!("../../kernels/prelude_opencl.c"),
-            Language::Cuda => include_str!("../../kernels/prelude_cuda.c"),
-            Language::Hip => include_str!("../../kernels/prelude_hip.c"),
-        };
-        let [x, y] = self.block();
-        let index = if self.is_wide() { "i64" } else { "i32" };
-        let f64 = if limits.has_f64 || language != Language::OpenCl { "#define HAS_F64\n" } else { "" };
-        let types = include_str!("../../kernels/types.c");
+    pub(crate) fn source(&self, language: Language, has_f64: bool) -> String {
         let body = match self {
             Self::Map(map) => map.body(),
             Self::Matmul(matmul) => matmul.body(),
             Self::Reduce(reduce) => reduce.body(),
             Self::Shaped(shaped) => shaped.body(),
         };
-        format!(
-            "#define BLOCK_X {x}\n#define BLOCK_Y {y}\n{f64}{prelude}#define INDEX {index}\n{types}{body}"
-        )
+        head(language, self.block(), self.is_wide(), has_f64) + &body
     }
 
     /// How many work-items a work-group has in each of two dimensions.
@@ -71,6 +60,19 @@ impl Variant {
             Self::Shaped(shaped) => shaped.is_wide,
         }
     }
+}
+
+/// What every source starts with: the words that a language has for what the others call differently, and the dtypes.
+pub(crate) fn head(language: Language, [x, y]: [u32; 2], is_wide: bool, has_f64: bool) -> String {
+    let prelude = match language {
+        Language::OpenCl => include_str!("../../kernels/prelude_opencl.c"),
+        Language::Cuda => include_str!("../../kernels/prelude_cuda.c"),
+        Language::Hip => include_str!("../../kernels/prelude_hip.c"),
+    };
+    let index = if is_wide { "i64" } else { "i32" };
+    let f64 = if has_f64 || language != Language::OpenCl { "#define HAS_F64\n" } else { "" };
+    let types = include_str!("../../kernels/types.c");
+    format!("#define BLOCK_X {x}\n#define BLOCK_Y {y}\n{f64}{prelude}#define INDEX {index}\n{types}")
 }
 
 /// Whether indices up to `last` need 64 bits. Work-items behind the end have indices too, so there is room for a few more.

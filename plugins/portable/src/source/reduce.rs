@@ -70,9 +70,17 @@ impl Reduce {
 
     /// What a reduction starts with, how two results become one, what is done to each element and to the last result.
     fn formulas(&self) -> (&'static str, &'static str, &'static str, &'static str) {
-        let (least, greatest) = match name(self.compute) {
-            "i64" => ("(-9223372036854775807L - 1)", "9223372036854775807L"),
-            "u64" => ("0", "18446744073709551615UL"),
+        // The extremes of what comes in, since there is no other result where nothing does.
+        let (least, greatest) = match self.input {
+            Dtype::BOOL => ("0", "1"),
+            Dtype::I8 => ("-128", "127"),
+            Dtype::U8 => ("0", "255"),
+            Dtype::I16 => ("-32768", "32767"),
+            Dtype::U16 => ("0", "65535"),
+            Dtype::I32 => ("(-2147483647 - 1)", "2147483647"),
+            Dtype::U32 => ("0", "4294967295U"),
+            Dtype::I64 => ("(-9223372036854775807L - 1)", "9223372036854775807L"),
+            Dtype::U64 => ("0", "18446744073709551615UL"),
             _ => ("-INFINITE", "INFINITE"),
         };
         let absolute = "x < 0 ? -x : x";

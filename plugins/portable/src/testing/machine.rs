@@ -4,39 +4,16 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError};
 
 use oarlock_sdk::{Code, Dtype, abi};
-
-/// The errors of all machines; the number of one is its index plus 1.
-static ERRORS: Mutex<Vec<(Code, String)>> = Mutex::new(Vec::new());
-
-unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
-    // SAFETY: the SDK passes a struct of its own, whose text lives through the call.
-    let (code, message) =
-        unsafe { ((*info).code, (*info).message.text().unwrap_or("(not UTF-8)").to_owned()) };
-    let mut errors = ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
-    errors.push((code, message));
-    abi::Error(errors.len() as u64)
-}
-
-static SERVICES: abi::HostTable =
-    abi::HostTable { error_create: Some(error_create), ..abi::HostTable::EMPTY };
-
-/// What a call of the plugin said.
-pub(super) fn outcome(error: abi::Error) -> Result<(), (Code, String)> {
-    if !error.is_some() {
-        return Ok(());
-    }
-    let errors = ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
-    Err(errors[error.0 as usize - 1].clone())
-}
+use oarlock_small_host::{Failure, Loaded};
 
 /// A plugin whose first device is ready.
 pub struct Machine {
+    loaded: Loaded,
     pub(super) context: *mut c_void,
     pub(super) core: abi::CoreTable,
-    pub(super) kernels: &'static [*const abi::Kernel],
+    kernels: Vec<abi::Kernel>,
     /// Whether kernels compute; a machine that only records sources does not, and nothing is compared.
     pub(super) computes: bool,
 }
@@ -50,41 +27,34 @@ unsafe impl Sync for Machine {}
 pub(super) const DEVICE: u32 = 0;
 
 impl Machine {
-    /// Loads a plugin and readies its first device. The plugin stays loaded. The error says why there is no device.
+    /// Loads a plugin and readies its devices. The error says why there is none.
     pub fn start(query: abi::PluginQuery) -> Result<Self, String> {
-        let host = Box::leak(Box::new(abi::Host {
-            contract_major: abi::CONTRACT_MAJOR,
-            contract_minor: abi::CONTRACT_MINOR,
-            sanitizer: abi::SANITIZER,
-            services: &raw const SERVICES,
-            ..abi::Host::EMPTY
-        }));
-        let mut plugin = abi::Plugin::EMPTY;
-        // SAFETY: both structs are as the contract says; the host's lives for ever.
-        outcome(unsafe { query(&raw const *host, &raw mut plugin) }).map_err(|(_, message)| message)?;
-        // SAFETY: the plugin brings a device and kernels, whose tables live as long as it does, which is for ever.
-        let (core, table) = unsafe { (*plugin.core, &*plugin.kernels) };
-        // SAFETY: as above.
-        let kernels = unsafe { std::slice::from_raw_parts(table.kernels, table.kernels_count as usize) };
-        let machine = Self { context: plugin.context, core, kernels, computes: true };
-        if let Some(initialize) = core.initialize {
-            // SAFETY: the context is the plugin's.
-            outcome(unsafe { initialize(machine.context) }).map_err(|(_, message)| message)?;
-        }
-        if let Some(device_init) = core.device_init {
-            // SAFETY: as above.
-            outcome(unsafe { device_init(machine.context, DEVICE) }).map_err(|(_, message)| message)?;
-        }
-        Ok(machine)
+        let start = || {
+            let loaded = Loaded::new(query, &[])?;
+            loaded.start()?;
+            Ok(loaded)
+        };
+        let loaded = start().map_err(Failure::text)?;
+        let (context, core, kernels) = (loaded.plugin().context, loaded.core(), loaded.kernels());
+        Ok(Self { loaded, context, core, kernels, computes: true })
+    }
+
+    /// What a call of the plugin said.
+    fn outcome(&self, error: abi::Error) -> Result<(), (Code, String)> {
+        self.loaded.result(error).map_err(|failure| (failure.code, failure.text()))
+    }
+
+    /// What an optional function of a kernel says of a call.
+    pub(super) fn ask<F>(
+        &self,
+        function: Option<F>,
+        call: impl FnOnce(F) -> abi::Error,
+    ) -> Result<(), (Code, String)> {
+        function.map_or(Ok(()), |function| self.outcome(call(function)))
     }
 
     /// The row for an op of a version with inputs of these dtypes and ranks; `None` is one that is left out.
-    pub(super) fn kernel(
-        &self,
-        op: &str,
-        version: u32,
-        inputs: &[Option<(Dtype, usize)>],
-    ) -> &'static abi::Kernel {
+    pub(super) fn kernel(&self, op: &str, version: u32, inputs: &[Option<(Dtype, usize)>]) -> &abi::Kernel {
         let fits = |kernel: &abi::Kernel| {
             // SAFETY: the name lives as long as the plugin.
             let name = unsafe { kernel.op.text() };
@@ -102,8 +72,7 @@ impl Machine {
                     (None, _) => false,
                 })
         };
-        // SAFETY: records live as long as the plugin.
-        let found = self.kernels.iter().map(|kernel| unsafe { &**kernel }).find(|kernel| fits(kernel));
+        let found = self.kernels.iter().find(|kernel| fits(kernel));
         found.unwrap_or_else(|| panic!("expected a kernel for `{op}` {version} of {inputs:?}, found none"))
     }
 
@@ -114,9 +83,9 @@ impl Machine {
         let (allocate, copy) = (allocate.expect("memory_allocate"), copy.expect("memory_copy_h2d"));
         // SAFETY: the context is the plugin's, the block is ours to write, and the bytes live through the call.
         unsafe {
-            outcome(allocate(self.context, DEVICE, bytes.len() as u64, &raw mut block)).expect("memory");
+            self.outcome(allocate(self.context, DEVICE, bytes.len() as u64, &raw mut block)).expect("memory");
             let source = bytes.as_ptr().cast();
-            outcome(copy(self.context, DEVICE, block, 0, source, bytes.len() as u64)).expect("a copy");
+            self.outcome(copy(self.context, DEVICE, block, 0, source, bytes.len() as u64)).expect("a copy");
         }
         block
     }
@@ -129,8 +98,8 @@ impl Machine {
         // SAFETY: as above.
         unsafe {
             let target = bytes.as_mut_ptr().cast();
-            outcome(copy(self.context, DEVICE, target, size as u64, block, 0)).expect("a copy");
-            outcome(deallocate(self.context, DEVICE, block, size as u64)).expect("memory given back");
+            self.outcome(copy(self.context, DEVICE, target, size as u64, block, 0)).expect("a copy");
+            self.outcome(deallocate(self.context, DEVICE, block, size as u64)).expect("memory given back");
         }
         bytes
     }
@@ -145,11 +114,6 @@ pub(super) fn operands(kernel: &abi::Kernel) -> Vec<abi::Operand> {
 
 pub(super) fn is_variadic(operand: &abi::Operand) -> bool {
     operand.bits.contains(abi::OperandFlags::VARIADIC)
-}
-
-/// What an optional function of a kernel says of a call.
-pub(super) fn ask<F>(function: Option<F>, call: impl FnOnce(F) -> abi::Error) -> Result<(), (Code, String)> {
-    function.map_or(Ok(()), |function| outcome(call(function)))
 }
 
 /// A pointer that a kernel's `prepare` fills.

@@ -1,24 +1,27 @@
 //! A device that computes nothing and remembers what it was to compile, for tests of compilers without their chips.
 
-use std::sync::{Mutex, PoisonError};
+#![expect(unsafe_code, reason = "a driver is given host memory by its address")]
 
-use oarlock_sdk::{Core, Host, Memory, Plugin, Result, Stream, Version, slots};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oarlock_sdk::{Error, Host, HostPointer, Plugin, Result, Stream, Version};
 
 use super::{CASES, Machine};
-use crate::{Argument, Compiled, Gpu, Grid, Language, Limits, Programs, Store};
+use crate::{
+    Argument, Compiled, Device, Event, Facts, Found, Gpu, Gpus, Grid, Language, Place, Queue, Reached, Store,
+};
 
 /// The language that is recorded, and what was recorded. One at a time.
 static RECORDED: Mutex<(Language, Vec<String>)> = Mutex::new((Language::OpenCl, Vec::new()));
 static TURN: Mutex<()> = Mutex::new(());
 
-struct Recorder {
-    language: Language,
-    programs: Programs<()>,
-}
+struct Recorder(Language);
 
-fn plugin(_: &Host) -> Result<Plugin<Recorder>> {
-    let language = RECORDED.lock().unwrap_or_else(PoisonError::into_inner).0;
-    let recorder = Recorder { language, programs: Programs::new(Store::nowhere()) };
+/// A queue or an event of it, in which nothing ever happens.
+struct Nothing;
+
+fn plugin(host: &Host) -> Result<Plugin<Gpus<Recorder>>> {
+    let recorder = Gpus::new(host, Store::nowhere());
     Ok(Plugin::device("recorder", "1.0.0", "recorder", recorder).kernels(crate::kernels()))
 }
 
@@ -26,8 +29,8 @@ fn plugin(_: &Host) -> Result<Plugin<Recorder>> {
 pub fn sources(language: Language) -> Vec<String> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     *RECORDED.lock().unwrap_or_else(PoisonError::into_inner) = (language, Vec::new());
-    let machine = Machine::start(oarlock_sdk::query!(plugin)).expect("a recorder needs nothing");
-    let machine = Machine { computes: false, ..machine };
+    let mut machine = Machine::start(oarlock_sdk::query!(plugin)).expect("a recorder needs nothing");
+    machine.computes = false;
     for (_, case) in CASES {
         case(&machine);
     }
@@ -35,89 +38,134 @@ pub fn sources(language: Language) -> Vec<String> {
 }
 
 impl Gpu for Recorder {
+    type Idle = Language;
+    type Block = ();
+    type Pinned = ();
+    type Queue = Nothing;
+    type Event = Nothing;
     type Program = ();
 
+    fn find(_: &Host) -> Result<Found<Self>> {
+        let language = RECORDED.lock().unwrap_or_else(PoisonError::into_inner).0;
+        let room = 1 << 40;
+        let facts = Facts {
+            name: "recorder".to_owned(),
+            vendor: String::new(),
+            bus_id: String::new(),
+            compute_units: 1,
+            alignment: 1,
+            memory: room,
+            largest_block: room,
+            capability: Version::EMPTY,
+            has_f64: true,
+        };
+        let devices = vec![Device::new(facts, language)];
+        Ok(Found { devices, runtime: Version::EMPTY, driver: Version::EMPTY })
+    }
+
+    fn open(language: &Language) -> Result<Self> {
+        Ok(Self(*language))
+    }
+
+    fn allocate(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn free(&self, (): ()) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate_pinned(&self, _: u64) -> Result<(HostPointer, ())> {
+        Err(Error::unimplemented("a recorder has no page-locked memory"))
+    }
+
+    fn free_pinned(&self, (): ()) -> Result<()> {
+        Ok(())
+    }
+
+    fn queue(&self, _: Stream, _: i32) -> Result<Nothing> {
+        Ok(Nothing)
+    }
+
+    fn event(&self) -> Result<Nothing> {
+        Ok(Nothing)
+    }
+
     fn language(&self) -> Language {
-        self.language
+        self.0
     }
 
-    fn limits(&self, _: u32) -> Result<Limits> {
-        Ok(Limits { has_f64: true })
-    }
-
-    fn identity(&self, _: u32) -> Result<String> {
+    fn identity(&self) -> Result<String> {
         Ok(String::new())
     }
 
-    fn programs(&self) -> &Programs<()> {
-        &self.programs
-    }
-
-    fn compile(&self, _: u32, source: &str) -> Result<Compiled<()>> {
+    fn compile(&self, source: &str) -> Result<Compiled<()>> {
         RECORDED.lock().unwrap_or_else(PoisonError::into_inner).1.push(source.to_owned());
         Ok(Compiled { program: (), binary: None })
     }
 
-    fn load(&self, _: u32, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn launch(&self, _: u32, _: Stream, (): &(), _: Grid, _: &[Argument<'_>]) -> Result<()> {
+    fn load(&self, _: &[u8]) -> Result<()> {
         Ok(())
     }
 }
 
-#[slots]
-impl Core for Recorder {
-    fn device_synchronize(&self, _: u32) -> Result<()> {
+impl Queue<Recorder> for Nothing {
+    unsafe fn write(&self, _: Place<'_, ()>, _: *const u8, _: usize) -> Result<()> {
         Ok(())
     }
 
-    fn device_count(&self) -> Result<u32> {
-        Ok(1)
-    }
-
-    fn device_list(&self) -> Result<Vec<u32>> {
-        Ok(vec![0])
-    }
-
-    fn compute_capability(&self, _: u32) -> Result<Version> {
-        Ok(Version::EMPTY)
-    }
-
-    fn runtime_version(&self) -> Result<Version> {
-        Ok(Version::EMPTY)
-    }
-
-    fn driver_version(&self) -> Result<Version> {
-        Ok(Version::EMPTY)
-    }
-
-    fn memory_allocate(&self, _: u32, _: u64) -> Result<Memory> {
-        Ok(Memory(1))
-    }
-
-    fn memory_deallocate(&self, _: u32, _: Memory, _: u64) -> Result<()> {
+    unsafe fn read(&self, _: *mut u8, _: Place<'_, ()>, _: usize) -> Result<()> {
         Ok(())
     }
 
-    fn memory_copy_h2d(&self, _: u32, _: Memory, _: u64, _: &[u8]) -> Result<()> {
+    fn copy(&self, _: Place<'_, ()>, _: Place<'_, ()>, _: usize) -> Result<()> {
         Ok(())
     }
 
-    fn memory_copy_d2h(&self, _: u32, _: &mut [u8], _: Memory, _: u64) -> Result<()> {
+    fn copy_to_peer(&self, _: (&Recorder, Place<'_, ()>), _: Place<'_, ()>, _: usize) -> Result<()> {
         Ok(())
     }
 
-    fn memory_copy_d2d(&self, _: u32, _: Memory, _: u64, _: Memory, _: u64, _: u64) -> Result<()> {
+    fn fill(&self, _: Place<'_, ()>, _: u8, _: usize) -> Result<()> {
         Ok(())
     }
 
-    fn memory_stats(&self, _: u32) -> Result<(u64, u64)> {
-        Ok((0, 0))
+    fn launch(&self, (): &(), _: Grid, _: &[Argument<'_, ()>]) -> Result<()> {
+        Ok(())
     }
 
-    fn min_chunk_size(&self, _: u32) -> Result<u64> {
-        Ok(1)
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_empty(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn wait_for(&self, _: &Self) -> Result<()> {
+        Ok(())
+    }
+
+    fn call_back(&self, reached: Reached) -> Result<()> {
+        reached.hand_over(None);
+        Ok(())
+    }
+}
+
+impl Event<Recorder> for Nothing {
+    fn record(&self, _: &Arc<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    fn has_happened(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn since(&self, _: &Self) -> Result<u64> {
+        Ok(0)
     }
 }

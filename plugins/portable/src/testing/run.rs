@@ -4,7 +4,7 @@
 
 use oarlock_sdk::{Code, Dtype, abi};
 
-use super::machine::{DEVICE, Machine, ask, is_variadic, no_state, operands};
+use super::machine::{DEVICE, Machine, is_variadic, no_state, operands};
 use super::operand::{Data, is_float};
 
 /// What surrounds every operand in its block.
@@ -301,17 +301,18 @@ fn call(machine: &Machine, kernel: &abi::Kernel, mut call: abi::Call) -> Result<
     let context = kernel.context;
     // SAFETY: the context is the kernel's, and the call and what it leads to live through each of these.
     unsafe {
-        ask(kernel.supports, |supports| supports(context, &raw const call))?;
+        machine.ask(kernel.supports, |supports| supports(context, &raw const call))?;
         let mut size = 0;
-        ask(kernel.workspace, |workspace| workspace(context, &raw const call, &raw mut size))?;
+        machine.ask(kernel.workspace, |workspace| workspace(context, &raw const call, &raw mut size))?;
         if size > 0 {
             call.workspace = machine.upload(&vec![0; size as usize]);
             call.workspace_size = size;
         }
         let mut state = no_state();
-        let result = ask(kernel.prepare, |prepare| prepare(context, &raw const call, &raw mut state))
-            .and_then(|()| ask(kernel.run, |run| run(context, state, &raw const call)));
-        let released = ask(kernel.release, |release| release(context, state));
+        let result = machine
+            .ask(kernel.prepare, |prepare| prepare(context, &raw const call, &raw mut state))
+            .and_then(|()| machine.ask(kernel.run, |run| run(context, state, &raw const call)));
+        let released = machine.ask(kernel.release, |release| release(context, state));
         if size > 0 {
             machine.download(call.workspace, size as usize);
         }

@@ -47,6 +47,7 @@ cases! {
         operands_are_joined_and_divided
         slices_run_in_both_directions
         edges_are_padded_and_cut
+        what_lies_outside_is_taken_from_inside
         operands_are_repeated_as_tiles
         parts_are_gathered_and_indices_outside_give_zeros
         depth_becomes_space_and_back

@@ -141,6 +141,27 @@ pub(super) fn edges_are_padded_and_cut(machine: &Machine) {
     old.output(Dtype::F32, &[2, 3]).gives(0.0, &expected);
 }
 
+pub(super) fn what_lies_outside_is_taken_from_inside(machine: &Machine) {
+    // As above, so that rows 0 and 1 and columns 1 to 3 are what is inside.
+    let pads = Data::integers(&[2, -1, -1, 2]);
+    for (mode, rows, columns) in [
+        ("edge", [0, 0, 0, 1], [1, 2, 3, 3, 3]),
+        ("reflect", [0, 1, 0, 1], [1, 2, 3, 2, 1]),
+        ("wrap", [0, 1, 0, 1], [1, 2, 3, 1, 2]),
+    ] {
+        for dtype in all() {
+            let data = Data::sample(dtype, &[3, 4], 1);
+            let expected =
+                moved(&[4, 5], &data, |index| vec![rows[index[0] as usize], columns[index[1] as usize]]);
+            let call = machine.op("Pad", 19).input(&data).input(&pads).string("mode", mode);
+            call.output(dtype, &[4, 5]).gives(0.0, &expected);
+        }
+        let (empty, pads) = (Data::sample(Dtype::F32, &[0], 1), Data::integers(&[1, 0]));
+        let call = machine.op("Pad", 19).input(&empty).input(&pads).string("mode", mode);
+        call.output(Dtype::F32, &[1]).fails("elements to pad with");
+    }
+}
+
 pub(super) fn operands_are_repeated_as_tiles(machine: &Machine) {
     for dtype in all() {
         let data = Data::sample(dtype, &[2, 1, 3], 1);

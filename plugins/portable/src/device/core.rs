@@ -4,15 +4,14 @@
 
 use oarlock_sdk::{Core, DeviceInfo, HostPointer, Memory, Result, Str, Stream, Version, slots};
 
-use crate::copies;
-use crate::device::ALIGNMENT;
-use crate::state::Cuda;
+use super::Gpus;
+use crate::gpu::Gpu;
 
 /// The device's own stream.
 const OWN: Stream = Stream(0);
 
 #[slots]
-impl Core for Cuda {
+impl<G: Gpu> Core for Gpus<G> {
     fn initialize(&self) -> Result<()> {
         self.open()
     }
@@ -22,9 +21,7 @@ impl Core for Cuda {
     }
 
     fn device_deinit(&self, device: u32) -> Result<()> {
-        let closed = self.device(device)?.close();
-        self.programs.forget(device);
-        closed
+        self.device(device)?.close()
     }
 
     fn device_synchronize(&self, device: u32) -> Result<()> {
@@ -40,24 +37,24 @@ impl Core for Cuda {
     }
 
     fn device_info(&self, device: u32) -> Result<DeviceInfo> {
-        let facts = &self.device(device)?.facts;
+        let facts = self.facts(device)?;
         Ok(DeviceInfo {
             // The facts live as long as the plugin.
             name: Str::borrowed(&facts.name),
-            vendor: Str::borrowed("NVIDIA"),
+            vendor: Str::borrowed(&facts.vendor),
             bus_id: Str::borrowed(&facts.bus_id),
             compute_units: facts.compute_units,
-            memory_alignment: ALIGNMENT,
+            memory_alignment: facts.alignment,
             ..DeviceInfo::EMPTY
         })
     }
 
     fn compute_capability(&self, device: u32) -> Result<Version> {
-        Ok(self.device(device)?.facts.capability)
+        Ok(self.facts(device)?.capability)
     }
 
     fn runtime_version(&self) -> Result<Version> {
-        Ok(self.found()?.cuda)
+        Ok(self.found()?.runtime)
     }
 
     fn driver_version(&self) -> Result<Version> {
@@ -65,28 +62,26 @@ impl Core for Cuda {
     }
 
     fn memory_allocate(&self, device: u32, size: u64) -> Result<Memory> {
-        self.session(device)?.allocate(size)
+        self.session(device)?.allocate(self.facts(device)?, self.new_handle(), size)
     }
 
     fn memory_deallocate(&self, device: u32, block: Memory, size: u64) -> Result<()> {
-        self.session(device)?.deallocate(block, size)
+        let session = self.session(device)?;
+        session.gpu().free(session.blocks.remove(block, size)?)
     }
 
     fn host_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
-        let session = self.session(device)?;
-        session.pinned.allocate(&session.context, size)
+        self.session(device)?.allocate_pinned(size)
     }
 
     fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
-        let session = self.session(device)?;
-        session.pinned.deallocate(&session.context, address, size)
+        self.session(device)?.free_pinned(address, size)
     }
 
     fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
+        let (address, size) = (source.as_ptr(), source.len() as u64);
         // SAFETY: in the device's own stream the copy is done when this returns.
-        unsafe {
-            copies::write(self, (device, OWN), (target, target_offset), source.as_ptr(), source.len() as u64)
-        }
+        unsafe { self.write((device, OWN), (target, target_offset), address, size) }
     }
 
     fn memory_copy_d2h(
@@ -96,9 +91,9 @@ impl Core for Cuda {
         source: Memory,
         source_offset: u64,
     ) -> Result<()> {
-        let size = target.len() as u64;
+        let (address, size) = (target.as_mut_ptr(), target.len() as u64);
         // SAFETY: as above.
-        unsafe { copies::read(self, (device, OWN), target.as_mut_ptr(), (source, source_offset), size) }
+        unsafe { self.read((device, OWN), address, (source, source_offset), size) }
     }
 
     fn memory_copy_d2d(
@@ -110,7 +105,7 @@ impl Core for Cuda {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        copies::copy(self, (device, OWN), (target, target_offset), (source, source_offset), size)
+        self.copy((device, OWN), (target, target_offset), (source, source_offset), size)
     }
 
     fn memory_copy_p2p(
@@ -124,23 +119,22 @@ impl Core for Cuda {
         size: u64,
     ) -> Result<()> {
         let target = (target_device, target, target_offset);
-        copies::across(self, (source_device, OWN), target, (source, source_offset), size)
+        self.copy_across((source_device, OWN), target, (source, source_offset), size)
     }
 
     fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
-        copies::fill(self, (device, OWN), (target, target_offset), byte, size)
+        self.fill((device, OWN), (target, target_offset), byte, size)
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {
-        self.session(device)?.memory()
+        self.session(device)?.memory(self.facts(device)?)
     }
 
     fn min_chunk_size(&self, device: u32) -> Result<u64> {
-        self.device(device)?;
-        Ok(ALIGNMENT.into())
+        Ok(self.facts(device)?.alignment.into())
     }
 
     fn max_alloc_size(&self, device: u32) -> Result<u64> {
-        Ok(self.device(device)?.facts.memory)
+        Ok(self.facts(device)?.largest_block)
     }
 }

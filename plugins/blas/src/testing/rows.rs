@@ -1,28 +1,12 @@
-//! A host of as little as the rows need: errors, the option `library` and three threads.
+//! The rows of a plugin, called as a host does it.
 
-use std::ffi::c_void;
 use std::ptr;
-use std::sync::Mutex;
 
 use oarlock_sdk::{Element, abi};
+use oarlock_small_host::{Failure, Loaded};
 
-/// The host's side of the plugin.
-struct SmallHost {
-    library: String,
-    /// The messages of errors; the number of one is its index + 1.
-    errors: Mutex<Vec<String>>,
-}
-
-/// A plugin as a host has loaded it. Unloaded when dropped.
-pub(super) struct Loaded {
-    host: Box<SmallHost>,
-    plugin: abi::Plugin,
-}
-
-// SAFETY: what the plugin handed out does not change, and its functions may be called on any thread.
-unsafe impl Send for Loaded {}
-// SAFETY: as above.
-unsafe impl Sync for Loaded {}
+/// A plugin whose rows are run.
+pub(super) struct Rows(Loaded);
 
 /// An operand of a call.
 pub(super) struct Given<'a, T> {
@@ -33,23 +17,11 @@ pub(super) struct Given<'a, T> {
 /// What lies around an output, so that a write beside it is seen.
 const GUARD: usize = 9;
 
-impl Loaded {
+impl Rows {
     /// Loads a plugin, which gets the option `library`, or gives the message with which it refuses.
     pub(super) fn new(query: abi::PluginQuery, library: Option<&str>) -> Result<Self, String> {
-        let library = library.unwrap_or_default().to_owned();
-        let host = Box::new(SmallHost { library, errors: Mutex::default() });
-        let asking = abi::Host {
-            contract_major: abi::CONTRACT_MAJOR,
-            contract_minor: abi::CONTRACT_MINOR,
-            sanitizer: abi::SANITIZER,
-            context: (&raw const *host).cast_mut().cast(),
-            services: &raw const SERVICES,
-            ..abi::Host::EMPTY
-        };
-        let mut loaded = Self { host, plugin: abi::Plugin::EMPTY };
-        // SAFETY: both structs are whole, and the services and their context outlive the plugin.
-        let failure = unsafe { query(&raw const asking, &raw mut loaded.plugin) };
-        loaded.result(failure).map(|()| loaded)
+        let options = library.map(|library| ("library", library));
+        Loaded::new(query, options.as_slice()).map(Self).map_err(Failure::text)
     }
 
     /// Whether the row of an op takes a call, or its reason not to.
@@ -146,33 +118,13 @@ impl Loaded {
             attributes_count: attributes.len() as u64,
             ..abi::Call::EMPTY
         };
-        self.result(body(&raw const call))
+        self.0.result(body(&raw const call)).map_err(Failure::text)
     }
 
     fn row(&self, op: &str) -> abi::Kernel {
-        // SAFETY: the table and the rows live until the plugin is unloaded.
-        unsafe {
-            let table = &*self.plugin.kernels;
-            let mut rows = (0..table.kernels_count as usize).map(|index| **table.kernels.add(index));
-            rows.find(|row| row.op.text() == Some(op)).expect("a row of the op")
-        }
-    }
-
-    /// Success, or the message of an error.
-    fn result(&self, failure: abi::Error) -> Result<(), String> {
-        if !failure.is_some() {
-            return Ok(());
-        }
-        Err(self.host.errors.lock().expect("the errors")[failure.0 as usize - 1].clone())
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        if let Some(unload) = self.plugin.unload {
-            // SAFETY: nothing of the plugin is used after this.
-            let _ = unsafe { unload(self.plugin.context) };
-        }
+        // SAFETY: the names of ops live until the plugin is unloaded.
+        let mut rows = self.0.kernels().into_iter().filter(|row| unsafe { row.op.text() } == Some(op));
+        rows.next().expect("a row of the op")
     }
 }
 
@@ -185,67 +137,4 @@ fn tensor<T: Element>(dims: &[i64], address: *const T, count: usize) -> abi::Ten
         size_in_bytes: (count * size_of::<T>()) as u64,
         ..abi::Tensor::EMPTY
     }
-}
-
-static SERVICES: abi::HostTable = abi::HostTable {
-    error_create: Some(error_create),
-    error_release: Some(error_release),
-    option: Some(option),
-    worker_count: Some(worker_count),
-    parallel_for: Some(parallel_for),
-    ..abi::HostTable::EMPTY
-};
-
-unsafe extern "C" fn error_create(context: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
-    // SAFETY: the context is the host's own, and the plugin's struct and its text live through the call.
-    let (host, message) = unsafe { (&*context.cast::<SmallHost>(), (*info).message.text()) };
-    let mut errors = host.errors.lock().expect("the errors");
-    errors.push(message.expect("a message in UTF-8").to_owned());
-    abi::Error(errors.len() as u64)
-}
-
-unsafe extern "C" fn error_release(_: *mut c_void, _: abi::Error) -> abi::Error {
-    abi::Error::NONE
-}
-
-unsafe extern "C" fn option(context: *mut c_void, key: abi::Str, value: *mut abi::Str) -> abi::Error {
-    // SAFETY: the context is the host's own, the key lives through the call, and the value is the plugin's to have written.
-    unsafe {
-        if key.text() == Some("library") {
-            *value = abi::Str::borrowed(&(*context.cast::<SmallHost>()).library);
-        }
-    }
-    abi::Error::NONE
-}
-
-const WORKERS: u32 = 3;
-
-unsafe extern "C" fn worker_count(_: *mut c_void, count: *mut u32) -> abi::Error {
-    // SAFETY: the count is the plugin's to have written.
-    unsafe { *count = WORKERS };
-    abi::Error::NONE
-}
-
-/// Cuts the loop into pieces of just the grain, so that as many borders as may be are seen, on all threads.
-unsafe extern "C" fn parallel_for(
-    _: *mut c_void,
-    count: u64,
-    grain: u64,
-    task: Option<abi::Task>,
-    user: *mut c_void,
-) -> abi::Error {
-    let (task, grain, user) = (task.expect("a task"), grain.max(1), user as usize);
-    std::thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            scope.spawn(move || {
-                let pieces = (0..count).step_by(grain as usize).skip(worker as usize);
-                for begin in pieces.step_by(WORKERS as usize) {
-                    let end = (begin + grain).min(count);
-                    // SAFETY: the plugin's task takes any pieces of 0..count with what it came with.
-                    unsafe { task(user as *mut c_void, begin, end, worker) };
-                }
-            });
-        }
-    });
-    abi::Error::NONE
 }

@@ -1,0 +1,76 @@
+//! A device that was found: what is known of it, and how sources are compiled for it.
+
+use oarlock_portable::{Device, Facts};
+use oarlock_sdk::Version;
+use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, Device as Found};
+use opencl3::error_codes::ClError;
+
+use crate::gpu::OpenCl;
+
+/// A device that is not in use.
+#[derive(Clone)]
+pub(crate) struct Idle {
+    pub(crate) device: Found,
+    pub(crate) name: String,
+    pub(crate) largest_block: u64,
+    /// How sources are compiled for it.
+    pub(crate) options: String,
+    /// Everything a compiled program depends on beside its source.
+    pub(crate) identity: String,
+}
+
+/// What there is to know of a device.
+pub(crate) fn read(device: Found) -> Result<Device<OpenCl>, ClError> {
+    let is_rounded = device.single_fp_config()? & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0;
+    let rounding = if is_rounded { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
+    // Warnings are for whoever writes kernels, and some drivers print them.
+    let options = format!("-cl-std=CL1.2 -w{rounding}");
+    let text = |text: String| text.trim().replace('\0', "");
+    let (name, version) = (text(device.name()?), text(device.version()?));
+    let driver = text(device.driver_version()?);
+    let facts = Facts {
+        name: name.clone(),
+        vendor: text(device.vendor()?),
+        bus_id: String::new(),
+        compute_units: device.max_compute_units()?,
+        // The driver counts bits.
+        alignment: (device.mem_base_addr_align()? / 8).max(1).next_power_of_two(),
+        memory: device.global_mem_size()?,
+        largest_block: device.max_mem_alloc_size()?,
+        capability: numbers(&version),
+        has_f64: device.double_fp_config().is_ok_and(|config| config != 0),
+    };
+    let idle = Idle {
+        device,
+        identity: [name.as_str(), &version, &driver, &options].join("\n"),
+        name,
+        largest_block: facts.largest_block,
+        options,
+    };
+    Ok(Device::new(facts, idle))
+}
+
+/// The first numbers of a text, as a version.
+pub(crate) fn numbers(text: &str) -> Version {
+    let start = text.find(|letter: char| letter.is_ascii_digit()).unwrap_or(text.len());
+    let end = text[start..].find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let mut parts = text[start..end.map_or(text.len(), |end| start + end)]
+        .split('.')
+        .map(|part| part.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    Version { major: next(), minor: next(), patch: next(), build: next() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_out_of_what_drivers_say() {
+        let version = |major, minor, patch| Version { major, minor, patch, build: 0 };
+        assert_eq!(numbers("OpenCL 3.0 PoCL HSTR: pthread-x86_64"), version(3, 0, 0));
+        assert_eq!(numbers("3.1+debian"), version(3, 1, 0));
+        assert_eq!(numbers("550.54.14"), version(550, 54, 14));
+        assert_eq!(numbers("unknown"), Version::EMPTY);
+    }
+}
