@@ -34,6 +34,7 @@ pub(crate) unsafe fn enter<D>(
 }
 
 /// Runs a function of the plugin and turns its error, or the panic it ends in, into a number of the host's.
+#[inline]
 pub fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
     match panics::catch(body) {
         Ok(Ok(())) => abi::Error::NONE,
@@ -81,6 +82,7 @@ pub(crate) unsafe fn fill<T>(place: *mut T, value: T) {
     }
 }
 
+#[cold]
 fn missing(name: &str) -> Error {
     Error::invalid_argument(format!("expected a pointer for `{name}`, found null"))
 }
@@ -150,6 +152,7 @@ impl<T> OutList<T> {
 /// # Safety
 ///
 /// `source` is null or has `count` items that stay readable for `'a`.
+#[inline]
 pub(crate) unsafe fn slice<'a, T>(source: *const T, count: u64, name: &str) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -162,19 +165,33 @@ pub(crate) unsafe fn slice<'a, T>(source: *const T, count: u64, name: &str) -> R
     Ok(unsafe { core::slice::from_raw_parts(source, count) })
 }
 
+/// Pointers of which none is null.
+///
+/// # Safety
+///
+/// As for [`slice`].
+#[inline]
+pub(crate) unsafe fn pointers<'a, T>(
+    source: *const *const T,
+    count: u64,
+    name: &str,
+) -> Result<&'a [*const T]> {
+    // SAFETY: the caller vouches for the list.
+    let pointers = unsafe { slice(source, count, name) }?;
+    if pointers.iter().any(|pointer| pointer.is_null()) { Err(missing(name)) } else { Ok(pointers) }
+}
+
 /// # Safety
 ///
 /// As for [`slice`]; each item is null or points to a `T` that stays readable for `'a`.
+#[inline]
 pub(crate) unsafe fn references<'a, T>(
     source: *const *const T,
     count: u64,
     name: &str,
 ) -> Result<&'a [&'a T]> {
     // SAFETY: the caller vouches for the list.
-    let pointers = unsafe { slice(source, count, name) }?;
-    if pointers.iter().any(|pointer| pointer.is_null()) {
-        return Err(missing(name));
-    }
+    let pointers = unsafe { pointers(source, count, name) }?;
     // SAFETY: a reference and a pointer that is not null have one layout, and the caller vouches for what they point to.
     Ok(unsafe { core::slice::from_raw_parts(pointers.as_ptr().cast(), pointers.len()) })
 }
@@ -205,6 +222,7 @@ pub(crate) unsafe fn bytes_mut<'a>(target: *mut c_void, size: u64, name: &str) -
 /// # Safety
 ///
 /// `source` is null or points to a `T` that stays readable for `'a`.
+#[inline]
 pub(crate) unsafe fn reference<'a, T>(source: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: the caller vouches for what is behind a pointer that is not null.
     unsafe { source.as_ref() }.ok_or_else(|| missing(name))
@@ -221,6 +239,7 @@ pub(crate) unsafe fn text<'a>(source: abi::Str, name: &str) -> Result<&'a str> {
     })
 }
 
+#[inline]
 fn length<T>(count: u64, name: &str) -> Result<usize> {
     let fits = count.checked_mul(size_of::<T>() as u64).is_some_and(|bytes| isize::try_from(bytes).is_ok());
     if fits {

@@ -7,7 +7,7 @@
 
 use oarlock_abi as abi;
 
-use crate::boundary::{reference, references, slice};
+use crate::boundary::{pointers, reference, references, slice};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -18,13 +18,15 @@ pub struct Call<'a> {
     raw: &'a abi::Call,
     host: Host,
     inputs: &'a [&'a abi::Tensor],
-    outputs: &'a [&'a abi::Tensor],
+    /// Pointers, as the host writes to an output that is allocated while the call runs.
+    outputs: &'a [*const abi::Tensor],
 }
 
 impl<'a> Call<'a> {
     /// # Safety
     ///
     /// `raw` is null or a call that the host is making and that stays as it is for `'a`.
+    #[inline(always)]
     pub(crate) unsafe fn new(raw: *const abi::Call, host: Host) -> Result<Self> {
         // SAFETY: as the caller vouches; the contract has each list match its count.
         unsafe {
@@ -38,51 +40,62 @@ impl<'a> Call<'a> {
                 .rule("S-2"));
             }
             let inputs = references(raw.inputs, raw.inputs_count, "inputs")?;
-            let outputs = references(raw.outputs, raw.outputs_count, "outputs")?;
+            let outputs = pointers(raw.outputs, raw.outputs_count, "outputs")?;
             Ok(Self { raw, host, inputs, outputs })
         }
     }
 
     /// The device the call runs on.
+    #[inline]
     pub fn device(&self) -> u32 {
         self.raw.device
     }
 
     /// The stream the call belongs to; 0 means that it is done when it returns.
+    #[inline]
     pub fn stream(&self) -> abi::Stream {
         self.raw.queue
     }
 
     /// How many inputs there are, left-out ones included.
+    #[inline]
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
 
     /// How many outputs there are.
+    #[inline]
     pub fn output_count(&self) -> usize {
         self.outputs.len()
     }
 
     /// An input that must be there.
+    #[inline(always)]
     pub fn input(&self, index: usize) -> Result<Tensor<'a>> {
         let found = self.optional_input(index)?;
         found.ok_or_else(|| Error::invalid_argument(format!("expected an input {index}, found none")))
     }
 
     /// An input that may be left out.
+    #[inline(always)]
     pub fn optional_input(&self, index: usize) -> Result<Option<Tensor<'a>>> {
-        self.inputs.get(index).map_or(Ok(None), |raw| Tensor::new(raw))
+        // SAFETY: the host promises that the description holds during the call.
+        self.inputs.get(index).map_or(Ok(None), |raw| unsafe { Tensor::new(raw) })
     }
 
     /// An output.
+    #[inline(always)]
     pub fn output(&self, index: usize) -> Result<Tensor<'a>> {
         let found = self.optional_output(index)?;
         found.ok_or_else(|| Error::invalid_argument(format!("expected an output {index}, found none")))
     }
 
     /// An output that may be left out.
+    #[inline(always)]
     pub fn optional_output(&self, index: usize) -> Result<Option<Tensor<'a>>> {
-        self.outputs.get(index).map_or(Ok(None), |raw| Tensor::new(raw))
+        // SAFETY: as above; the host writes to it only while the kernel waits for `allocate_output`, and nothing refers to
+        // it then.
+        self.outputs.get(index).map_or(Ok(None), |raw| unsafe { Tensor::new(&**raw) })
     }
 
     /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`Call::output`] has it afterwards.
@@ -178,17 +191,26 @@ impl<'a> Call<'a> {
 /// One operand of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a> {
-    raw: &'a abi::Tensor,
+    dtype: abi::Dtype,
+    layout: abi::Layout,
+    bits: abi::TensorFlags,
+    block: abi::Memory,
+    offset: u64,
+    size_in_bytes: u64,
     dims: &'a [i64],
     strides: &'a [i64],
 }
 
 impl<'a> Tensor<'a> {
-    fn new(raw: &'a abi::Tensor) -> Result<Option<Self>> {
+    /// # Safety
+    ///
+    /// The lists of the description match their counts and stay for `'a`.
+    #[inline(always)]
+    unsafe fn new(raw: &abi::Tensor) -> Result<Option<Self>> {
         if raw.bits.contains(abi::TensorFlags::ABSENT) {
             return Ok(None);
         }
-        // SAFETY: the host promises that the lists match their counts.
+        // SAFETY: as the caller vouches.
         let (dims, strides) = unsafe {
             (slice(raw.dims, raw.dims_count, "dims")?, slice(raw.strides, raw.strides_count, "strides")?)
         };
@@ -198,27 +220,31 @@ impl<'a> Tensor<'a> {
                 "expected {expected} strides or none, found {found}"
             )));
         }
-        Ok(Some(Self { raw, dims, strides }))
+        let &abi::Tensor { dtype, layout, bits, block, offset, size_in_bytes, .. } = raw;
+        Ok(Some(Self { dtype, layout, bits, block, offset, size_in_bytes, dims, strides }))
     }
 
     /// The type of the elements.
+    #[inline]
     pub fn dtype(&self) -> abi::Dtype {
-        self.raw.dtype
+        self.dtype
     }
 
     /// The sizes of the dimensions.
+    #[inline]
     pub fn dims(&self) -> &'a [i64] {
         self.dims
     }
 
     /// Elements from one index to the next in each dimension, or nothing for a contiguous tensor.
+    #[inline]
     pub fn strides(&self) -> &'a [i64] {
         self.strides
     }
 
     /// What order the dimensions are in.
     pub fn layout(&self) -> abi::Layout {
-        self.raw.layout
+        self.layout
     }
 
     /// How many elements there are.
@@ -232,17 +258,19 @@ impl<'a> Tensor<'a> {
 
     /// Whether the bytes never change while the kernel's state lives.
     pub fn is_constant(&self) -> bool {
-        self.raw.bits.contains(abi::TensorFlags::CONSTANT)
+        self.bits.contains(abi::TensorFlags::CONSTANT)
     }
 
     /// The block and the offset in bytes at which the first element lies.
+    #[inline]
     pub fn place(&self) -> (abi::Memory, u64) {
-        (self.raw.block, self.raw.offset)
+        (self.block, self.offset)
     }
 
     /// Bytes from the first element to past the last.
+    #[inline]
     pub fn size_in_bytes(&self) -> u64 {
-        self.raw.size_in_bytes
+        self.size_in_bytes
     }
 
     /// The elements, of a contiguous tensor on a device whose memory the host can address.
@@ -274,9 +302,8 @@ impl<'a> Tensor<'a> {
     }
 
     fn checked_address<T: Element>(&self) -> Result<(*const T, usize)> {
-        if self.raw.dtype != T::DTYPE {
-            let (expected, found) =
-                (T::DTYPE.name().unwrap_or("?"), self.raw.dtype.name().unwrap_or("unknown"));
+        if self.dtype != T::DTYPE {
+            let (expected, found) = (T::DTYPE.name().unwrap_or("?"), self.dtype.name().unwrap_or("unknown"));
             return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
         }
         if !self.strides.is_empty() {
@@ -284,13 +311,13 @@ impl<'a> Tensor<'a> {
         }
         let count = self.element_count()?;
         let needed = (count as u64).checked_mul(size_of::<T>() as u64);
-        if needed.is_none_or(|needed| needed > self.raw.size_in_bytes) {
-            let found = self.raw.size_in_bytes;
+        if needed.is_none_or(|needed| needed > self.size_in_bytes) {
+            let found = self.size_in_bytes;
             return Err(Error::out_of_range(format!(
                 "expected room for {count} elements, found {found} bytes"
             )));
         }
-        let address = (self.raw.block.0 + self.raw.offset) as *const T;
+        let address = self.block.0.wrapping_add(self.offset) as *const T;
         if count > 0 && (address.is_null() || !address.is_aligned()) {
             return Err(Error::invalid_argument(format!("expected an aligned address, found {address:p}")));
         }

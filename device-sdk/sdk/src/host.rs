@@ -123,7 +123,8 @@ impl Host {
         }
     }
 
-    fn result(&self, failure: abi::Error) -> Result<()> {
+    /// What a function of the contract returned, as a result. The number of an error is given back to the host.
+    pub fn result(&self, failure: abi::Error) -> Result<()> {
         if !failure.is_some() {
             return Ok(());
         }

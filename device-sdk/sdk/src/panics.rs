@@ -31,15 +31,19 @@ pub fn keep_panics_quiet() {
 }
 
 /// Runs a function; a panic in it becomes a sentence.
+#[inline]
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     let outer = CAUGHT.replace(true);
     // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
     let result = panic::catch_unwind(AssertUnwindSafe(body));
     CAUGHT.set(outer);
-    result.map_err(|panic| {
-        let place = PLACE.take().map(|place| format!(" at {place}")).unwrap_or_default();
-        format!("the plugin panicked{place}: {}", text(&*panic))
-    })
+    result.map_err(|panic| told(&*panic))
+}
+
+#[cold]
+fn told(panic: &(dyn Any + Send)) -> String {
+    let place = PLACE.take().map(|place| format!(" at {place}")).unwrap_or_default();
+    format!("the plugin panicked{place}: {}", text(panic))
 }
 
 fn text(panic: &(dyn Any + Send)) -> &str {

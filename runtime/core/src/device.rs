@@ -155,6 +155,7 @@ impl Device {
     }
 
     /// The pool of its memory.
+    #[inline]
     pub fn pool(&self) -> Result<&Arc<Pool>> {
         if let Some(pool) = self.0.pool.get() {
             return Ok(pool);
@@ -164,6 +165,7 @@ impl Device {
     }
 
     /// The stream in which ops run that name no other.
+    #[inline]
     pub fn stream(&self) -> Result<&Stream> {
         if let Some(stream) = self.0.stream.get() {
             return Ok(stream);

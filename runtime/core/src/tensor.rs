@@ -4,37 +4,56 @@
 //! [`Tensor::slice`], [`Tensor::expand`] and [`Tensor::reshape`] copy nothing where strides can say it.
 
 mod elements;
+mod form;
 mod view;
 
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_abi as abi;
+
 use crate::memory::Allocation;
-use crate::stream::Stream;
+use crate::stream::{Stream, StreamId};
 use crate::{Device, Dims, Dtype, Error, Result, shape};
 
 pub(crate) use elements::Texts;
+pub(crate) use form::Form;
+
+/// Elements of one dtype in a shape, on a device. A tensor is one pointer: clones are the same tensor.
+#[derive(Clone)]
+pub struct Tensor(Arc<Body>);
+
+/// What clones of a tensor share.
+struct Body {
+    form: Arc<Form>,
+    /// Bytes from the start of the allocation to the first element.
+    offset: u64,
+    memory: Memory,
+}
+
+/// Where the elements of a tensor are.
+enum Memory {
+    /// In memory that goes with it.
+    Own(Storage),
+    /// In that of the tensor it is another view of, which has its own.
+    Of(Tensor),
+}
 
 /// The memory of a tensor and what it needs to stay valid.
 pub(crate) struct Storage {
     pub(crate) allocation: Allocation,
-    pub(crate) device: Device,
-    /// The stream in which the memory was written.
-    pub(crate) stream: Stream,
+    /// The stream in which the memory was written; `None` for the device's own queue.
+    stream: Option<Stream>,
     /// The text that strings in the memory point to.
     pub(crate) texts: Option<Texts>,
 }
 
-/// Elements of one dtype in a shape, on a device.
-#[derive(Clone)]
-pub struct Tensor {
-    pub(crate) storage: Arc<Storage>,
-    pub(crate) dtype: Dtype,
-    /// Bytes from the start of the allocation to the first element.
-    pub(crate) offset: u64,
-    pub(crate) dims: Dims,
-    /// Elements from one index to the next in each dimension; `None` when contiguous.
-    pub(crate) strides: Option<Dims>,
+impl Storage {
+    /// The stream in which the memory was written.
+    #[inline]
+    pub(crate) fn stream(&self) -> &Stream {
+        self.stream.as_ref().unwrap_or_else(|| self.allocation.pool().streams().own())
+    }
 }
 
 impl Tensor {
@@ -46,79 +65,105 @@ impl Tensor {
         dims: &[i64],
         holder: &'static str,
     ) -> Result<Self> {
-        let size = shape::size_in_bytes(dtype, dims)?;
-        Self::of_size(device, stream, dtype, dims, size, holder)
+        Self::of_form(stream, &Form::contiguous(device, dtype, dims)?, holder)
     }
 
-    /// The same, of a shape whose size in bytes is known.
+    /// The same, of a form that is known.
     #[inline]
-    pub(crate) fn of_size(
-        device: &Device,
-        stream: &Stream,
-        dtype: Dtype,
-        dims: &[i64],
-        size: u64,
-        holder: &'static str,
-    ) -> Result<Self> {
-        if dtype == Dtype::String && !device.shares_host_memory() {
+    pub(crate) fn of_form(stream: &Stream, form: &Arc<Form>, holder: &'static str) -> Result<Self> {
+        let device = &form.device;
+        if form.dtype == Dtype::String && !device.shares_host_memory() {
             return Err(Error::unimplemented("expected numbers, found strings, which only the CPU holds")
                 .on_device(device));
         }
-        let allocation =
-            device.pool()?.allocate(size, stream.id(), holder).map_err(|error| error.on_device(device))?;
-        let storage = Storage { allocation, device: device.clone(), stream: stream.clone(), texts: None };
-        Ok(Self { storage: Arc::new(storage), dtype, offset: 0, dims: Dims::from_slice(dims), strides: None })
+        let taken = device.pool()?.allocate(form.extent, stream.id(), holder);
+        let allocation = taken.map_err(|error| error.on_device(device))?;
+        let stream = (stream.id() != StreamId::OWN).then(|| stream.clone());
+        let memory = Memory::Own(Storage { allocation, stream, texts: None });
+        Ok(Self(Arc::new(Body { form: form.clone(), offset: 0, memory })))
+    }
+
+    /// Another view of its elements, from so many bytes on.
+    fn view(&self, form: Arc<Form>, offset: u64) -> Self {
+        let owner = match &self.0.memory {
+            Memory::Own(_) => self,
+            Memory::Of(owner) => owner,
+        };
+        let memory = Memory::Of(owner.clone());
+        Self(Arc::new(Body { form, offset: self.0.offset + offset, memory }))
+    }
+
+    /// What it shares with tensors that are made alike.
+    #[inline]
+    pub(crate) fn form(&self) -> &Arc<Form> {
+        &self.0.form
+    }
+
+    /// The memory its elements lie in.
+    #[inline]
+    pub(crate) fn storage(&self) -> &Storage {
+        match &self.0.memory {
+            Memory::Own(storage) => storage,
+            Memory::Of(owner) => owner.storage(),
+        }
+    }
+
+    /// Where its first element lies: the block and the bytes from its start.
+    #[inline]
+    pub(crate) fn place(&self) -> (abi::Memory, u64) {
+        let allocation = &self.storage().allocation;
+        (allocation.memory(), allocation.offset() + self.0.offset)
+    }
+
+    /// Keeps the text that its strings point to, for a tensor that nobody has seen yet.
+    pub(crate) fn keep_texts(&mut self, texts: Texts) {
+        if let Some(Body { memory: Memory::Own(storage), .. }) = Arc::get_mut(&mut self.0) {
+            storage.texts = Some(texts);
+        }
     }
 
     /// The type of its elements.
     #[inline]
     pub fn dtype(&self) -> Dtype {
-        self.dtype
+        self.0.form.dtype
     }
 
     /// The sizes of its dimensions.
     #[inline]
     pub fn dims(&self) -> &[i64] {
-        &self.dims
+        &self.0.form.dims
     }
 
     /// Elements from one index to the next in each dimension.
     pub fn strides(&self) -> Dims {
-        self.strides.clone().unwrap_or_else(|| shape::contiguous_strides(&self.dims))
+        self.0.form.strides.clone().unwrap_or_else(|| shape::contiguous_strides(&self.0.form.dims))
     }
 
     /// Whether its elements lie one after the other, the last dimension fastest.
     pub fn is_contiguous(&self) -> bool {
-        self.strides.is_none()
+        self.0.form.strides.is_none()
     }
 
     /// The device it is on.
     #[inline]
     pub fn device(&self) -> &Device {
-        &self.storage.device
+        &self.0.form.device
     }
 
     /// How many elements it has.
     pub fn element_count(&self) -> u64 {
         // A tensor is only made with a shape whose size was computed before.
-        self.dims.iter().map(|dim| dim.unsigned_abs()).product()
+        shape::element_count(self.dims()).unwrap_or(0)
     }
 
     /// Bytes from the first element to past the last, with gaps.
     pub(crate) fn extent(&self) -> u64 {
-        let Some(strides) = &self.strides else {
-            return shape::size_in_bytes(self.dtype, &self.dims).unwrap_or(0);
-        };
-        if self.dims.contains(&0) {
-            return 0;
-        }
-        let last: i64 = self.dims.iter().zip(strides).map(|(dim, stride)| (dim - 1) * stride.max(&0)).sum();
-        (last.unsigned_abs() + 1) * self.dtype.bytes().unwrap_or(1)
+        self.0.form.extent
     }
 
     /// Waits until its elements are there. Reports what went wrong on the way to them.
     pub fn wait(&self) -> Result<()> {
-        self.storage.stream.synchronize().map_err(|error| error.on_device(self.device()))
+        self.storage().stream().synchronize().map_err(|error| error.on_device(self.device()))
     }
 
     /// The same elements on another device; the tensor itself when it is there already.
@@ -126,15 +171,15 @@ impl Tensor {
         if self.device().is(device) {
             return Ok(self.clone());
         }
-        if self.dtype == Dtype::String {
-            return Self::from_texts(device, &self.dims, self.to_texts()?);
+        if self.0.form.dtype == Dtype::String {
+            return Self::from_texts(device, &self.0.form.dims, self.to_texts()?);
         }
-        Self::from_bytes(device, self.dtype, &self.dims, &self.to_bytes()?)
+        Self::from_bytes(device, self.0.form.dtype, &self.0.form.dims, &self.to_bytes()?)
     }
 }
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({} {:?} on {})", self.dtype, self.dims.as_slice(), self.device())
+        write!(f, "Tensor({} {:?} on {})", self.0.form.dtype, self.0.form.dims.as_slice(), self.device())
     }
 }

@@ -38,7 +38,13 @@ impl Fallbacks {
 
 /// Makes a call on the CPU, with copies there and back.
 #[cold]
-pub(crate) fn run(op: &Op, runtime: &Runtime, device: &Device, call: &Invocation<'_>) -> Result<Outputs> {
+pub(crate) fn run(
+    op: &Op,
+    runtime: &Runtime,
+    device: &Device,
+    call: &Invocation<'_>,
+    outputs: &mut Outputs,
+) -> Result<()> {
     let cpu = runtime.device("cpu")?;
     let inputs: Result<Vec<Option<Tensor>>> =
         call.inputs.iter().map(|input| input.map(|tensor| tensor.to(&cpu)).transpose()).collect();
@@ -49,13 +55,14 @@ pub(crate) fn run(op: &Op, runtime: &Runtime, device: &Device, call: &Invocation
         &Invocation { inputs: &given, outputs: call.outputs, device: Some(&cpu), stream: None },
     )?;
     let bytes: u64 = inputs.iter().chain(&made).flatten().map(Tensor::extent).sum();
-    let outputs: Result<Outputs> =
-        made.iter().map(|output| output.as_ref().map(|tensor| tensor.to(device)).transpose()).collect();
+    for output in &made {
+        outputs.push(output.as_ref().map(|tensor| tensor.to(device)).transpose()?);
+    }
     if runtime.fallbacks_counted().count(op.name(), device, bytes) {
         runtime.say(&format!(
             "`{}` has no kernel on `{device}` for this call, so `{cpu}` does it, with copies",
             op.name()
         ));
     }
-    outputs
+    Ok(())
 }

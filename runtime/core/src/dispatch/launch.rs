@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use super::raw;
-use super::site::{InputWay, KernelSite, OutputShape, Site, Way};
+use super::raw::{self, Descriptions};
+use super::site::{InputWay, KernelSite, Site, Way};
 use crate::memory::Allocation;
 use crate::runtime::Random;
 use crate::stream::Stream;
@@ -42,41 +42,25 @@ impl Launch {
         inputs: &[Option<&Tensor>],
     ) -> Result<Self> {
         let kernel = kernel(&site)?;
-        let mut descriptions = Vec::new();
+        let mut descriptions = Descriptions::new();
         for (input, given) in kernel.inputs.iter().zip(inputs) {
-            let mut description = input.raw;
-            match (input.way, given) {
-                (InputWay::Contiguous, _) => {
-                    return Err(unpackable(kernel, "contiguous inputs", "one with strides"));
-                }
-                (InputWay::Direct, Some(tensor)) => {
-                    raw::place(&mut description, tensor);
-                    kernel.order(stream, tensor)?;
-                }
-                _ => {}
+            let tensor = given.filter(|_| input.way == InputWay::Direct);
+            if input.way == InputWay::Contiguous {
+                return Err(unpackable(kernel, "contiguous inputs", "one with strides"));
             }
-            descriptions.push(description);
+            if let Some(tensor) = tensor {
+                kernel.order(stream, tensor)?;
+            }
+            raw::push(&mut descriptions, &input.raw, tensor);
         }
         let mut outputs = Vec::new();
         for output in &kernel.outputs {
-            let mut description = output.raw;
-            let tensor = match &output.shape {
-                OutputShape::Known(dtype, dims) => {
-                    let tensor = Tensor::uninitialized(&kernel.device, stream, *dtype, dims, kernel.op)?;
-                    raw::place(&mut description, &tensor);
-                    Some(tensor)
-                }
-                OutputShape::Asked if description.bits.contains(abi::TensorFlags::ABSENT) => None,
-                OutputShape::Asked => {
-                    return Err(unpackable(
-                        kernel,
-                        "outputs of known shapes",
-                        "one whose shape depends on data",
-                    ));
-                }
-            };
+            let tensor = output.take(stream, kernel.op)?;
+            if tensor.is_none() && !output.raw.bits.contains(abi::TensorFlags::ABSENT) {
+                return Err(unpackable(kernel, "outputs of known shapes", "one whose shape depends on data"));
+            }
+            raw::push(&mut descriptions, &output.raw, tensor.as_ref());
             outputs.push(tensor);
-            descriptions.push(description);
         }
         let descriptions = descriptions.into_boxed_slice();
         let pointers: Box<[*const abi::Tensor]> = descriptions.iter().map(std::ptr::from_ref).collect();

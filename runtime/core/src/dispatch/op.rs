@@ -1,5 +1,10 @@
 //! An op as a program calls it.
 
+#![expect(
+    unsafe_code,
+    reason = "a list of inputs becomes one in which inputs may be left out, without a copy"
+)]
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -105,15 +110,26 @@ impl Op {
     /// Calls the op with all its inputs, for its first output.
     #[inline]
     pub fn run(&self, runtime: &Runtime, inputs: &[&Tensor]) -> Result<Tensor> {
-        let inputs: SmallVec<[Option<&Tensor>; 8]> = inputs.iter().map(|input| Some(*input)).collect();
-        let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: None };
-        let output = self.invoke(runtime, &call)?.pop().flatten();
-        output.ok_or_else(|| Error::fatal("expected an output, found none").of_op(self.node.name))
+        // SAFETY: an `Option<&T>` is laid out as a `&T`, and a null pointer is its `None`; so a list of references is a list
+        // of such options, for as long as it is borrowed here.
+        let inputs =
+            unsafe { std::slice::from_raw_parts(inputs.as_ptr().cast::<Option<&Tensor>>(), inputs.len()) };
+        let mut outputs = Outputs::new();
+        self.call(runtime, &Invocation { inputs, outputs: 1, device: None, stream: None }, &mut outputs)?;
+        let missing = || Error::fatal("expected an output, found none").of_op(self.node.name);
+        outputs.pop().flatten().ok_or_else(missing)
     }
 
     /// Calls the op.
-    #[inline]
     pub fn invoke(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Outputs> {
+        let mut outputs = Outputs::new();
+        self.call(runtime, call, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    /// Calls the op, and puts its outputs into an empty list.
+    #[inline]
+    fn call(&self, runtime: &Runtime, call: &Invocation<'_>, outputs: &mut Outputs) -> Result<()> {
         let device = self.device(runtime, call)?;
         let stream = match call.stream {
             Some(stream) => stream,
@@ -132,8 +148,8 @@ impl Op {
             }
         };
         match &site.way {
-            Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs),
-            Way::Fallback => fallback::run(self, runtime, device, call),
+            Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs, outputs),
+            Way::Fallback => fallback::run(self, runtime, device, call, outputs),
         }
     }
 
@@ -254,7 +270,9 @@ impl Op {
             Some(tensor) if index < 64 && bits >> index & 1 == 1 => {
                 let value = tensor.to_constant();
                 let name = || self.node.input_name(index);
-                value.map(Some).map_err(|error: Error| error.of_operand(name()).of_op(self.node.name))
+                value.map(Some).map_err(|error: Error| {
+                    error.of_operand(name()).of_op(self.node.name).on_device(tensor.device())
+                })
             }
             _ => Ok(None),
         };
@@ -265,7 +283,7 @@ impl Op {
 impl Tensor {
     /// Its elements, on the host.
     pub fn to_constant(&self) -> Result<Constant> {
-        Constant::new(self.dtype, &self.dims, self.to_bytes()?)
+        Constant::new(self.dtype(), self.dims(), self.to_bytes()?)
     }
 }
 

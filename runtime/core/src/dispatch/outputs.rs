@@ -66,6 +66,11 @@ impl<'a> Allocating<'a> {
         let dtype = Dtype::from_contract(dtype).ok_or_else(|| {
             Error::invalid_argument(format!("expected a dtype, found the number {}", dtype.0))
         })?;
+        // SAFETY: the lock is held, so nobody writes the description.
+        let stated = Dtype::from_contract(unsafe { (*self.descriptions[index as usize].get()).dtype });
+        if let Some(stated) = stated.filter(|stated| *stated != dtype) {
+            return Err(Error::invalid_argument(format!("expected {stated}, found {dtype}")));
+        }
         Tensor::uninitialized(self.device, self.stream, dtype, dims, self.label)
     }
 }
@@ -73,10 +78,13 @@ impl<'a> Allocating<'a> {
 impl OutputMemory for Allocating<'_> {
     fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(known)) = taken.tensors.get(index as usize) {
-            return confirmed(known, index, dtype, dims);
-        }
-        let tensor = match self.take(index, dtype, dims) {
+        let known = taken.tensors.get(index as usize).and_then(Option::as_ref);
+        let tensor = match known.map(|known| confirmed(known, index, dtype, dims)) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(error)) => Err(error),
+            None => self.take(index, dtype, dims),
+        };
+        let tensor = match tensor {
             Ok(tensor) => tensor,
             Err(error) => {
                 let error = error.of_operand(format!("output {index}"));
@@ -87,17 +95,17 @@ impl OutputMemory for Allocating<'_> {
         };
         let place = &mut taken.tensors[index as usize];
         let tensor = place.insert(tensor);
-        let mut description = raw::describe(tensor);
+        let mut description = raw::describe(tensor.form());
         raw::place(&mut description, tensor);
-        // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this. The dims that the
-        // description points to are those of the tensor, which stays where it is until the call is over.
+        // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this. The form
+        // that the description points into is the tensor's, which lives until the call is over.
         unsafe { self.descriptions[index as usize].get().write(description) };
         Ok(())
     }
 }
 
 /// A kernel may ask for what inference knew before, but for nothing else, and for nothing twice.
-fn confirmed(known: &Tensor, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
+fn confirmed(known: &Tensor, index: u32, dtype: abi::Dtype, dims: &[i64]) -> crate::Result<()> {
     if known.dtype().to_contract() == dtype && known.dims() == dims {
         return Ok(());
     }
@@ -107,5 +115,5 @@ fn confirmed(known: &Tensor, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Res
         known.dims(),
         dtype.name().unwrap_or("an unknown dtype"),
     );
-    Err(Failure::new("core", abi::Code::INVALID_ARGUMENT, message))
+    Err(Error::invalid_argument(message))
 }

@@ -4,19 +4,22 @@
 #![expect(clippy::vec_box, reason = "what descriptions point to must stay where it is when a list grows")]
 
 use oarlock_abi as abi;
+use smallvec::SmallVec;
 
+use crate::tensor::Form;
 use crate::{Attribute, Attributes, Constant, Tensor};
 
-/// Describes a tensor whose memory is filled in when it is known. The description points to the dims and strides given.
-pub(crate) fn describe(tensor: &Tensor) -> abi::Tensor {
-    abi::Tensor {
-        size_in_bytes: tensor.extent(),
-        ..shape(tensor.dtype.to_contract(), &tensor.dims, tensor.strides.as_deref())
-    }
+/// Descriptions of operands. Calls with more operands than this take memory for them.
+pub(crate) type Descriptions = SmallVec<[abi::Tensor; 8]>;
+
+/// Describes a tensor whose memory is filled in when it is known. The description points into the form.
+pub(crate) fn describe(form: &Form) -> abi::Tensor {
+    let Form { dtype, dims, strides, extent, .. } = form;
+    abi::Tensor { size_in_bytes: *extent, ..shape(dtype.to_contract(), dims, strides.as_deref()) }
 }
 
 /// Describes dims and strides, which the description points to.
-pub(crate) fn shape(dtype: abi::Dtype, dims: &[i64], strides: Option<&[i64]>) -> abi::Tensor {
+fn shape(dtype: abi::Dtype, dims: &[i64], strides: Option<&[i64]>) -> abi::Tensor {
     let strides = strides.unwrap_or_default();
     abi::Tensor {
         dtype,
@@ -36,8 +39,17 @@ pub(crate) fn absent() -> abi::Tensor {
 /// Puts the memory of a tensor into its description.
 #[inline]
 pub(crate) fn place(raw: &mut abi::Tensor, tensor: &Tensor) {
-    raw.block = tensor.storage.allocation.memory();
-    raw.offset = tensor.storage.allocation.offset() + tensor.offset;
+    (raw.block, raw.offset) = tensor.place();
+}
+
+/// Adds a description with the memory of its tensor, which is written where it will be read: reading a whole that was
+/// just written in parts would wait.
+#[inline]
+pub(crate) fn push(list: &mut Descriptions, raw: &abi::Tensor, tensor: Option<&Tensor>) {
+    list.push(*raw);
+    if let (Some(raw), Some(tensor)) = (list.last_mut(), tensor) {
+        place(raw, tensor);
+    }
 }
 
 /// Describes values on the host, which never change while the kernel's state lives.
@@ -49,6 +61,11 @@ pub(crate) fn constant(constant: &Constant) -> abi::Tensor {
         bits: abi::TensorFlags::CONSTANT,
         ..shape(constant.dtype().to_contract(), constant.dims(), None)
     }
+}
+
+/// The same for the value of an operand, with dims of their own to point to.
+pub(crate) fn value(value: &Constant, form: &Form) -> abi::Tensor {
+    abi::Tensor { dims: form.dims.as_ptr(), dims_count: form.dims.len() as u64, ..constant(value) }
 }
 
 /// A tensor and the list of it alone, which points into it.

@@ -9,14 +9,15 @@ use super::op::{Invocation, Node};
 use super::outputs::Allocating;
 use super::raw::{self, RawAttributes};
 use super::signature::{Signature, Values};
-use super::site::{Input, InputWay, KernelSite, Output, OutputShape, Site, Way};
+use super::site::{Input, InputWay, KernelSite, Output, Site, Way};
 use crate::flags::Fallback;
 use crate::infer::{self, Fact, Inference};
 use crate::registry::fit::{Misfit, Operand, Wanted, fit};
 use crate::registry::{Considered, Explanation, Row};
 use crate::runtime::Runtime;
 use crate::stream::Stream;
-use crate::{Attributes, Device, Dims, Dtype, Error, Result, Tensor};
+use crate::tensor::Form;
+use crate::{Attributes, Device, Dtype, Error, Result, Tensor};
 
 /// Ops that draw numbers from the random generator.
 const RANDOM: [&str; 7] = [
@@ -190,8 +191,8 @@ impl<'a> Attempt<'a> {
 
     /// Asks a kernel whether it takes this very call.
     fn asked(&self, kernel: &KernelHandle) -> std::result::Result<(), Misfit> {
-        let inputs = self.inputs(kernel);
-        let outputs = self.outputs().map_err(|error| Misfit::Refused(error.to_string()))?;
+        let refused = |error: Error| Misfit::Refused(error.to_string());
+        let (inputs, outputs) = (self.inputs(kernel).map_err(refused)?, self.outputs().map_err(refused)?);
         let answer = self.with_call(&inputs, &outputs, |call| {
             // SAFETY: everything that the call points to lives until this returns.
             unsafe { kernel.supports(call) }
@@ -204,7 +205,7 @@ impl<'a> Attempt<'a> {
     /// Readies a kernel.
     fn ready(self, row: &Row) -> Result<KernelSite> {
         let kernel = row.handle();
-        let inputs = self.inputs(kernel);
+        let inputs = self.inputs(kernel)?;
         let outputs =
             if self.facts.is_some() { self.outputs()? } else { self.outputs_of_kernel(kernel, &inputs)? };
         let failed = |failure| Error::from(failure).of_op(self.node.name).on_device(self.device);
@@ -222,6 +223,7 @@ impl<'a> Attempt<'a> {
             allocates: kernel.info().allocates_outputs,
             draws: self.draws(&outputs),
             has_texts,
+            copies: inputs.iter().any(|input| input.way == InputWay::Contiguous),
             inputs,
             outputs,
             _values: self.values.clone(),
@@ -233,9 +235,8 @@ impl<'a> Attempt<'a> {
         if self.node.schema.is_some() && !RANDOM.contains(&self.node.name) {
             return 0;
         }
-        let known = |output: &Output| match &output.shape {
-            OutputShape::Known(_, dims) => dims.iter().map(|dim| dim.unsigned_abs()).product(),
-            OutputShape::Asked => 0,
+        let known = |output: &Output| {
+            output.form.as_ref().and_then(|form| crate::shape::element_count(&form.dims).ok()).unwrap_or(0)
         };
         let given = self.call.inputs.iter().flatten().map(|tensor| tensor.element_count());
         let elements: u64 = outputs.iter().map(known).chain(given).max().unwrap_or(0);
@@ -243,36 +244,28 @@ impl<'a> Attempt<'a> {
     }
 
     /// The inputs as a kernel gets them.
-    fn inputs(&self, kernel: &KernelHandle) -> Vec<Input> {
+    fn inputs(&self, kernel: &KernelHandle) -> Result<Vec<Input>> {
         let demands = &kernel.info().inputs;
         let describe = |(index, input): (usize, &Option<&Tensor>)| {
             let demand = demands.get(index).or(demands.last());
-            let shape = |tensor: &Tensor, strides: Option<Dims>| Box::new((tensor.dims.clone(), strides));
             let Some(tensor) = input else {
-                let shape = Box::default();
-                return Input { raw: raw::absent(), way: InputWay::Absent, _shape: shape };
+                return Ok(Input { raw: raw::absent(), way: InputWay::Absent, _form: None });
             };
             let wants_value = demand.is_some_and(|demand| demand.place == abi::MemoryKind::HOST.0);
             if let Some(Some(value)) = self.values.get(index).filter(|_| wants_value) {
-                return Input {
-                    raw: raw::constant(value),
-                    way: InputWay::Value,
-                    _shape: shape(tensor, None),
-                };
+                let form = Form::contiguous(tensor.device(), value.dtype(), value.dims())?;
+                let raw = raw::value(value, &form);
+                return Ok(Input { raw, way: InputWay::Value, _form: Some(form) });
             }
             let takes_strides = demand.is_some_and(|demand| demand.strided);
-            let (way, strides) = match &tensor.strides {
-                Some(_) if !takes_strides => (InputWay::Contiguous, None),
-                strides => (InputWay::Direct, strides.clone()),
+            let (way, form) = if tensor.is_contiguous() || takes_strides {
+                (InputWay::Direct, tensor.form().clone())
+            } else {
+                (InputWay::Contiguous, Form::contiguous(tensor.device(), tensor.dtype(), tensor.dims())?)
             };
-            let shape = shape(tensor, strides);
-            let mut raw = raw::shape(tensor.dtype.to_contract(), &shape.0, shape.1.as_deref());
-            raw.size_in_bytes = match way {
-                InputWay::Contiguous => crate::shape::size_in_bytes(tensor.dtype, &tensor.dims).unwrap_or(0),
-                _ => tensor.extent(),
-            };
+            let mut raw = raw::describe(&form);
             raw::place(&mut raw, tensor);
-            Input { raw, way, _shape: shape }
+            Ok(Input { raw, way, _form: Some(form) })
         };
         self.call.inputs.iter().enumerate().map(describe).collect()
     }
@@ -282,7 +275,7 @@ impl<'a> Attempt<'a> {
         let facts = self.facts.iter().flatten();
         facts
             .map(|fact| match fact.known_dims() {
-                Some(dims) => known(fact.dtype, &dims),
+                Some(dims) => known(self.device, fact.dtype, &dims),
                 None => Ok(asked(Some(fact.dtype))),
             })
             .collect()
@@ -310,7 +303,9 @@ impl<'a> Attempt<'a> {
         tensors
             .iter()
             .map(|tensor| {
-                tensor.as_ref().map_or(Ok(asked(None)), |tensor| known(tensor.dtype(), tensor.dims()))
+                tensor
+                    .as_ref()
+                    .map_or(Ok(asked(None)), |tensor| known(self.device, tensor.dtype(), tensor.dims()))
             })
             .collect()
     }
@@ -371,14 +366,12 @@ fn inferred(
     .map(Some)
 }
 
-fn known(dtype: Dtype, dims: &[i64]) -> Result<Output> {
-    let dims: Box<Dims> = Box::new(dims.into());
-    let size_in_bytes = crate::shape::size_in_bytes(dtype, &dims)?;
-    let raw = abi::Tensor { size_in_bytes, ..raw::shape(dtype.to_contract(), &dims, None) };
-    Ok(Output { raw, shape: OutputShape::Known(dtype, dims) })
+fn known(device: &Device, dtype: Dtype, dims: &[i64]) -> Result<Output> {
+    let form = Form::contiguous(device, dtype, dims)?;
+    Ok(Output { raw: raw::describe(&form), form: Some(form) })
 }
 
 fn asked(dtype: Option<Dtype>) -> Output {
     let dtype = dtype.map_or(abi::Tensor::EMPTY.dtype, Dtype::to_contract);
-    Output { raw: abi::Tensor { dtype, ..abi::Tensor::EMPTY }, shape: OutputShape::Asked }
+    Output { raw: abi::Tensor { dtype, ..abi::Tensor::EMPTY }, form: None }
 }

@@ -2,21 +2,20 @@
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
 
+use std::sync::Arc;
+
 use oarlock_abi as abi;
 use oarlock_host::{HostCall, PreparedKernel};
 use smallvec::SmallVec;
 
 use super::op::Outputs;
 use super::outputs::Allocating;
-use super::raw::{self, RawAttributes};
+use super::raw::{self, Descriptions, RawAttributes};
 use super::signature::{Signature, Values};
 use crate::runtime::Runtime;
 use crate::stream::Stream;
-use crate::tensor::Texts;
-use crate::{Device, Dims, Dtype, Error, Result, Tensor};
-
-/// Descriptions of operands. Calls with more operands than this take memory for them.
-type Descriptions = SmallVec<[abi::Tensor; 8]>;
+use crate::tensor::{Form, Storage, Texts};
+use crate::{Device, Dtype, Error, Result, Tensor};
 
 /// How calls with one signature are run.
 pub(crate) struct Site {
@@ -41,6 +40,8 @@ pub(crate) struct KernelSite {
     pub(crate) outputs: Vec<Output>,
     pub(crate) attributes: RawAttributes,
     pub(crate) workspace: u64,
+    /// Whether some input must be copied first, as the kernel takes it only contiguous.
+    pub(crate) copies: bool,
     /// Whether the kernel takes memory for some output itself.
     pub(crate) allocates: bool,
     /// How many numbers a call may draw from the random generator.
@@ -53,10 +54,10 @@ pub(crate) struct KernelSite {
 
 /// One input of a site.
 pub(crate) struct Input {
-    /// The description; it points to the shape beside it.
+    /// The description; it points into the form beside it.
     pub(crate) raw: abi::Tensor,
     pub(crate) way: InputWay,
-    pub(crate) _shape: Box<(Dims, Option<Dims>)>,
+    pub(crate) _form: Option<Arc<Form>>,
 }
 
 /// How an input gets to the kernel.
@@ -74,16 +75,24 @@ pub(crate) enum InputWay {
 
 /// One output of a site.
 pub(crate) struct Output {
+    /// The description; it points into the form.
     pub(crate) raw: abi::Tensor,
-    pub(crate) shape: OutputShape,
+    /// `None` where the kernel says it while it runs.
+    pub(crate) form: Option<Arc<Form>>,
 }
 
-/// What is known of an output.
-pub(crate) enum OutputShape {
-    /// Dtype and shape. The description points to the shape.
-    Known(Dtype, Box<Dims>),
-    /// The kernel says it while it runs.
-    Asked,
+impl Output {
+    /// Memory for it, if it is known how much.
+    #[inline]
+    pub(crate) fn take(&self, stream: &Stream, op: &'static str) -> Result<Option<Tensor>> {
+        match &self.form {
+            Some(form) => match Tensor::of_form(stream, form, op) {
+                Ok(tensor) => Ok(Some(tensor)),
+                Err(error) => Err(error.of_op(op)),
+            },
+            None => Ok(None),
+        }
+    }
 }
 
 // SAFETY: the descriptions point to shapes, values and attributes that the site owns and never changes.
@@ -98,31 +107,31 @@ impl KernelSite {
         runtime: &Runtime,
         stream: &Stream,
         inputs: &[Option<&Tensor>],
-    ) -> Result<Outputs> {
-        let contiguous = self.contiguous(runtime, stream, inputs)?;
+        outputs: &mut Outputs,
+    ) -> Result<()> {
+        let contiguous = if self.copies { self.contiguous(runtime, stream, inputs)? } else { Vec::new() };
         let mut contiguous = contiguous.iter();
         let mut descriptions = Descriptions::new();
         for (input, given) in self.inputs.iter().zip(inputs) {
-            let mut description = input.raw;
             let tensor = match input.way {
                 InputWay::Absent | InputWay::Value => None,
                 InputWay::Direct => *given,
                 InputWay::Contiguous => contiguous.next(),
             };
             if let Some(tensor) = tensor {
-                raw::place(&mut description, tensor);
                 self.order(stream, tensor)?;
             }
-            descriptions.push(description);
+            raw::push(&mut descriptions, &input.raw, tensor);
         }
-        let outputs = if self.allocates {
-            self.run_allocating(runtime, stream, &descriptions)?
+        if self.allocates {
+            self.run_allocating(runtime, stream, &descriptions, outputs)?;
         } else {
-            self.run_sized(runtime, stream, &mut descriptions)?
-        };
-        let outputs = if self.has_texts { with_texts(outputs, inputs) } else { outputs };
-        runtime.watch().after(self.op, stream, &outputs)?;
-        Ok(outputs)
+            self.run_sized(runtime, stream, &mut descriptions, outputs)?;
+        }
+        if self.has_texts {
+            keep_texts(outputs, inputs);
+        }
+        runtime.watch().after(self.op, stream, outputs)
     }
 
     /// Runs a kernel whose outputs have their shapes before.
@@ -132,57 +141,44 @@ impl KernelSite {
         runtime: &Runtime,
         stream: &Stream,
         descriptions: &mut Descriptions,
-    ) -> Result<Outputs> {
-        let mut outputs = Outputs::new();
+        outputs: &mut Outputs,
+    ) -> Result<()> {
         for output in &self.outputs {
-            let tensor = match &output.shape {
-                OutputShape::Known(dtype, dims) => {
-                    let size = output.raw.size_in_bytes;
-                    let taken = Tensor::of_size(&self.device, stream, *dtype, dims, size, self.op);
-                    Some(taken.map_err(|error| error.of_op(self.op))?)
-                }
-                OutputShape::Asked => None,
-            };
-            let mut description = output.raw;
-            if let Some(tensor) = &tensor {
-                raw::place(&mut description, tensor);
-            }
-            descriptions.push(description);
+            let tensor = output.take(stream, self.op)?;
+            raw::push(descriptions, &output.raw, tensor.as_ref());
             outputs.push(tensor);
         }
-        let pointers: SmallVec<[*const abi::Tensor; 8]> =
-            descriptions.iter().map(std::ptr::from_ref).collect();
+        let mut pointers: SmallVec<[*const abi::Tensor; 8]> = SmallVec::new();
+        pointers.extend(descriptions.iter().map(std::ptr::from_ref));
         let (given, wanted) = pointers.split_at(self.inputs.len());
-        self.launch(runtime, stream, given, wanted, None)?;
-        Ok(outputs)
+        self.launch(runtime, stream, given, wanted, None)
     }
 
     /// Runs a kernel that takes memory for outputs itself.
-    fn run_allocating(&self, runtime: &Runtime, stream: &Stream, inputs: &Descriptions) -> Result<Outputs> {
+    fn run_allocating(
+        &self,
+        runtime: &Runtime,
+        stream: &Stream,
+        inputs: &Descriptions,
+        outputs: &mut Outputs,
+    ) -> Result<()> {
         let mut tensors = Vec::new();
-        let mut descriptions = Vec::new();
+        let mut descriptions = Descriptions::new();
         for output in &self.outputs {
-            let mut description = output.raw;
-            let tensor = match &output.shape {
-                OutputShape::Known(dtype, dims) => {
-                    let tensor = Tensor::uninitialized(&self.device, stream, *dtype, dims, self.op)?;
-                    raw::place(&mut description, &tensor);
-                    Some(tensor)
-                }
-                OutputShape::Asked => None,
-            };
+            let tensor = output.take(stream, self.op)?;
+            raw::push(&mut descriptions, &output.raw, tensor.as_ref());
             tensors.push(tensor);
-            descriptions.push(description);
         }
-        let outputs = Allocating::new(&self.device, stream, self.op, descriptions, tensors);
+        let allocating = Allocating::new(&self.device, stream, self.op, descriptions, tensors);
         let given: Vec<*const abi::Tensor> = inputs.iter().map(std::ptr::from_ref).collect();
-        let host_call = HostCall::new(&outputs);
-        let ran = self.launch(runtime, stream, &given, &outputs.pointers(), Some(&host_call));
-        let (tensors, error) = outputs.finish();
-        match (ran, error) {
-            (Err(_), Some(error)) => return Err(error.of_op(self.op).on_device(&self.device)),
-            (ran, _) => ran?,
+        let host_call = HostCall::new(&allocating);
+        let ran = self.launch(runtime, stream, &given, &allocating.pointers(), Some(&host_call));
+        let (tensors, error) = allocating.finish();
+        // What was refused here tells more than what the kernel makes of it, and counts even where it makes nothing of it.
+        if let Some(error) = error {
+            return Err(error.of_op(self.op).on_device(&self.device));
         }
+        ran?;
         for (index, (tensor, output)) in tensors.iter().zip(&self.outputs).enumerate() {
             let is_absent = output.raw.bits.contains(abi::TensorFlags::ABSENT);
             if tensor.is_none() && !is_absent {
@@ -191,7 +187,8 @@ impl KernelSite {
                 return Err(Error::fatal(message).of_op(self.op).on_device(&self.device));
             }
         }
-        Ok(tensors.into())
+        outputs.extend(tensors);
+        Ok(())
     }
 
     /// Calls the kernel.
@@ -257,23 +254,22 @@ impl KernelSite {
     /// Has the stream wait for a tensor that another one wrote.
     #[inline]
     pub(crate) fn order(&self, stream: &Stream, tensor: &Tensor) -> Result<()> {
-        if tensor.storage.stream.id() == stream.id() {
+        let storage = tensor.storage();
+        if storage.allocation.stream() == stream.id() {
             return Ok(());
         }
-        stream.wait_for_stream(&tensor.storage.stream)?;
-        tensor.storage.allocation.used_on(stream);
-        Ok(())
+        wait_for(stream, storage).map_err(|error| error.of_op(self.op).on_device(&self.device))
     }
 
     /// The inputs that the kernel takes only contiguous, made so.
-    #[inline]
+    #[cold]
     fn contiguous(
         &self,
         runtime: &Runtime,
         stream: &Stream,
         inputs: &[Option<&Tensor>],
-    ) -> Result<SmallVec<[Tensor; 2]>> {
-        let mut made = SmallVec::new();
+    ) -> Result<Vec<Tensor>> {
+        let mut made = Vec::new();
         for (input, given) in self.inputs.iter().zip(inputs) {
             if let (InputWay::Contiguous, Some(tensor)) = (input.way, given) {
                 // What copies for others cannot have its own input copied by itself.
@@ -281,7 +277,8 @@ impl KernelSite {
                 made.push(if is_the_copy {
                     tensor.gathered_again()?
                 } else {
-                    runtime.contiguous(tensor, stream)?
+                    let copy = runtime.contiguous(tensor, stream);
+                    copy.map_err(|error| error.of_operand(format!("a contiguous copy for `{}`", self.op)))?
                 });
             }
         }
@@ -289,23 +286,23 @@ impl KernelSite {
     }
 }
 
+#[cold]
+fn wait_for(stream: &Stream, storage: &Storage) -> Result<()> {
+    stream.wait_for_stream(storage.stream())?;
+    storage.allocation.used_on(stream);
+    Ok(())
+}
+
 /// Strings that a kernel copied point to text of its inputs, so the outputs keep that.
 #[cold]
-fn with_texts(outputs: Outputs, inputs: &[Option<&Tensor>]) -> Outputs {
+fn keep_texts(outputs: &mut Outputs, inputs: &[Option<&Tensor>]) {
     let mut texts = Texts::default();
     for input in inputs.iter().flatten() {
-        if let Some(own) = &input.storage.texts {
+        if let Some(own) = &input.storage().texts {
             texts.join(own);
         }
     }
-    let keep = |output: Option<Tensor>| {
-        let mut output = output?;
-        if let Some(storage) =
-            std::sync::Arc::get_mut(&mut output.storage).filter(|_| output.dtype == Dtype::String)
-        {
-            storage.texts = Some(texts.clone());
-        }
-        Some(output)
-    };
-    outputs.into_iter().map(keep).collect()
+    for output in outputs.iter_mut().flatten().filter(|output| output.dtype() == Dtype::String) {
+        output.keep_texts(texts.clone());
+    }
 }

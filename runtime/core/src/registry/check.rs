@@ -1,10 +1,12 @@
 //! Whether a row makes sense: an op that is there, in versions that are there, on a device that is there, with operands
 //! that the op has.
 
+use oarlock_host::did_you_mean;
+
 use super::{Registry, Row, domain_name};
 use crate::dtype::{Dtype, DtypeSet};
 use crate::registry::fit::dtype_names;
-use crate::schema::{self, Formal, Schema};
+use crate::schema::{self, Arity, Formal, Schema};
 use crate::{Error, Result};
 
 /// A row that is never used, and why.
@@ -38,8 +40,9 @@ impl Registry {
         if !self.device_types.contains(&info.device_type) {
             let known =
                 self.device_types.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+            let nearest = did_you_mean(&info.device_type, self.device_types.iter().map(String::as_str));
             return Err(Error::not_found(format!(
-                "expected a type of devices that a plugin brings ({known}), found a kernel for `{}`",
+                "expected a type of devices that a plugin brings ({known}), found a kernel for `{}`{nearest}",
                 info.device_type
             )));
         }
@@ -48,8 +51,10 @@ impl Registry {
             return if row.handle().infers() || info.allocates_outputs {
                 Ok(())
             } else {
+                let nearest = did_you_mean(domain, schema::domains()?);
                 Err(Error::precondition_not_met(format!(
-                    "expected `infer` of a kernel for an op of the domain `{domain}`, which has no schemas, found none"
+                    "expected `infer` of a kernel for an op of the domain `{domain}`, which has no schemas, found none\
+                     {nearest}"
                 )))
             };
         };
@@ -83,6 +88,12 @@ fn operands(
     if demands.len() > formals.len() && !is_variadic {
         let (expected, found) = (formals.len(), demands.len());
         return Err(Error::invalid_argument(format!("expected at most {expected} {side}s, found {found}")));
+    }
+    let fewest = formals.iter().take_while(|formal| formal.arity == Arity::Required).count();
+    let is_open = demands.last().is_some_and(|last| last.variadic);
+    if demands.len() < fewest && !is_open {
+        let found = demands.len();
+        return Err(Error::invalid_argument(format!("expected at least {fewest} {side}s, found {found}")));
     }
     for (index, (demand, formal)) in demands.iter().zip(formals).enumerate() {
         let name = || format!("{side} {index} ({})", formal.name);

@@ -107,7 +107,7 @@ pub(super) fn bind(schema: &Schema, given: &Attributes) -> Result<Attributes> {
             }
             None => {
                 return Err(Error::unimplemented(format!(
-                    "the attribute `{name}`, which is required, holds {kind}, which is not supported"
+                    "expected attributes of supported kinds, found that `{name}`, which is required, holds {kind}"
                 )));
             }
         }

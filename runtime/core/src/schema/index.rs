@@ -87,7 +87,8 @@ impl Index {
         if opset > newest_opset {
             return Err(Error::out_of_range(format!(
                 "expected an opset of `{domain}` up to {newest_opset}, found {opset}"
-            )));
+            ))
+            .of_op(oarlock_host::clean_text(name)));
         }
         let versions = self.versions(domain, name);
         let Some(oldest) = versions.first() else { return Err(self.unknown_op(domain, name)) };

@@ -64,6 +64,11 @@ pub fn all() -> Result<impl Iterator<Item = Result<&'static Schema>>> {
     Ok(index.records.iter().map(|record| record.schema(index)))
 }
 
+/// The names of all domains.
+pub(crate) fn domains() -> Result<impl Iterator<Item = &'static str>> {
+    Ok(index()?.domains.iter().map(|domain| domain.name))
+}
+
 /// The newest opset of a domain.
 pub fn newest_opset(domain: &str) -> Result<u32> {
     Ok(index()?.domain(domain)?.newest_opset)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use super::{Storage, Tensor};
+use super::{Form, Tensor};
 use crate::{Device, Dtype, Element, Error, Result, shape};
 
 /// The text that the strings of a tensor point to, in pieces that several tensors may share.
@@ -69,22 +69,20 @@ impl Tensor {
         let bytes =
             unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(&*elements)) };
         tensor.write(bytes)?;
-        if let Some(storage) = Arc::get_mut(&mut tensor.storage) {
-            storage.texts = Some(Texts(vec![texts]));
-        }
+        tensor.keep_texts(Texts(vec![texts]));
         Ok(tensor)
     }
 
     fn write(&self, bytes: &[u8]) -> Result<()> {
-        let Storage { allocation, stream, device, .. } = &*self.storage;
+        let storage = self.storage();
         // SAFETY: the memory was taken for this tensor, which nobody else has seen yet.
-        let written = unsafe { allocation.write(stream, 0, bytes) };
-        written.map_err(|error| error.on_device(device))
+        let written = unsafe { storage.allocation.write(storage.stream(), 0, bytes) };
+        written.map_err(|error| error.on_device(self.device()))
     }
 
     /// Its elements as bytes, in the order of the machine, one after the other.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        if self.dtype == Dtype::String {
+        if self.0.form.dtype == Dtype::String {
             return Err(Error::invalid_argument("expected numbers, found strings; read them as text"));
         }
         self.gathered()
@@ -92,8 +90,8 @@ impl Tensor {
 
     /// Its elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if self.dtype != T::DTYPE {
-            let (expected, found) = (T::DTYPE, self.dtype);
+        if self.0.form.dtype != T::DTYPE {
+            let (expected, found) = (T::DTYPE, self.0.form.dtype);
             return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
         }
         let bytes = self.to_bytes()?;
@@ -108,8 +106,8 @@ impl Tensor {
 
     /// Its strings.
     pub fn to_texts(&self) -> Result<Vec<String>> {
-        if self.dtype != Dtype::String {
-            return Err(Error::invalid_argument(format!("expected strings, found {}", self.dtype)));
+        if self.0.form.dtype != Dtype::String {
+            return Err(Error::invalid_argument(format!("expected strings, found {}", self.0.form.dtype)));
         }
         let bytes = self.gathered()?;
         let read = |bytes: &[u8]| {
@@ -124,32 +122,47 @@ impl Tensor {
 
     /// A contiguous copy, by way of the host: for devices that have no kernel that could make one.
     pub(crate) fn gathered_again(&self) -> Result<Self> {
-        match self.dtype {
-            Dtype::String => Self::from_texts(self.device(), &self.dims, self.to_texts()?),
-            _ => Self::from_bytes(self.device(), self.dtype, &self.dims, &self.to_bytes()?),
+        match self.0.form.dtype {
+            Dtype::String => Self::from_texts(self.device(), &self.0.form.dims, self.to_texts()?),
+            _ => Self::from_bytes(self.device(), self.0.form.dtype, &self.0.form.dims, &self.to_bytes()?),
         }
     }
 
     /// Its elements one after the other, as bytes.
     fn gathered(&self) -> Result<Vec<u8>> {
         self.wait()?;
-        let mut bytes = vec![0; usize::try_from(self.extent()).unwrap_or(usize::MAX)];
-        let Storage { allocation, stream, device, .. } = &*self.storage;
+        let mut bytes = room_for(self.extent())?;
+        bytes.resize(usize::try_from(self.extent()).unwrap_or(usize::MAX), 0);
+        let storage = self.storage();
         // SAFETY: tensors are never written once they are made, and the stream was waited for.
-        let read = unsafe { allocation.read(stream, self.offset, &mut bytes) };
-        read.map_err(|error| error.on_device(device))?;
-        match &self.strides {
+        let read = unsafe { storage.allocation.read(storage.stream(), self.0.offset, &mut bytes) };
+        read.map_err(|error| error.on_device(self.device()))?;
+        let Form { dtype, dims, strides, .. } = &**self.form();
+        match strides {
             None => Ok(bytes),
-            Some(strides) => Ok(gather(&bytes, self.dtype, &self.dims, strides)),
+            Some(strides) => {
+                let gathered = room_for(shape::size_in_bytes(*dtype, dims)?)?;
+                Ok(gather(&bytes, *dtype, dims, strides, gathered))
+            }
         }
     }
 }
 
+/// Memory of the host. A tensor that repeats its elements may have more of them than the host can hold.
+fn room_for(size: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let reserved = usize::try_from(size).is_ok_and(|size| bytes.try_reserve_exact(size).is_ok());
+    if reserved {
+        return Ok(bytes);
+    }
+    let message = format!("expected {size} bytes of the host's memory for the elements, found too little");
+    Err(Error::resource_exhausted(message))
+}
+
 /// Puts the elements of a strided extent one after the other.
-fn gather(extent: &[u8], dtype: Dtype, dims: &[i64], strides: &[i64]) -> Vec<u8> {
+fn gather(extent: &[u8], dtype: Dtype, dims: &[i64], strides: &[i64], mut gathered: Vec<u8>) -> Vec<u8> {
     let size = dtype.bytes().unwrap_or(1) as usize;
     let count: usize = dims.iter().map(|dim| *dim as usize).product();
-    let mut gathered = Vec::with_capacity(count * size);
     let mut counter = vec![0i64; dims.len()];
     for _ in 0..count {
         let at: i64 = counter.iter().zip(strides).map(|(index, stride)| index * stride).sum();

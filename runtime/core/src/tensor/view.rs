@@ -1,57 +1,58 @@
 //! Other ways to see the same elements.
 
-use super::Tensor;
+use super::{Form, Tensor};
 use crate::{Dims, Error, Result, shape};
 
 impl Tensor {
     /// Its dimensions in another order: `order[i]` is the dimension that becomes the one with the number `i`.
     pub fn transpose(&self, order: &[usize]) -> Result<Self> {
-        let mut is_seen = vec![false; self.dims.len()];
-        let is_order = order.len() == self.dims.len()
+        let mut is_seen = vec![false; self.0.form.dims.len()];
+        let is_order = order.len() == self.0.form.dims.len()
             && order
                 .iter()
                 .all(|axis| is_seen.get_mut(*axis).is_some_and(|seen| !std::mem::replace(seen, true)));
         if !is_order {
-            let rank = self.dims.len();
+            let rank = self.0.form.dims.len();
             return Err(Error::invalid_argument(format!(
                 "expected each number below {rank} once as the order of dimensions, found {order:?}"
             )));
         }
         let strides = self.byte_addressed_strides()?;
-        let dims = order.iter().map(|axis| self.dims[*axis]).collect();
+        let dims = order.iter().map(|axis| self.0.form.dims[*axis]).collect();
         self.seen_as(dims, order.iter().map(|axis| strides[*axis]).collect(), 0)
     }
 
     /// Every `step`th index of one dimension from `begin` to before `end`.
     pub fn slice(&self, axis: i64, begin: u64, end: u64, step: u64) -> Result<Self> {
-        let axis = shape::axis(axis, self.dims.len())?;
-        let size = self.dims[axis].unsigned_abs();
+        let axis = shape::axis(axis, self.0.form.dims.len())?;
+        let size = self.0.form.dims[axis].unsigned_abs();
         if begin > end || end > size || step == 0 {
             return Err(Error::out_of_range(format!(
                 "expected a range of 0..{size} and a step of at least 1, found {begin}..{end} and {step}"
             )));
         }
         let mut strides = self.byte_addressed_strides()?;
-        let (mut dims, first) = (self.dims.clone(), strides[axis].unsigned_abs() * begin);
+        let (mut dims, first) =
+            (self.0.form.dims.clone(), strides[axis].unsigned_abs().saturating_mul(begin));
         dims[axis] = signed((end - begin).div_ceil(step))?;
         strides[axis] = strides[axis].saturating_mul(signed(step)?);
-        self.seen_as(dims, strides, if begin == end { 0 } else { first })
+        self.seen_as(dims, strides, first)
     }
 
     /// Repeated to a larger shape, as operators repeat their inputs: dimensions of one element take any size.
     pub fn expand(&self, dims: &[i64]) -> Result<Self> {
-        let fits = shape::broadcast(&self.dims, dims)?.as_slice() == dims;
+        let fits = shape::broadcast(&self.0.form.dims, dims)?.as_slice() == dims;
         if !fits {
-            let found = &self.dims;
+            let found = &self.0.form.dims;
             return Err(Error::invalid_argument(format!(
                 "expected a shape that repeats to {dims:?}, found {found:?}"
             )));
         }
-        shape::size_in_bytes(self.dtype, dims)?;
-        let (old, new) = (self.byte_addressed_strides()?, dims.len() - self.dims.len());
+        shape::size_in_bytes(self.0.form.dtype, dims)?;
+        let (old, new) = (self.byte_addressed_strides()?, dims.len() - self.0.form.dims.len());
         let stride = |at: usize| {
             let own = at.checked_sub(new)?;
-            (self.dims[own] != 1).then_some(old[own])
+            (self.0.form.dims[own] != 1).then_some(old[own])
         };
         let strides: Dims = (0..dims.len()).map(|at| stride(at).unwrap_or(0)).collect();
         self.seen_as(dims.into(), strides, 0)
@@ -70,14 +71,13 @@ impl Tensor {
             return Err(Error::precondition_not_met("expected a contiguous tensor, found one with strides")
                 .hint("make it contiguous with the op `Identity` first"));
         }
-        shape::size_in_bytes(self.dtype, dims)?;
-        Ok(Self { dims: dims.into(), ..self.clone() })
+        Ok(self.view(Form::contiguous(self.device(), self.0.form.dtype, dims)?, 0))
     }
 
     /// The strides, of elements that each have an address.
     fn byte_addressed_strides(&self) -> Result<Dims> {
-        if self.dtype.is_packed() {
-            let dtype = self.dtype;
+        if self.0.form.dtype.is_packed() {
+            let dtype = self.0.form.dtype;
             return Err(Error::unimplemented(format!(
                 "expected elements of whole bytes, found {dtype}, of which two share a byte"
             )));
@@ -86,9 +86,11 @@ impl Tensor {
     }
 
     fn seen_as(&self, dims: Dims, strides: Dims, first: u64) -> Result<Self> {
-        let is_contiguous = shape::is_contiguous(&dims, &strides);
-        let offset = self.offset + first * self.dtype.bytes().unwrap_or(1);
-        Ok(Self { offset, strides: (!is_contiguous).then_some(strides), dims, ..self.clone() })
+        let dtype = self.0.form.dtype;
+        // A tensor without elements has no place to begin at.
+        let first = if dims.contains(&0) { 0 } else { first };
+        let skipped = first * dtype.bytes().unwrap_or(1);
+        Ok(self.view(Form::strided(self.device(), dtype, dims, strides)?, skipped))
     }
 }
 

@@ -43,7 +43,7 @@ fn row<const N: usize>(op: &'static str, since: u32, inputs: [Operand; N], to: D
     prepared(op, since, |call: &Call<'_>| {
         let saturate = call.int("saturate")?.unwrap_or(1) != 0;
         let pass = pass(call.input(0)?.dtype(), call.output(0)?.dtype(), saturate)?;
-        Ok(move |cpu: &Cpu, call: &Call<'_>| pass.run(cpu, &[call.input(0)?], &call.output(0)?))
+        Ok(move |cpu: &Cpu, call: &Call<'_>| pass.run::<1>(cpu, call))
     })
     .inputs(inputs)
     .outputs([output("output", to)])

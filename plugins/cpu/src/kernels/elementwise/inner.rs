@@ -115,7 +115,7 @@ impl<M: Map> Vectorized for Run<M> {
     #[inline(always)]
     fn run<T: Target>(self) -> Result<(), Fault> {
         let Self { map, inputs, output, count } = self;
-        let chunk = if M::HAS_EXCEPTIONS { CHUNK } else { count.max(1) };
+        let chunk = if M::HAS_EXCEPTIONS { CHUNK } else { usize::MAX };
         for begin in (0..count).step_by(chunk) {
             let indices = begin..count.min(begin.saturating_add(chunk));
             if M::HAS_EXCEPTIONS {

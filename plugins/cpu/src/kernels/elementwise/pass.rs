@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use oarlock_sdk::{Error, Result, Tensor, ensure};
+use oarlock_sdk::{Call, Error, Result, Tensor, ensure};
 
 use super::inner::{Fault, Inner};
 use super::plan::{OPERANDS, Plan, Shape, ensure_dtype};
@@ -95,23 +95,26 @@ impl Pass {
         &self.output
     }
 
-    /// Runs the loop over the tensors of a call.
+    /// Runs the loop over the first inputs of a call, for its first output.
     #[inline]
-    pub(super) fn run<const N: usize>(
-        &self,
-        cpu: &Cpu,
-        inputs: &[Tensor<'_>; N],
-        output: &Tensor<'_>,
-    ) -> Result<()> {
-        if let Some((pointers, target, count)) = self.short(inputs, output) {
-            // SAFETY: each operand has `count` elements of the type of the loop side by side, and is apart from the output or the
-            // very same.
-            return unsafe { self.inner.run(cpu.isa(), &pointers, target, count) }.map_err(refused);
+    pub(super) fn run<const N: usize>(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+        let output = call.output(0)?;
+        match self.short::<N>(call, &output)? {
+            // SAFETY: each operand has `count` elements of the type of the loop side by side, and is apart from the output or
+            // the very same.
+            Some((pointers, target, count)) => unsafe {
+                self.inner.run(cpu.isa(), &pointers, target, count).map_err(refused)
+            },
+            None => self.run_long::<N>(cpu, call, &output),
         }
+    }
+
+    #[inline(never)]
+    fn run_long<const N: usize>(&self, cpu: &Cpu, call: &Call<'_>, output: &Tensor<'_>) -> Result<()> {
         let target = Operand::of(output, &self.output)?;
         let mut operands = [target; N];
-        for (operand, (tensor, port)) in operands.iter_mut().zip(inputs.iter().zip(&self.inputs)) {
-            *operand = Operand::of(tensor, port)?;
+        for (index, (operand, port)) in operands.iter_mut().zip(&self.inputs).enumerate() {
+            *operand = Operand::of(&call.input(index)?, port)?;
         }
         self.run_over(cpu, &operands, target)
     }
@@ -121,34 +124,38 @@ impl Pass {
     #[inline]
     fn short<const N: usize>(
         &self,
-        inputs: &[Tensor<'_>; N],
+        call: &Call<'_>,
         output: &Tensor<'_>,
-    ) -> Option<([*const u8; N], *mut u8, usize)> {
+    ) -> Result<Option<([*const u8; N], *mut u8, usize)>> {
         if !self.is_direct || self.inputs.len() != N {
-            return None;
+            return Ok(None);
         }
-        let count = (output.dims().iter())
-            .try_fold(1usize, |count, dim| {
-                usize::try_from(*dim).ok().filter(|dim| *dim <= SHORT)?.checked_mul(count)
-            })
-            .filter(|count| *count <= SHORT)?;
-        let target = side_by_side(output, &self.output, count)?;
+        let mut count = 1usize;
+        for dim in output.dims() {
+            match usize::try_from(*dim) {
+                Ok(dim) if dim <= SHORT && count <= SHORT => count *= dim,
+                _ => return Ok(None),
+            }
+        }
+        let Some(target) = side_by_side(output, &self.output, count).filter(|_| count <= SHORT) else {
+            return Ok(None);
+        };
         let mut pointers = [std::ptr::null(); N];
-        for (index, input) in inputs.iter().enumerate() {
-            let (dims, others) = (input.dims(), output.dims());
-            let port = &self.inputs[index];
-            let source = side_by_side(input, port, count)?;
+        for (index, (pointer, port)) in pointers.iter_mut().zip(&self.inputs).enumerate() {
+            let input = call.input(index)?;
+            let Some(source) = side_by_side(&input, port, count) else { return Ok(None) };
             let distance = source.abs_diff(target);
             let is_same = distance == 0 && port.bits == self.output.bits;
             let is_apart = distance >= port.bytes(count).max(self.output.bytes(count));
+            let (dims, others) = (input.dims(), output.dims());
             let has_shape =
                 dims.len() == others.len() && dims.iter().zip(others).all(|(dim, other)| dim == other);
             if !has_shape || !(is_same || is_apart) {
-                return None;
+                return Ok(None);
             }
-            pointers[index] = source as *const u8;
+            *pointer = source as *const u8;
         }
-        Some((pointers, target as *mut u8, count))
+        Ok(Some((pointers, target as *mut u8, count)))
     }
 
     /// Runs the loop over any operands.
@@ -213,7 +220,7 @@ fn side_by_side(tensor: &Tensor<'_>, port: &Port, count: usize) -> Option<usize>
     let is_valid = tensor.dtype() == port.dtype
         && tensor.strides().is_empty()
         && port.bytes(count) as u64 <= tensor.size_in_bytes()
-        && address.is_multiple_of(port.alignment())
+        && address & port.alignment().wrapping_sub(1) == 0
         && address != 0;
     is_valid.then_some(address)
 }

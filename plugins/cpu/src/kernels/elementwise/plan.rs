@@ -44,10 +44,10 @@ impl<'a> Shape<'a> {
     pub(super) fn extent(&self) -> Result<usize> {
         let size = |dim: &i64| usize::try_from(*dim).ok();
         let dims = self.dims.iter().map(size);
-        let extent = if self.strides.is_empty() {
-            dims.clone().try_fold(1usize, |count, dim| count.checked_mul(dim?))
-        } else if self.dims.contains(&0) {
+        let extent = if self.dims.contains(&0) {
             dims.clone().try_fold(0, |_, dim| dim.map(|_| 0))
+        } else if self.strides.is_empty() {
+            dims.clone().try_fold(1usize, |count, dim| count.checked_mul(dim?))
         } else {
             dims.zip(self.strides.iter().map(size)).try_fold(1usize, |extent, (dim, stride)| {
                 extent.checked_add((dim? - 1).checked_mul(stride?)?)
@@ -71,6 +71,8 @@ impl Plan {
         let Some((output, inputs)) = operands.split_last() else { return Ok(plan) };
         let rank = output.dims.len();
         ensure_broadcast(inputs.iter().map(|input| input.dims.len()).max() == Some(rank), operands)?;
+        // Beside a dimension of 0 the others may be so large that no number holds their product.
+        let is_empty = output.dims.contains(&0);
         let mut contiguous = [1; OPERANDS];
         for back in 1..=rank {
             let size = output.dims[rank - back] as usize;
@@ -88,7 +90,12 @@ impl Plan {
                 contiguous[index] = contiguous[index].wrapping_mul(dim);
             }
             ensure_broadcast(has_size, operands)?;
-            plan.push(axis);
+            if !is_empty {
+                plan.push(axis);
+            }
+        }
+        if is_empty {
+            plan.push(Axis::default());
         }
         Ok(plan)
     }

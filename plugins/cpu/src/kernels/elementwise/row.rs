@@ -40,13 +40,7 @@ pub(super) fn row<const N: usize>(
 ) -> Kernel<Cpu> {
     prepared(op, since, move |call| {
         let pass = pass(call)?;
-        Ok(move |cpu: &Cpu, call: &Call<'_>| {
-            let mut inputs = [call.input(0)?; N];
-            for (index, input) in inputs.iter_mut().enumerate().skip(1) {
-                *input = call.input(index)?;
-            }
-            pass.run(cpu, &inputs, &call.output(0)?)
-        })
+        Ok(move |cpu: &Cpu, call: &Call<'_>| pass.run::<N>(cpu, call))
     })
     .inputs(inputs)
     .outputs([output])

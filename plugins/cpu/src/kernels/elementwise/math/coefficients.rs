@@ -22,6 +22,13 @@ pub(super) const ERFC_F32: [f32; 11] = [
     5.39513e-05,
 ];
 
+/// log(erfc(x)) / x + 1 from 1 to where the error function is 1.
+pub(super) const ERFC_LOG_F32: [f32; 7] =
+    [-0.12871751, -0.6348467, -0.10677788, 0.024254622, -0.0038839644, 0.00038319713, -1.7285347e-05];
+
+/// None: doubles need more digits than a polynomial of this kind has.
+pub(super) const ERFC_LOG_F64: [f64; 0] = [];
+
 /// (sin(√x) / √x - 1) / x up to the square of π/4.
 pub(super) const SIN_F32: [f32; 4] = [-0.16666667, 0.008333332, -0.00019840087, 2.72499e-06];
 

@@ -42,12 +42,16 @@ pub(crate) trait Float:
     const LN_2: (Self, Self);
     /// Where `exp` is 0, and where it is infinite.
     const EXP_BOUNDS: (Self, Self);
+    /// Where `exp` is less than any normal number, and so near that the exponent is that of 0.
+    const EXP_VANISHES: Self;
     /// Where `exp_m1` is -1.
     const EXP_M1_BOUND: Self;
     /// Where `erfc` becomes subnormal.
     const ERFC_BOUND: Self;
     /// The argument whose image is 0 when all arguments of `erfc` are mapped to -1..1.
     const ERFC_MIDDLE: Self;
+    /// Where `erfc` is so small that taking it from 1 changes nothing.
+    const ERFC_VANISHES: Self;
     /// From here on values are whole numbers, and their lowest bits count them.
     const WHOLE: Self;
     /// (exp(x) - 1 - x) / x² for |x| up to half the logarithm of 2.
@@ -58,6 +62,8 @@ pub(crate) trait Float:
     const ERF: &'static [Self];
     /// exp(x²) erfc(x) in the mapped argument.
     const ERFC: &'static [Self];
+    /// log(erfc(x)) / x + 1 from 1 to [`Float::ERFC_VANISHES`], or empty where that is not exact enough.
+    const ERFC_LOG: &'static [Self];
 
     /// The nearest value.
     fn of(value: f64) -> Self;
@@ -86,8 +92,12 @@ pub(crate) trait Float:
     /// The nearest whole number, as itself and as an integer, of a value much less than what an exponent holds.
     fn nearest(self) -> (Self, Self::Exponent);
 
-    /// `self` · 2 to the power of `exponent`, which may be that of a subnormal number.
-    fn scaled(self, exponent: Self::Exponent) -> Self;
+    /// The number n of logarithms of 2 that is nearest to a value from [`Float::EXP_VANISHES`] to 0, and 2ⁿ, which is 0 for
+    /// the least.
+    fn power<T: Target>(self) -> (Self, Self);
+
+    /// As [`Float::power`] for any value of [`Float::EXP_BOUNDS`], with 2ⁿ as two factors, since one alone may be out of range.
+    fn powers<T: Target>(self) -> (Self, [Self; 2]);
 
     /// `self` · 2 to the power of `exponent`, neither of which is subnormal or out of range.
     fn scaled_within_range(self, exponent: Self::Exponent) -> Self;
@@ -116,8 +126,9 @@ macro_rules! power_of_two {
 macro_rules! float {
     (
         $float:ident, $signed:ident, $unsigned:ident,
-        ln_2: $ln_2:expr, exp: $exp:expr, exp_m1: $exp_m1:expr, erfc: $erfc:expr, $erfc_middle:expr,
-        tables: $exp_table:ident $log_table:ident $erf_table:ident $erfc_table:ident
+        ln_2: $ln_2:expr, exp: $exp:expr, $exp_vanishes:expr, exp_m1: $exp_m1:expr,
+        erfc: $erfc:expr, $erfc_middle:expr, $erfc_vanishes:expr,
+        tables: $exp_table:ident $log_table:ident $erf_table:ident $erfc_table:ident $erfc_log_table:ident
     ) => {
         impl Float for $float {
             type Exponent = $signed;
@@ -131,14 +142,17 @@ macro_rules! float {
             const LOG2_E: Self = std::$float::consts::LOG2_E;
             const LN_2: (Self, Self) = $ln_2;
             const EXP_BOUNDS: (Self, Self) = $exp;
+            const EXP_VANISHES: Self = $exp_vanishes;
             const EXP_M1_BOUND: Self = $exp_m1;
             const ERFC_BOUND: Self = $erfc;
             const ERFC_MIDDLE: Self = $erfc_middle;
+            const ERFC_VANISHES: Self = $erfc_vanishes;
             const WHOLE: Self = 1.5 / $float::EPSILON;
             const EXP: &'static [Self] = &table::$exp_table;
             const LOG: &'static [Self] = &table::$log_table;
             const ERF: &'static [Self] = &table::$erf_table;
             const ERFC: &'static [Self] = &table::$erfc_table;
+            const ERFC_LOG: &'static [Self] = &table::$erfc_log_table;
 
             #[inline(always)]
             fn of(value: f64) -> Self {
@@ -187,11 +201,19 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn scaled(self, exponent: $signed) -> Self {
-                // Two factors, since one alone may be out of range.
-                let half = exponent >> 1;
-                self * power_of_two!($float, $signed, half)
-                    * power_of_two!($float, $signed, exponent.wrapping_sub(half))
+            fn power<T: Target>(self) -> (Self, Self) {
+                const START: $float = $float::WHOLE + ($float::MAX_EXP - 1) as $float;
+                let shifted = self.times_plus::<T>(Self::LOG2_E, START);
+                (shifted - START, $float::from_bits(shifted.to_bits() << ($float::MANTISSA_DIGITS - 1)))
+            }
+
+            #[inline(always)]
+            fn powers<T: Target>(self) -> (Self, [Self; 2]) {
+                const START: $float = $float::WHOLE + (2 * ($float::MAX_EXP - 1)) as $float;
+                let shifted = self.times_plus::<T>(Self::LOG2_E, START);
+                let half = shifted.to_bits() >> 1;
+                let halves = [half, shifted.to_bits().wrapping_sub(half)];
+                (shifted - START, halves.map(|half| $float::from_bits(half << ($float::MANTISSA_DIGITS - 1))))
             }
 
             #[inline(always)]
@@ -236,11 +258,13 @@ macro_rules! float {
 
 float!(
     f32, i32, u32,
-    ln_2: (355.0 / 512.0, -2.121_944_4e-4), exp: (-104.0, 89.0), exp_m1: -18.0, erfc: 9.19, 3.0,
-    tables: EXP_F32 LOG_F32 ERF_F32 ERFC_F32
+    ln_2: (355.0 / 512.0, -2.121_944_4e-4), exp: (-104.0, 89.0), -88.0, exp_m1: -18.0,
+    erfc: 9.19, 3.0, 4.0,
+    tables: EXP_F32 LOG_F32 ERF_F32 ERFC_F32 ERFC_LOG_F32
 );
 float!(
     f64, i64, u64,
-    ln_2: (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10), exp: (-746.0, 710.0), exp_m1: -38.0, erfc: 26.54, 4.0,
-    tables: EXP_F64 LOG_F64 ERF_F64 ERFC_F64
+    ln_2: (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10), exp: (-746.0, 710.0), -709.0, exp_m1: -38.0,
+    erfc: 26.54, 4.0, 6.0,
+    tables: EXP_F64 LOG_F64 ERF_F64 ERFC_F64 ERFC_LOG_F64
 );

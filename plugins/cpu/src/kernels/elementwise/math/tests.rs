@@ -80,6 +80,20 @@ fn functions_of_floats_are_within_a_few_steps_of_the_exact_value() {
 }
 
 #[test]
+fn powers_of_what_is_not_positive_end_at_the_least_normal_number() {
+    for function in [exp_of_negative::<Baseline, f32>, exp_of_negative::<Fused, f32>] {
+        for x in floats().filter(|x| x.is_nan() || *x <= 0.0) {
+            let (found, exact) = (function(x), f64::from(x).exp());
+            let vanishes = exact < 1.01 * f64::from(f32::MIN_POSITIVE) && found == 0.0;
+            assert!(vanishes || distance(found, exact) <= 1.5, "exp({x:e}) is {exact:e}, not {found:e}");
+        }
+        assert_eq!(function(f32::NEG_INFINITY), 0.0);
+    }
+    assert_eq!(exp_of_negative::<Fused, f64>(f64::NEG_INFINITY), 0.0);
+    assert_eq!(exp_of_negative::<Fused, f64>(-700.0), exp::<Fused, f64>(-700.0));
+}
+
+#[test]
 fn gelu_is_exact_in_its_lower_tail_too() {
     // Where the tail is subnormal it is 0.
     let tail = |x: f64| if x > 9.19 { 0.0 } else { 0.5 * erfc::<Baseline, f64>(x) };

@@ -90,6 +90,9 @@ impl Scaled {
         operands: [Operand<'_>; 4],
     ) -> Result<()> {
         let dims = x.dims();
+        if dims.contains(&0) {
+            return Ok(());
+        }
         if scales.iter().product::<i64>() == 1 && (self.block == 0 || dims.is_empty()) {
             let whole = Around { outer: 1, along: 1, inner: dims.iter().product() };
             return self.run_blocks(cpu, whole, 1, operands);
