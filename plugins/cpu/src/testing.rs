@@ -4,16 +4,16 @@
 #![expect(unsafe_code, reason = "kernels are called through a C table")]
 
 mod array;
-mod host;
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr;
 
 use oarlock_sdk::{Dtype, KernelFlags, Layout, OperandFlags, abi};
+use oarlock_small_host::{Failure, Loaded, Outputs};
 
 pub(crate) use self::array::Array;
 use self::array::Storage;
-use self::host::Loaded;
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub(crate) fn run_with_isa(
     inputs: &[Option<&Array>],
     outputs: &[Option<(Dtype, &[i64])>],
 ) -> Run {
-    let loaded = Loaded::new(isa);
+    let loaded = Loaded::new(crate::QUERY, &[("isa", isa)]).expect("a plugin that loads");
     let mut rows: Vec<_> =
         loaded.kernels().into_iter().filter(|row| takes(row, op, version, inputs, outputs)).collect();
     // The sort is stable, so that the first of those with the same score wins.
@@ -187,7 +187,14 @@ impl<'a> Running<'a> {
         let outputs: Vec<*const abi::Tensor> =
             outputs.iter_mut().map(|output| (&raw mut *output).cast_const()).collect();
         let attributes: Vec<_> = self.attributes.iter().map(|attribute| &raw const *attribute).collect();
-        let allocated = host::Allocated::default();
+        let allocated = RefCell::new(Vec::new());
+        let allocate = |index, dtype, dims: &[i64]| {
+            let mut array = Array::blank(dtype, dims);
+            let output = array.describe_mut();
+            allocated.borrow_mut().push((index, array));
+            output
+        };
+        let made = Outputs(&allocate);
         let mut call = abi::Call {
             inputs: inputs.as_ptr(),
             inputs_count: inputs.len() as u64,
@@ -196,7 +203,7 @@ impl<'a> Running<'a> {
             attributes: attributes.as_ptr(),
             attributes_count: attributes.len() as u64,
             random_seed: 1,
-            host_call: (&raw const allocated).cast_mut().cast(),
+            host_call: (&raw const made).cast_mut().cast(),
             ..abi::Call::EMPTY
         };
         let unsupported = self.supports(&call);
@@ -220,16 +227,20 @@ impl<'a> Running<'a> {
         outcome.map(|()| Ok(self.outputs))
     }
 
+    fn result(&self, error: abi::Error) -> Result<(), String> {
+        self.loaded.result(error).map_err(Failure::text)
+    }
+
     fn supports(&self, call: &abi::Call) -> Result<(), String> {
         // SAFETY: the call is whole, and the context is the kernel's.
-        self.row.supports.map_or(Ok(()), |slot| self.loaded.result(unsafe { slot(self.row.context, call) }))
+        self.row.supports.map_or(Ok(()), |slot| self.result(unsafe { slot(self.row.context, call) }))
     }
 
     fn workspace(&self, call: &abi::Call) -> Result<Storage, String> {
         let mut size = 0;
         if let Some(slot) = self.row.workspace {
             // SAFETY: as above, and the size is there to be written.
-            self.loaded.result(unsafe { slot(self.row.context, call, &raw mut size) })?;
+            self.result(unsafe { slot(self.row.context, call, &raw mut size) })?;
         }
         Ok(Storage::new(size as usize))
     }
@@ -238,13 +249,13 @@ impl<'a> Running<'a> {
         let (context, mut state): (_, *mut c_void) = (self.row.context, ptr::null_mut());
         if let Some(slot) = self.row.prepare {
             // SAFETY: as above, and the state is there to be written.
-            self.loaded.result(unsafe { slot(context, call, &raw mut state) })?;
+            self.result(unsafe { slot(context, call, &raw mut state) })?;
         }
         // SAFETY: the state is the one that was just made.
-        let outcome = self.row.run.map(|slot| self.loaded.result(unsafe { slot(context, state, call) }));
+        let outcome = self.row.run.map(|slot| self.result(unsafe { slot(context, state, call) }));
         if let Some(slot) = self.row.release {
             // SAFETY: as above; the state is not used again.
-            self.loaded.result(unsafe { slot(context, state) })?;
+            self.result(unsafe { slot(context, state) })?;
         }
         outcome.unwrap_or_else(|| Err("expected a kernel that can run, found none".to_owned()))
     }

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{
-    Call, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, dispatch, ensure,
-};
+use oarlock_products::{Extent, Gemm};
+use oarlock_sdk::{Call, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, dispatch};
 
-use super::{NUMBERS, form, size, too_small};
+use super::shape::sizes;
+use super::{NUMBERS, form, too_small};
 use crate::device::Cpu;
 use crate::gemm::{self, Finish, Form, Matrix, Number, Packed, Scratch, Side, Sizes, Stored, compute_stored};
 
@@ -33,59 +33,18 @@ pub(super) fn kernel() -> Kernel<Cpu> {
 
 type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
 
-/// The attributes.
-#[derive(Clone, Copy)]
-struct Settings {
-    alpha: f64,
-    beta: f64,
-    /// Which operands are turned.
-    a_turned: bool,
-    b_turned: bool,
-}
-
-impl Settings {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let is_set = |name| Ok::<_, Error>(call.int(name)?.unwrap_or(0) != 0);
-        Ok(Self {
-            alpha: call.float("alpha")?.unwrap_or(1.0),
-            beta: call.float("beta")?.unwrap_or(1.0),
-            a_turned: is_set("transA")?,
-            b_turned: is_set("transB")?,
-        })
-    }
-
-    fn sizes(&self, a: &Tensor<'_>, b: &Tensor<'_>) -> Result<Sizes> {
-        let ([a_rows, a_columns], [b_rows, b_columns]) = (a.dims(), b.dims()) else {
-            let (a, b) = (a.dims(), b.dims());
-            return Err(Error::invalid_argument(format!(
-                "expected two matrices, found shapes {a:?} and {b:?}"
-            )));
-        };
-        let (rows, depth) = if self.a_turned { (a_columns, a_rows) } else { (a_rows, a_columns) };
-        let (b_depth, columns) = if self.b_turned { (b_columns, b_rows) } else { (b_rows, b_columns) };
-        ensure!(
-            depth == b_depth,
-            invalid_argument,
-            "expected as many steps in A as in B, found {depth} and {b_depth} in shapes {:?} and {:?}",
-            a.dims(),
-            b.dims()
-        );
-        Ok(Sizes { items: 1, rows: size(*rows)?, columns: size(*columns)?, depth: size(*depth)? })
-    }
-
-    fn right<'a, E>(&self, elements: &'a [E], sizes: &Sizes) -> Result<Matrix<'a, E>> {
-        let (lane, step) = if self.b_turned { (sizes.depth, 1) } else { (1, sizes.columns) };
-        Matrix::new(elements, vec![0], (sizes.columns, lane), (sizes.depth, step)).ok_or_else(too_small)
-    }
+fn right<'a, E>(settings: &Gemm, elements: &'a [E], sizes: &Sizes) -> Result<Matrix<'a, E>> {
+    let (lane, step) = if settings.b_turned { (sizes.depth, 1) } else { (1, sizes.columns) };
+    Matrix::new(elements, vec![0], (sizes.columns, lane), (sizes.depth, step)).ok_or_else(too_small)
 }
 
 fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
-    let settings = Settings::new(call)?;
+    let settings = Gemm::new(call)?;
     let b = call.input(1)?;
-    let sizes = settings.sizes(&call.input(0)?, &b)?;
+    let sizes = sizes(settings.extent(call.input(0)?.dims(), b.dims())?, 1);
     let packed = if packs(&sizes, &b) {
         // SAFETY: the device's memory is the host's, and a constant is never written.
-        let right = settings.right::<E>(unsafe { b.elements() }?, &sizes)?;
+        let right = right::<E>(&settings, unsafe { b.elements() }?, &sizes)?;
         Some(Packed::right(cpu, &right, sizes.columns, sizes.depth))
     } else {
         None
@@ -99,9 +58,9 @@ fn packs(sizes: &Sizes, b: &Tensor<'_>) -> bool {
 }
 
 fn workspace<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<u64> {
-    let settings = Settings::new(call)?;
+    let settings = Gemm::new(call)?;
     let b = call.input(1)?;
-    let sizes = settings.sizes(&call.input(0)?, &b)?;
+    let sizes = sizes(settings.extent(call.input(0)?.dims(), b.dims())?, 1);
     let right = if packs(&sizes, &b) { Form::Packed } else { form::<E>(1, !settings.b_turned) };
     let left = form::<E>(1, settings.a_turned);
     let buffered = matches!(left, Form::Anew { .. });
@@ -111,24 +70,19 @@ fn workspace<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<u64> {
 fn multiply<E: Stored>(
     cpu: &Cpu,
     call: &Call<'_>,
-    settings: Settings,
+    settings: Gemm,
     packed: Option<&Packed<E::Computed>>,
 ) -> Result<()> {
     let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let sizes = settings.sizes(&a, &b)?;
-    let expected = [sizes.rows as i64, sizes.columns as i64];
-    ensure!(
-        y.dims() == expected,
-        invalid_argument,
-        "expected an output of shape {expected:?}, found {:?}",
-        y.dims()
-    );
-    let addend = call.optional_input(2)?.map(|c| Addend::<E>::new(&c, &sizes)).transpose()?;
+    let extent = settings.extent(a.dims(), b.dims())?;
+    extent.check_output(y.dims())?;
+    let sizes = sizes(extent, 1);
+    let addend = call.optional_input(2)?.map(|c| Addend::<E>::new(&c, &extent)).transpose()?;
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     let (a, b, y) = unsafe { (a.elements::<E>()?, b.elements::<E>()?, y.elements_mut::<E>()?) };
     let (lane, step) = if settings.a_turned { (1, sizes.rows) } else { (sizes.depth, 1) };
     let left = Matrix::new(a, vec![0], (sizes.rows, lane), (sizes.depth, step)).ok_or_else(too_small)?;
-    let right = settings.right(b, &sizes)?;
+    let right = right(&settings, b, &sizes)?;
     let fits = |packed: &&Packed<_>| (packed.lanes(), packed.depth()) == (sizes.columns, sizes.depth);
     let right = match packed.filter(fits) {
         Some(packed) => Side::Packed(packed),
@@ -159,28 +113,10 @@ struct Addend<'a, E> {
 }
 
 impl<'a, E: Stored> Addend<'a, E> {
-    fn new(c: &Tensor<'a>, sizes: &Sizes) -> Result<Self> {
-        let (rows, columns) = match c.dims() {
-            [] => (1, 1),
-            [columns] => (1, *columns),
-            [rows, columns] => (*rows, *columns),
-            dims => {
-                return Err(Error::invalid_argument(format!("expected C as a matrix, found shape {dims:?}")));
-            }
-        };
-        let fits = |found: i64, size: usize| found == 1 || usize::try_from(found) == Ok(size);
-        ensure!(
-            fits(rows, sizes.rows) && fits(columns, sizes.columns),
-            invalid_argument,
-            "expected C to be repeatable to [{}, {}], found shape {:?}",
-            sizes.rows,
-            sizes.columns,
-            c.dims()
-        );
+    fn new(c: &Tensor<'a>, extent: &Extent) -> Result<Self> {
+        let [row, column] = extent.addend_steps(c.dims())?;
         // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-        let elements = unsafe { c.elements() }?;
-        let step = |dim: i64, step: i64| if dim == 1 { 0 } else { step as usize };
-        Ok(Self { elements, row: step(rows, columns), column: step(columns, 1) })
+        Ok(Self { elements: unsafe { c.elements() }?, row, column })
     }
 
     fn at(&self, row: usize, column: usize) -> E::Computed {

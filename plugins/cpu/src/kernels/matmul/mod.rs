@@ -7,7 +7,8 @@ mod plain;
 pub(crate) mod quantised;
 mod shape;
 
-use oarlock_sdk::{Dtype, DtypeSet, Error, Kernel, Result, dtype_set};
+use oarlock_products::size;
+use oarlock_sdk::{Dtype, DtypeSet, Error, Kernel, dtype_set};
 
 use crate::device::Cpu;
 use crate::gemm::{Convert, Form, Stored};
@@ -42,10 +43,4 @@ fn form<E: Stored>(items: usize, side_by_side: bool) -> Form {
 /// An operand whose elements lie outside of its memory, which its own checks rule out.
 fn too_small() -> Error {
     Error::out_of_range("expected operands as large as their shapes say, found smaller ones")
-}
-
-/// A dimension as a size.
-fn size(dim: i64) -> Result<usize> {
-    usize::try_from(dim)
-        .map_err(|_| Error::invalid_argument(format!("expected a dimension of at least 0, found {dim}")))
 }

@@ -12,6 +12,7 @@ use super::operand::{
 };
 use super::{host, shape};
 use crate::device::Cpu;
+use crate::kernels::rows::number::{Float, Number};
 
 const COUNTABLE: DtypeSet =
     dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::I16, Dtype::I32, Dtype::I64]);
@@ -167,13 +168,20 @@ fn single<T: Element>(call: &Call<'_>, index: usize, name: &str) -> Result<T> {
 /// Numbers as integers: what is between two of them counts as the one nearer to 0.
 fn whole_numbers(tensor: &Tensor<'_>) -> Result<Vec<i64>> {
     match tensor.dtype() {
-        Dtype::F16 => Ok(values::<f16>(tensor)?.iter().map(|value| f32::from(*value) as i64).collect()),
-        Dtype::BF16 => Ok(values::<bf16>(tensor)?.iter().map(|value| f32::from(*value) as i64).collect()),
         Dtype::I64 => Ok(values::<i64>(tensor)?.to_vec()),
-        dtype => dispatch!(dtype, floating + i8 + u8 + i16 + i32 + u16 + u32 + u64, T => {
-            Ok(values::<T>(tensor)?.iter().map(|value| *value as i64).collect())
+        Dtype::U64 => {
+            let whole = |value: &u64| i64::try_from(*value).unwrap_or(i64::MAX);
+            Ok(values::<u64>(tensor)?.iter().map(whole).collect())
+        }
+        dtype => dispatch!(dtype, floating_and_half + bf16 + i8 + u8 + i16 + i32 + u16 + u32, T => {
+            Ok(values::<T>(tensor)?.iter().map(|value| whole(value.float().to_f64())).collect())
         }),
     }
+}
+
+/// What is no number becomes an integer that is no index.
+fn whole(value: f64) -> i64 {
+    if value.is_nan() { i64::MIN } else { value as i64 }
 }
 
 fn one_hot(call: &Call<'_>, axis: i64) -> Result<()> {
@@ -211,7 +219,9 @@ fn eye_like(call: &Call<'_>, diagonal: i64) -> Result<()> {
     by_size!(output.dtype(), N => {
         let out = cells_mut::<N>(&output)?;
         out.fill([0; N]);
-        for row in 0..dims[0] {
+        // An empty output may have more rows than anybody could go through.
+        let rows = if out.is_empty() { 0 } else { dims[0] };
+        for row in 0..rows {
             let column = usize::try_from((row as i64).saturating_add(diagonal));
             if let Ok(column) = column && column < dims[1] {
                 out[row * dims[1] + column].copy_from_slice(&one[..N]);

@@ -42,7 +42,8 @@ pub(super) fn copy<const N: usize>(
         for row in out.chunks_mut(columns.len()) {
             let places = outer.iter().zip(cursor.counter()).zip(&steps);
             match places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>() {
-                Some(first) => copy_row(&input[first..], columns, fill, row),
+                // Of an input without elements no column is copied.
+                Some(first) => copy_row(input.get(first..).unwrap_or_default(), columns, fill, row),
                 None => row.fill(fill),
             }
             cursor.advance();

@@ -182,10 +182,10 @@ pub(super) fn in_pieces<T: Send>(
     unit: usize,
     body: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    let bytes = unit * size_of::<T>();
-    if bytes == 0 || out.is_empty() {
+    if unit == 0 || out.is_empty() {
         return;
     }
+    let bytes = (unit * size_of::<T>()).max(1);
     let count = out.len() / unit;
     let whole = Shared(out.as_mut_ptr());
     cpu.parallel_for(count, GRAIN.div_ceil(bytes), |begin, end| {

@@ -72,9 +72,11 @@ pub(super) fn strides(dims: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Where a contiguous tensor is cut by an axis: elements before, along, and after it.
+/// Where a contiguous tensor is cut by an axis: elements before, along, and after it. Of a tensor without elements a part
+/// may be larger than numbers go.
 pub(super) fn around(dims: &[usize], axis: usize) -> (usize, usize, usize) {
-    (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product())
+    let size = |dims: &[usize]| dims.iter().fold(1, |size: usize, dim| size.saturating_mul(*dim));
+    (size(&dims[..axis]), dims[axis], size(&dims[axis + 1..]))
 }
 
 #[cfg(test)]

@@ -68,14 +68,14 @@ impl Range {
         shape::expect_length(&self.ends, "ends", count)?;
         shape::expect_length(&steps, "steps", count)?;
         let mut strides: Vec<_> = shape::strides(&dims).into_iter().map(|stride| stride as isize).collect();
-        let mut begin = 0;
+        let mut begin = 0usize;
         for (index, axis) in axes.into_iter().enumerate() {
             let (first, length) = range(self.starts[index], self.ends[index], steps[index], dims[axis])?;
-            begin += first * strides[axis] as usize;
+            // A step that is taken is shorter than the dimension, so sums and products fit where there are elements.
+            begin = begin.saturating_add(first.saturating_mul(strides[axis] as usize));
             dims[axis] = length;
             if length > 1 {
-                // A step that is taken is shorter than the dimension, so the product fits.
-                strides[axis] *= steps[index] as isize;
+                strides[axis] = strides[axis].saturating_mul(steps[index] as isize);
             }
         }
         shape::expect(&output, "output", &dims)?;

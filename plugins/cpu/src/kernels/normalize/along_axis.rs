@@ -122,9 +122,10 @@ fn side_by_side<I: Target, T: Real, L: Line>(axis: Axis, line: L, input: &[T], m
     }
 }
 
+/// The greatest number of a line. What is not a number makes itself felt in the sum.
 #[inline(always)]
 fn greatest<F: Float>(line: &[F]) -> F {
-    fold(line, F::LOWEST, F::maximum, F::maximum)
+    fold(line, F::LOWEST, F::greater, F::greater)
 }
 
 #[derive(Clone, Copy)]
@@ -135,7 +136,7 @@ impl Line for Softmax {
     fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
         let greatest = greatest(input);
         for (result, element) in output.iter_mut().zip(input) {
-            *result = (*element - greatest).exponential::<T>();
+            *result = (*element - greatest).decay::<T>();
         }
         let factor = F::ONE / sum(output, |x| x);
         for result in output {
@@ -152,7 +153,7 @@ impl Line for LogSoftmax {
     #[inline(always)]
     fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
         let greatest = greatest(input);
-        let logarithm = sum(input, |x| (x - greatest).exponential::<T>()).logarithm();
+        let logarithm = sum(input, |x| (x - greatest).decay::<T>()).logarithm();
         for (result, element) in output.iter_mut().zip(input) {
             *result = *element - greatest - logarithm;
         }
@@ -166,7 +167,7 @@ struct Hardmax;
 impl Line for Hardmax {
     #[inline(always)]
     fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
-        let greatest = greatest(input);
+        let greatest = fold(input, F::LOWEST, F::maximum, F::maximum);
         let is_greatest = |x: &F| *x == greatest || x.is_unordered();
         output.fill(F::ZERO);
         if let Some(place) = input.iter().position(is_greatest) {

@@ -88,6 +88,14 @@ fn run<T: Real, S: Number + Element>(
     operands.expect_dims(&y, "Y", x.dims())?;
     let first = axis::index(options.axis, x.dims().len())?;
     let Axis { outer, length, .. } = Axis::flattened(x.dims(), first as i64)?;
+    if outer == 0 || length == 0 {
+        // There is nothing to normalise, and the statistics of nothing are not numbers.
+        for index in 1..3 {
+            let statistic = operands.write_optional::<S>(index)?;
+            statistic.into_iter().for_each(|values| values.fill(S::of_float(S::Float::of(f64::NAN))));
+        }
+        return Ok(());
+    }
     let scale = read_repeated::<T::Float>(operands, 1, &x.dims()[first..])?
         .ok_or_else(|| Error::invalid_argument("expected a scale, found none"))?;
     let bias = read_repeated::<T::Float>(operands, 2, &x.dims()[first..])?;

@@ -24,6 +24,19 @@ fn many_lines_side_by_side_are_each_normalized() {
 }
 
 #[test]
+fn elements_of_minus_infinity_have_no_share_of_a_softmax() {
+    let mut values = vec![f32::NEG_INFINITY; 75];
+    (values[2], values[40], values[74]) = (1e30, 1e30, -1e30);
+    let mut expected = vec![0f32; 75];
+    (expected[2], expected[40]) = (0.5, 0.5);
+    let data = Array::of(&[1, 75], &values);
+    check("Softmax", 13, &[], &[Some(&data)], &[Array::of(&[1, 75], &expected)]);
+    values[7] = f32::NAN;
+    let undefined = Array::of(&[1, 75], &[f32::NAN; 75]);
+    check("Softmax", 13, &[], &[Some(&Array::of(&[1, 75], &values))], &[undefined]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let x = Array::of(&[2, 3], &[1f32; 6]);
     let scale = Array::of(&[2], &[1f32; 2]);

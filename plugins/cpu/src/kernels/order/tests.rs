@@ -2,8 +2,8 @@
 
 use oarlock_sdk::Dtype;
 
-use crate::kernels::rows::checking::{check_all, refusal};
-use crate::testing::{Array, run};
+use crate::kernels::rows::checking::{check, check_all, refusal};
+use crate::testing::{Array, Attribute, run};
 
 #[test]
 fn the_cases_of_the_file_give_what_it_says() {
@@ -34,6 +34,29 @@ fn boxes_that_overlap_a_better_one_are_left_out() {
     assert_eq!(suppressed(9, 0.5, 0.4), [3, 0]);
     assert_eq!(suppressed(9, 1.0, 0.0), [3, 0, 1, 2, 4, 5]);
     assert_eq!(suppressed(0, 0.5, 0.0), []);
+}
+
+#[test]
+fn a_few_of_many_are_what_sorting_all_of_them_gives() {
+    let mut values: Vec<f32> = (0..1500).map(|index| ((index * 7919) % 211) as f32 - 100.0).collect();
+    (values[3], values[700], values[1400]) = (f32::NAN, f32::INFINITY, f32::NAN);
+    let data = Array::of(&[1, 1500, 1], &values);
+    for largest in [1, 0] {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (values[*a], values[*b]);
+            let ordering = a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
+            if largest == 1 { ordering.reverse() } else { ordering }
+        });
+        for k in [1, 7, 100, 300, 1500] {
+            let best: Vec<f32> = order[..k].iter().map(|place| values[*place]).collect();
+            let places: Vec<i64> = order[..k].iter().map(|place| *place as i64).collect();
+            let dims = [1, k as i64, 1];
+            let attributes = [("axis", Attribute::Int(1)), ("largest", Attribute::Int(largest))];
+            let inputs = [Some(&data), Some(&Array::of(&[1], &[k as i64]))];
+            check("TopK", 11, &attributes, &inputs, &[Array::of(&dims, &best), Array::of(&dims, &places)]);
+        }
+    }
 }
 
 #[test]

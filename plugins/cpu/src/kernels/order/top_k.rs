@@ -13,6 +13,7 @@ use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
 use crate::kernels::rows::parts::{Lines, in_parallel};
+use crate::kernels::rows::vector::with_isa;
 
 const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
@@ -94,29 +95,79 @@ fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> 
     }
     let outputs = (Lines::new(values, k, axis.inner), Lines::new(places, k, axis.inner));
     in_parallel(cpu, axis.lines(), grain(axis.length), outputs, |_, (mut values, mut places)| {
+        let mut elements = Vec::with_capacity(axis.length);
         let mut order = Vec::with_capacity(axis.length);
         for (line, _) in values.groups(1) {
             let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
-            let element = |place: usize| input[start + place * axis.inner];
-            let compare = |a: &usize, b: &usize| {
-                let ordering = order_of(element(*a).exact(), element(*b).exact());
-                let ordering = if options.is_largest { ordering.reverse() } else { ordering };
-                ordering.then(a.cmp(b))
-            };
-            order.clear();
-            order.extend(0..axis.length);
-            if k < axis.length {
-                order.select_nth_unstable_by(k, compare);
-                order.truncate(k);
+            elements.clear();
+            if axis.inner == 1 {
+                elements.extend(input[start..][..axis.length].iter().map(|element| element.exact()));
+            } else {
+                let line = input[start..].iter().step_by(axis.inner).take(axis.length);
+                elements.extend(line.map(|element| element.exact()));
             }
-            order.sort_unstable_by(compare);
+            if options.is_largest {
+                with_isa!(cpu.isa(), || select::<_, true>(&elements, k, &mut order));
+            } else {
+                with_isa!(cpu.isa(), || select::<_, false>(&elements, k, &mut order));
+            }
             for (rank, place) in order.iter().enumerate() {
-                values.across(line, 1, rank)[0] = element(*place);
+                values.across(line, 1, rank)[0] = input[start + place * axis.inner];
                 places.across(line, 1, rank)[0] = *place as i64;
             }
         }
     });
     Ok(())
+}
+
+/// Elements that are looked at together for one that is better than the worst of those found.
+const BLOCK: usize = 64;
+
+/// The places of the `k` best elements, best first.
+#[inline(always)]
+fn select<E: Exact, const LARGEST: bool>(elements: &[E], k: usize, order: &mut Vec<usize>) {
+    let compare = |a: &usize, b: &usize| {
+        let ordering = order_of(elements[*a], elements[*b]);
+        (if LARGEST { ordering.reverse() } else { ordering }).then(a.cmp(b))
+    };
+    order.clear();
+    // With many to be found, most elements would be moved into the list and out again.
+    if k.saturating_mul(8) > elements.len() {
+        order.extend(0..elements.len());
+        if k < elements.len() {
+            order.select_nth_unstable_by(k, compare);
+            order.truncate(k);
+        }
+        order.sort_unstable_by(compare);
+        return;
+    }
+    order.extend(0..k);
+    order.sort_unstable_by(compare);
+    let Some(last) = order.last() else { return };
+    let mut worst = elements[*last];
+    for (index, block) in elements[k..].chunks(BLOCK).enumerate() {
+        if !block.iter().fold(false, |any, element| any | is_better::<E, LARGEST>(*element, worst)) {
+            continue;
+        }
+        for (place, element) in (k + index * BLOCK..).zip(block) {
+            if is_better::<E, LARGEST>(*element, worst) {
+                order.pop();
+                let rank = order.partition_point(|other| compare(other, &place) == Ordering::Less);
+                order.insert(rank, place);
+                worst = elements[order[k - 1]];
+            }
+        }
+    }
+}
+
+/// Whether an element comes before another whatever their places are, without branches.
+#[inline(always)]
+fn is_better<E: Exact, const LARGEST: bool>(element: E, other: E) -> bool {
+    if LARGEST {
+        (element > other) | (element.is_unordered() & !other.is_unordered())
+    } else {
+        (element < other) | (other.is_unordered() & !element.is_unordered())
+    }
 }
 
 /// A total order. Zeros are equal, and so are all that are not numbers.

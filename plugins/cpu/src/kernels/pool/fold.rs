@@ -9,7 +9,7 @@ use super::Pool;
 use crate::device::Cpu;
 use crate::gemm::Parts;
 use crate::isa::{Target, Vectorized};
-use crate::kernels::conv::window::coordinates;
+use crate::kernels::conv::window::{Axis, coordinates};
 
 /// How elements become one.
 pub(super) trait Fold<E>: Sync {
@@ -50,14 +50,13 @@ pub(super) fn fold<E: Copy + Send + Sync, F: Fold<E>>(
         .iter()
         .map(|axis| {
             let end = axis.input + axis.pad.0 + axis.pad.1;
-            let is_counted = |window: usize, step: usize| {
+            let count = |window: usize| {
                 if with_padding {
-                    window * axis.stride + step * axis.dilation < end
+                    end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
                 } else {
-                    axis.place(window, step).is_some()
+                    steps_inside(axis, window..window + 1).len()
                 }
             };
-            let count = |window| (0..axis.kernel).filter(|step| is_counted(window, *step)).count();
             (0..axis.output).map(count).collect()
         })
         .collect();
@@ -71,6 +70,15 @@ pub(super) fn fold<E: Copy + Send + Sync, F: Fold<E>>(
             cpu.isa().vectorize(Plane { pool, counts: &counts, input, output, how });
         }
     });
+}
+
+/// The steps with which some of these windows may lie in the input. The others need not be gone through, of which there
+/// are many where windows are much larger than the input.
+pub(super) fn steps_inside(axis: &Axis, windows: Range<usize>) -> Range<usize> {
+    let last = windows.end.saturating_sub(1) * axis.stride;
+    let begin = axis.pad.0.saturating_sub(last).div_ceil(axis.dilation);
+    let end = (axis.input + axis.pad.0).saturating_sub(windows.start * axis.stride).div_ceil(axis.dilation);
+    begin..end.min(axis.kernel).max(begin)
 }
 
 struct Plane<'a, E, F> {
@@ -118,17 +126,20 @@ fn sum<E: Copy, F: Fold<E>>(
     sums: &mut [F::Sum; WINDOWS],
 ) {
     let Some((last, outer)) = pool.window.axes.split_last() else { return };
-    let rows: usize = outer.iter().map(|axis| axis.kernel).product();
+    let near: Vec<Range<usize>> =
+        outer.iter().zip(place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)).collect();
+    let rows: usize = near.iter().map(Range::len).product();
     let mut step = vec![0; outer.len()];
     for index in 0..rows {
-        coordinates(index, outer.iter().map(|axis| axis.kernel), &mut step);
+        coordinates(index, near.iter().map(Range::len), &mut step);
         let mut row = Some(0);
-        for ((axis, place), step) in outer.iter().zip(place).zip(&step) {
-            row = row.zip(axis.place(*place, *step)).map(|(row, place)| row * axis.input + place);
+        for ((axis, place), (step, near)) in outer.iter().zip(place).zip(step.iter().zip(&near)) {
+            let found = axis.place(*place, near.start + step);
+            row = row.zip(found).map(|(row, place)| row * axis.input + place);
         }
         let Some(row) = row else { continue };
         let row = &input[row * last.input..][..last.input];
-        for step in 0..last.kernel {
+        for step in steps_inside(last, range.clone()) {
             let inside = last.windows_with(step);
             let (begin, end) = (inside.start.max(range.start), inside.end.min(range.end));
             if begin >= end {

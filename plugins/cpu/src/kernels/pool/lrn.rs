@@ -40,7 +40,7 @@ impl Settings {
         ensure!(
             (1..=1 << 30).contains(&size),
             invalid_argument,
-            "expected `size` of at least 1, found {size}"
+            "expected `size` from 1 to 2^30, found {size}"
         );
         let before = (size as usize - 1) / 2;
         Ok(Self {

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use oarlock_sdk::{
@@ -10,7 +11,7 @@ use oarlock_sdk::{
 };
 
 use super::Pool;
-use super::fold::{Fold, fold};
+use super::fold::{Fold, fold, steps_inside};
 use crate::device::Cpu;
 use crate::gemm::Parts;
 use crate::kernels::conv::window::{Settings, coordinates};
@@ -102,13 +103,14 @@ fn with_indices<E: Ordered>(
     indices: &mut [i64],
 ) {
     let axes = &pool.window.axes;
-    let (inputs, outputs, steps) = (pool.window.inputs(), pool.window.outputs(), pool.window.steps());
+    let (inputs, outputs) = (pool.window.inputs(), pool.window.outputs());
     if y.is_empty() {
         return;
     }
     let (y, indices) = (Parts::new(y), Parts::new(indices));
     cpu.parallel_for(pool.planes, 1, |begin, end| {
         let (mut place, mut step) = (vec![0; axes.len()], vec![0; axes.len()]);
+        let mut near: Vec<Range<usize>> = Vec::with_capacity(axes.len());
         for plane in begin..end {
             let range = plane * outputs..(plane + 1) * outputs;
             // SAFETY: no two planes overlap, and each is one thread's.
@@ -117,12 +119,16 @@ fn with_indices<E: Ordered>(
             for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
                 coordinates(output, axes.iter().map(|axis| axis.output), &mut place);
                 let (mut greatest, mut at) = (E::LOWEST, None);
-                for number in 0..steps {
-                    coordinates(number, axes.iter().map(|axis| axis.kernel), &mut step);
+                near.clear();
+                near.extend(
+                    axes.iter().zip(&place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)),
+                );
+                for number in 0..near.iter().map(Range::len).product() {
+                    coordinates(number, near.iter().map(Range::len), &mut step);
                     // Where the element is in memory, and where it would be if the first dimension were the fastest.
                     let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
-                    for ((axis, place), step) in axes.iter().zip(&place).zip(&step) {
-                        let found = axis.place(*place, *step);
+                    for ((axis, place), (step, near)) in axes.iter().zip(&place).zip(step.iter().zip(&near)) {
+                        let found = axis.place(*place, near.start + step);
                         row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
                         turned += found.unwrap_or(0) * stride;
                         stride *= axis.input;

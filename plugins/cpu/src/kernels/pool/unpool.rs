@@ -78,9 +78,11 @@ fn unpool<E: Element + Default>(call: &Call<'_>) -> Result<()> {
     y.fill(E::default());
     let mut place = vec![0; shape.len()];
     for (value, index) in x.iter().zip(indices) {
-        let index = usize::try_from(*index).ok().filter(|index| *index < count);
-        let index = index.ok_or_else(|| {
-            Error::out_of_range(format!("expected indices below {count}, the size of an image of {shape:?}"))
+        let known = usize::try_from(*index).ok().filter(|index| *index < count);
+        let index = known.ok_or_else(|| {
+            Error::out_of_range(format!(
+                "expected indices below {count}, the size of an image of {shape:?}, found {index}"
+            ))
         })?;
         coordinates(index, shape.iter().copied(), &mut place);
         // The output may be larger than what was pooled; places stay the same, counted from the beginning.

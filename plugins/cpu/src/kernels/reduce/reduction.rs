@@ -25,10 +25,13 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
     }
 }
 
-/// As many partial results as hide the latency of an addition with the widest registers.
-const LANES: usize = 64;
+/// Partial results that fill the widest register.
+const LANES: usize = 16;
 
 /// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
+///
+/// Four registers of lanes hide the latency of an addition. They are arrays of their own, and none is indexed by more than a
+/// loop of known length, since only then does the compiler keep them in registers.
 #[inline(always)]
 pub(crate) fn fold<T: Copy, P: Copy>(
     elements: &[T],
@@ -36,28 +39,67 @@ pub(crate) fn fold<T: Copy, P: Copy>(
     add: impl Fn(P, T) -> P,
     join: impl Fn(P, P) -> P,
 ) -> P {
-    let mut lanes = [none; LANES];
-    let (chunks, rest) = elements.as_chunks::<LANES>();
-    for chunk in chunks {
+    let [mut first, mut second, mut third, mut fourth] = [[none; LANES]; 4];
+    let (blocks, rest) = elements.as_chunks::<{ 4 * LANES }>();
+    for block in blocks {
+        let (parts, _) = block.as_chunks::<LANES>();
         for lane in 0..LANES {
-            lanes[lane] = add(lanes[lane], chunk[lane]);
+            first[lane] = add(first[lane], parts[0][lane]);
+        }
+        for lane in 0..LANES {
+            second[lane] = add(second[lane], parts[1][lane]);
+        }
+        for lane in 0..LANES {
+            third[lane] = add(third[lane], parts[2][lane]);
+        }
+        for lane in 0..LANES {
+            fourth[lane] = add(fourth[lane], parts[3][lane]);
         }
     }
-    for (lane, element) in lanes.iter_mut().zip(rest) {
-        *lane = add(*lane, *element);
+    let (parts, rest) = rest.as_chunks::<LANES>();
+    for part in parts {
+        for lane in 0..LANES {
+            first[lane] = add(first[lane], part[lane]);
+        }
+    }
+    for lane in 0..LANES {
+        first[lane] = join(join(first[lane], second[lane]), join(third[lane], fourth[lane]));
     }
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
-            lanes[lane] = join(lanes[lane], lanes[lane + width]);
+            first[lane] = join(first[lane], first[lane + width]);
         }
         width /= 2;
     }
-    lanes[0]
+    join(first[0], rest.iter().fold(none, |partial, element| add(partial, *element)))
+}
+
+/// Elements of which the extreme is found before they are looked through for what is no number, while they are in the nearest
+/// cache.
+const PIECE: usize = 4096;
+
+/// The extreme of a slice, or what is not a number in it.
+#[inline(always)]
+fn extreme<T: Number>(
+    elements: &[T],
+    none: T::Exact,
+    choose: impl Fn(T::Exact, T::Exact) -> T::Exact,
+) -> T::Exact {
+    let mut found = none;
+    for piece in elements.chunks(PIECE) {
+        found = choose(found, fold(piece, none, |found, element| choose(found, element.exact()), &choose));
+        let keep = |kept: T::Exact, next: T::Exact| if next.is_unordered() { next } else { kept };
+        let unordered = fold(piece, none, |kept, element| keep(kept, element.exact()), keep);
+        if unordered.is_unordered() {
+            return unordered;
+        }
+    }
+    found
 }
 
 macro_rules! exact_reductions {
-    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident, $prepare:expr;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $choose:ident)?, $prepare:expr;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -79,6 +121,12 @@ macro_rules! exact_reductions {
                 fn finish(partial: T::Exact, _: usize) -> T {
                     T::of_exact(partial)
                 }
+                $(
+                    #[inline(always)]
+                    fn of_slice(elements: &[T]) -> T::Exact {
+                        extreme(elements, T::Exact::$none, T::Exact::$choose)
+                    }
+                )?
             }
         )*
     };
@@ -90,9 +138,9 @@ exact_reductions! {
     /// The product.
     Product: ONE, times, |x| x;
     /// The greatest element.
-    Maximum: LOWEST, maximum, |x| x;
+    Maximum: LOWEST, maximum by greater, |x| x;
     /// The least element.
-    Minimum: GREATEST, minimum, |x| x;
+    Minimum: GREATEST, minimum by lesser, |x| x;
     /// The sum of magnitudes.
     L1: ZERO, plus, Exact::magnitude;
     /// The sum of squares.

@@ -46,6 +46,24 @@ fn long_lines_are_cut_without_losing_elements() {
 }
 
 #[test]
+fn what_is_not_a_number_is_the_extreme_wherever_it_lies() {
+    let undefined = Array::of(&[1], &[f32::NAN]);
+    for place in [0, 63, 64, 4095, 5000, 20_000, 20_030] {
+        for found in [f32::NAN, -f32::NAN] {
+            let mut values = whole_numbers(20_031);
+            values[place] = found;
+            let data = Array::of(&[20_031], &values);
+            check("ReduceMax", 18, &[], &[Some(&data), None], std::slice::from_ref(&undefined));
+            check("ReduceMin", 18, &[], &[Some(&data), None], std::slice::from_ref(&undefined));
+        }
+    }
+    let values = whole_numbers(20_031);
+    let data = Array::of(&[20_031], &values);
+    check("ReduceMax", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[11f32])]);
+    check("ReduceMin", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[-11f32])]);
+}
+
+#[test]
 fn axes_that_do_not_fit_are_refused() {
     let (data, axes) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[1], &[2i64]));
     let message = refusal("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Some((Dtype::F32, &[2, 1]))]);

@@ -49,6 +49,11 @@ pub(crate) trait Exact: Copy + Send + Sync + PartialOrd + 'static {
     fn minimum(self, other: Self) -> Self {
         if (self < other) | self.is_unordered() { self } else { other }
     }
+
+    /// The greater of two, of which one that is not a number is passed over.
+    fn greater(self, other: Self) -> Self;
+    /// The lesser of two, as [`Exact::greater`].
+    fn lesser(self, other: Self) -> Self;
 }
 
 /// A float that is calculated in.
@@ -67,6 +72,8 @@ pub(crate) trait Float:
     fn root(self) -> Self;
     /// e to the power of it.
     fn exponential<T: Target>(self) -> Self;
+    /// e to the power of it, which is not positive; 0 in place of what is subnormal.
+    fn decay<T: Target>(self) -> Self;
     fn logarithm(self) -> Self;
 
     /// Zero in place of what is no finite number.
@@ -154,6 +161,10 @@ macro_rules! integers {
                 fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
                 #[inline(always)]
                 fn magnitude(self) -> Self { $magnitude!(self) }
+                #[inline(always)]
+                fn greater(self, other: Self) -> Self { self.max(other) }
+                #[inline(always)]
+                fn lesser(self, other: Self) -> Self { self.min(other) }
             }
         )*
     };
@@ -226,6 +237,10 @@ macro_rules! floats {
                 fn times(self, other: Self) -> Self { self * other }
                 #[inline(always)]
                 fn magnitude(self) -> Self { self.abs() }
+                #[inline(always)]
+                fn greater(self, other: Self) -> Self { self.max(other) }
+                #[inline(always)]
+                fn lesser(self, other: Self) -> Self { self.min(other) }
             }
 
             impl Float for $ty {
@@ -238,6 +253,10 @@ macro_rules! floats {
                 #[inline(always)]
                 fn exponential<T: Target>(self) -> Self {
                     math::exp::<T, _>(self)
+                }
+                #[inline(always)]
+                fn decay<T: Target>(self) -> Self {
+                    math::exp_of_negative::<T, _>(self)
                 }
                 #[inline(always)]
                 fn logarithm(self) -> Self { math::log::<Baseline, _>(self) }

@@ -15,26 +15,48 @@ use crate::isa::Isa;
 macro_rules! with_isa {
     ($isa:expr, || $body:expr) => {
         match $isa {
-            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512($isa, || $body),
-            $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2($isa, || $body),
-            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(|| $body),
+            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512(
+                $isa,
+                #[inline(always)]
+                || $body,
+            ),
+            $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2(
+                $isa,
+                #[inline(always)]
+                || $body,
+            ),
+            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(
+                #[inline(always)]
+                || $body,
+            ),
         }
     };
     // The body may name the level as a type, for functions that differ where a product and a sum are one instruction.
     ($isa:expr, $level:ident => || $body:expr) => {
         match $isa {
-            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512($isa, || {
-                type $level = $crate::isa::Fused;
-                $body
-            }),
-            $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2($isa, || {
-                type $level = $crate::isa::Fused;
-                $body
-            }),
-            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(|| {
-                type $level = $crate::isa::Baseline;
-                $body
-            }),
+            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512(
+                $isa,
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::Fused;
+                    $body
+                },
+            ),
+            $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2(
+                $isa,
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::Fused;
+                    $body
+                },
+            ),
+            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::Baseline;
+                    $body
+                },
+            ),
         }
     };
 }

@@ -24,15 +24,16 @@ impl<T: Number> Labelled<T> {
     /// elsewhere is repeated, and since that needs no dimension it loses its label.
     pub(super) fn new(values: Vec<T>, dims: &[i64], labels: &[Label], size: impl Fn(Label) -> usize) -> Self {
         let mut axes: Vec<Axis> = Vec::new();
-        let mut stride = 1;
+        // Of an array without elements a stride may be larger than numbers go.
+        let mut stride = 1usize;
         for (label, dim) in labels.iter().zip(dims).rev() {
             if *dim != 1 || size(*label) == 1 {
                 match axes.iter_mut().find(|axis| axis.label == *label) {
-                    Some(axis) => axis.stride += stride,
+                    Some(axis) => axis.stride = axis.stride.saturating_add(stride),
                     None => axes.push(Axis { label: *label, size: *dim as usize, stride }),
                 }
             }
-            stride *= *dim as usize;
+            stride = stride.saturating_mul(*dim as usize);
         }
         Self { axes, values }
     }
@@ -46,7 +47,7 @@ impl<T: Number> Labelled<T> {
         let kept: Vec<_> = order.iter().filter_map(|label| self.axis(*label)).collect();
         let summed: Vec<_> = self.axes.iter().copied().filter(|axis| !order.contains(&axis.label)).collect();
         let count = size_of(&kept)?;
-        let mut sums = Vec::with_capacity(count);
+        let mut sums = room_for(count)?;
         each_offset(&kept, 0, &mut |start| {
             let mut sum = T::default();
             each_offset(&summed, start, &mut |offset| sum = sum.plus(self.values[offset]));
@@ -80,7 +81,9 @@ impl<T: Number> Labelled<T> {
             depth: size_of(&depth)?,
         };
         let axes = contiguous([batch, rows, columns].concat());
-        let mut values = vec![T::default(); size_of(&axes)?];
+        let count = size_of(&axes)?;
+        let mut values = room_for(count)?;
+        values.resize(count, T::default());
         if values.is_empty() {
             return Ok(Self { axes, values });
         }
@@ -107,15 +110,30 @@ fn contiguous(mut axes: Vec<Axis>) -> Vec<Axis> {
 }
 
 fn size_of(axes: &[Axis]) -> Result<usize> {
+    let is_empty = axes.iter().any(|axis| axis.size == 0);
     let size = axes.iter().try_fold(1usize, |size, axis| size.checked_mul(axis.size));
+    let size = if is_empty { Some(0) } else { size };
     size.filter(|size| *size <= isize::MAX as usize / 16).ok_or_else(|| {
         Error::resource_exhausted("expected an equation whose products fit into memory, found a larger one")
+    })
+}
+
+/// Memory for so many numbers.
+fn room_for<T>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    let reserved = values.try_reserve_exact(count);
+    reserved.map(|()| values).map_err(|_| {
+        Error::resource_exhausted(format!(
+            "expected memory for {count} numbers of a product, found too little"
+        ))
     })
 }
 
 /// Calls `body` with where each element of some axes lies.
 fn each_offset(axes: &[Axis], start: usize, body: &mut dyn FnMut(usize)) {
     match axes {
+        // The other dimensions of nothing may be so long that nobody could go through them.
+        _ if axes.iter().any(|axis| axis.size == 0) => {}
         [] => body(start),
         [axis, rest @ ..] => {
             for index in 0..axis.size {
