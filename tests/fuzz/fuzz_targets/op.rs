@@ -1,0 +1,35 @@
+//! The front door of operators on the CPU: any op with any operands and attributes ends with an error or the right outputs.
+#![no_main]
+
+#[expect(dead_code, reason = "the rest is for the test of the same calls")]
+#[path = "../../tests/front_door/door/mod.rs"]
+mod door;
+
+use std::cell::OnceCell;
+
+use libfuzzer_sys::fuzz_target;
+use oarlock_host::BuiltIn;
+
+use door::{Case, Door, Source};
+
+/// Every request has a chunk of its own, so that a step out of it is one that AddressSanitizer sees.
+const FLAGS: [(&str, &str); 3] =
+    [("allocator_strategy", "best_fit"), ("device_memory_initial", "1"), ("device_memory_refill", "1")];
+
+thread_local! {
+    static DOOR: OnceCell<Door> = const { OnceCell::new() };
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    DOOR.with(|door| {
+        let door = door.get_or_init(|| {
+            let cpu = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
+            Door::open(cpu, "cpu", &FLAGS, None).expect("the CPU")
+        });
+        let case = Case::of(&mut Source::new(bytes));
+        if let Err(complaint) = door.knock(&case) {
+            panic!("{complaint}\n{case:?}");
+        }
+        door.device().pool().expect("the pool of the device").trim();
+    });
+});

@@ -1,0 +1,164 @@
+//! A call as plain data, and how it is made of bytes.
+
+use std::sync::LazyLock;
+
+use oarlock_core::schema::{self, Schema};
+use oarlock_core::{Attribute, Attributes, Dtype};
+
+use super::change;
+use super::given::{Given, Number, View};
+use super::source::Source;
+
+/// Calls that work. Lines that begin with `#` are comments.
+const WORKING: &str = include_str!("calls.txt");
+
+static WORKING_CALLS: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let lines = WORKING.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| Case::read(line).unwrap_or_else(|| panic!("no call: {line}"))).collect()
+});
+
+static SCHEMAS: LazyLock<Vec<&'static Schema>> =
+    LazyLock::new(|| schema::all().expect("schemas").map(|schema| schema.expect("a schema")).collect());
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) domain: String,
+    pub(crate) op: String,
+    pub(crate) opset: u32,
+    pub(crate) attributes: Attributes,
+    pub(crate) inputs: Vec<Option<Given>>,
+    pub(crate) outputs: usize,
+}
+
+impl Case {
+    /// The calls that work.
+    pub(crate) fn working() -> &'static [Self] {
+        &WORKING_CALLS
+    }
+
+    /// A call that is wrong somewhere, most of the time.
+    pub(crate) fn of(source: &mut Source<'_>) -> Self {
+        let mut case = if source.once_in(8) {
+            Self::made_up(source)
+        } else {
+            WORKING_CALLS[source.below(WORKING_CALLS.len())].clone()
+        };
+        for _ in 0..=source.below(3) {
+            change::something(&mut case, source);
+        }
+        case
+    }
+
+    /// Reads a line of the list.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        let (domain, op) = name.split_once(':').unwrap_or(("", name));
+        let mut case = Self {
+            domain: domain.to_owned(),
+            op: op.to_owned(),
+            opset: schema::newest_opset(domain).ok()?,
+            attributes: Attributes::new(),
+            inputs: Vec::new(),
+            outputs: 1,
+        };
+        for word in words {
+            let letter = word.chars().next()?;
+            match letter {
+                '@' => case.opset = word[1..].parse().ok()?,
+                '>' => case.outputs = word[1..].parse().ok()?,
+                '-' => case.inputs.push(None),
+                _ => match word.split_once('=') {
+                    Some((name, value)) => case.attributes.set(name, attribute(value)?),
+                    None => case.inputs.push(Some(tensor(word)?)),
+                },
+            }
+        }
+        Some(case)
+    }
+
+    /// A call of any op in any version, with inputs that have nothing to do with each other.
+    fn made_up(source: &mut Source<'_>) -> Self {
+        let schema = SCHEMAS[source.below(SCHEMAS.len())];
+        let most = schema.max_inputs().unwrap_or(4).min(8);
+        let count = if source.once_in(3) { source.below(9) } else { most };
+        let mut dtypes = vec![None; schema.types.len()];
+        let mut input = |index: usize| {
+            let formal = schema.formal_input(index)?;
+            let allowed = schema.dtypes(formal);
+            let fitting: Vec<Dtype> =
+                Dtype::ALL.iter().copied().filter(|dtype| dtype.is_in(allowed)).collect();
+            if fitting.is_empty() || source.once_in(8) {
+                return None;
+            }
+            let dtype = *dtypes[formal.type_index].get_or_insert(source.one_of(&fitting));
+            let rank = source.one_of(&[2, 1, 3, 4, 0, 5, 9]);
+            Some(Given::new(dtype, (0..rank).map(|_| source.one_of(&[2, 1, 3, 0])).collect()))
+        };
+        let inputs = (0..count).map(&mut input).collect();
+        let mut case = Self {
+            domain: schema.domain.to_owned(),
+            op: schema.name.to_owned(),
+            opset: schema.since_version,
+            attributes: Attributes::new(),
+            inputs,
+            outputs: schema.outputs.len(),
+        };
+        for known in &schema.attributes {
+            if known.is_required || source.once_in(4) {
+                change::attribute(&mut case, source, known.name, known.kind);
+            }
+        }
+        case
+    }
+}
+
+/// Reads an attribute: a text in quotes, a list in brackets, a tensor or a number.
+fn attribute(word: &str) -> Option<Attribute> {
+    if let Some(text) = word.strip_prefix('\'') {
+        return Some(Attribute::String(text.strip_suffix('\'')?.to_owned()));
+    }
+    if let Some(list) = word.strip_prefix('[') {
+        let items = || list.trim_end_matches(']').split(',').filter(|item| !item.is_empty());
+        return Some(if list.contains('.') {
+            Attribute::Floats(items().map(|item| item.parse().ok()).collect::<Option<_>>()?)
+        } else {
+            Attribute::Ints(items().map(|item| item.parse().ok()).collect::<Option<_>>()?)
+        });
+    }
+    if word.contains('[') {
+        return Some(Attribute::Tensor(tensor(word)?.constant().ok()?));
+    }
+    if word.contains('.') {
+        word.parse().ok().map(Attribute::Float)
+    } else {
+        word.parse().ok().map(Attribute::Int)
+    }
+}
+
+/// Reads a tensor such as `f32[2,3]` or `i64[2]{0,1}`, perhaps repeated to another shape, as `f32[1]->[4]`.
+fn tensor(word: &str) -> Option<Given> {
+    if let Some((word, dims)) = word.split_once("->") {
+        let Attribute::Ints(dims) = attribute(dims)? else { return None };
+        return Some(Given { views: vec![View::Expand(dims)], ..tensor(word)? });
+    }
+    let (dtype, rest) = word.split_once('[')?;
+    let (dims, elements) = rest.split_once(']')?;
+    let items = |list: &str| -> Vec<String> {
+        list.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    };
+    let dims = items(dims).iter().map(|dim| dim.parse().ok()).collect::<Option<_>>()?;
+    let mut given = Given::new(dtype.parse().ok()?, dims);
+    let elements = items(elements.trim_matches(['{', '}']));
+    if given.dtype == Dtype::String {
+        given.texts = elements;
+    } else {
+        let number = |item: &String| {
+            let float: f64 = item.parse().ok()?;
+            Some(Number { int: item.parse().unwrap_or(float as i64), float })
+        };
+        given.elements = elements.iter().map(number).collect::<Option<_>>()?;
+    }
+    Some(given)
+}

@@ -1,0 +1,284 @@
+//! What is changed about a call.
+
+use oarlock_core::schema::{self, AttributeKind};
+use oarlock_core::{Attribute, Attributes, Dtype, shape};
+
+use super::call::Case;
+use super::given::{Given, Number, View};
+use super::source::Source;
+
+/// Ops that make at least as many elements as they are given, so that more than memory can hold is refused before any
+/// work is done. Others would be right to read 2^40 elements one by one.
+const AS_MANY: &[&str] = &[
+    "Abs",
+    "Add",
+    "And",
+    "Cast",
+    "Clip",
+    "Concat",
+    "Div",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Expand",
+    "Flatten",
+    "Identity",
+    "Less",
+    "Log",
+    "Max",
+    "Mean",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "PRelu",
+    "Pow",
+    "Relu",
+    "Reshape",
+    "Shape",
+    "Sigmoid",
+    "Size",
+    "Softmax",
+    "Sqrt",
+    "Squeeze",
+    "Sub",
+    "Sum",
+    "Tanh",
+    "Tile",
+    "Transpose",
+    "Trilu",
+    "Unsqueeze",
+    "Where",
+    "Xor",
+];
+
+/// Changes one thing.
+pub(super) fn something(case: &mut Case, source: &mut Source<'_>) {
+    match source.below(13) {
+        0 => {}
+        1 => dtype(case, source),
+        2 | 3 => dims(case, source),
+        4 | 5 => elements(case, source),
+        6 => view(case, source),
+        7 => huge(case, source),
+        8 => count(case, source),
+        9..=11 => known_attribute(case, source),
+        _ => version_or_outputs(case, source),
+    }
+}
+
+fn some_input<'c>(case: &'c mut Case, source: &mut Source<'_>) -> Option<&'c mut Given> {
+    let count = case.inputs.len().max(1);
+    case.inputs.get_mut(source.below(count))?.as_mut()
+}
+
+fn dtype(case: &mut Case, source: &mut Source<'_>) {
+    let dtype = source.one_of(Dtype::ALL);
+    if source.once_in(2) {
+        case.inputs.iter_mut().flatten().for_each(|input| input.dtype = dtype);
+    } else if let Some(input) = some_input(case, source) {
+        input.dtype = dtype;
+    }
+}
+
+fn dims(case: &mut Case, source: &mut Source<'_>) {
+    let Some(input) = some_input(case, source) else { return };
+    let rank = input.dims.len();
+    match source.below(6) {
+        0 if rank > 0 => input.dims[source.below(rank)] = source.size(),
+        1 if rank > 0 => input.dims[source.below(rank)] = 0,
+        2 if rank > 0 => _ = input.dims.remove(source.below(rank)),
+        3 => input.dims.insert(source.below(rank + 1), source.one_of(&[1, 2, 0])),
+        4 => input.dims = vec![source.one_of(&[1, 0]); source.one_of(&[0, 1, 9, 12, 13, 64])],
+        _ => input.dims = (0..source.below(6)).map(|_| source.size()).collect(),
+    }
+    input.dims.truncate(shape::MOST_DIMENSIONS);
+}
+
+fn elements(case: &mut Case, source: &mut Source<'_>) {
+    let Some(input) = some_input(case, source) else { return };
+    let count = input.count().min(64);
+    let number = |source: &mut Source<'_>| {
+        let (int, float) = (source.int(), source.float());
+        Number { int, float }
+    };
+    if source.once_in(3) {
+        input.elements = (0..count).map(|_| number(source)).collect();
+        return;
+    }
+    let at = source.below(count);
+    while input.elements.len() <= at {
+        input.elements.push(Number { int: 1, float: 1.0 });
+    }
+    input.elements[at] = number(source);
+}
+
+fn view(case: &mut Case, source: &mut Source<'_>) {
+    let Some(input) = some_input(case, source) else { return };
+    let rank = input.dims.len();
+    match source.below(4) {
+        0 => {
+            let mut order: Vec<usize> = (0..rank).collect();
+            order.rotate_left(source.below(rank.max(1)));
+            input.views.push(View::Transpose(order));
+        }
+        1 => {
+            // A tensor that is larger than what is seen of it.
+            let (before, after) = (source.size(), source.size());
+            let axis = source.below(rank.max(1));
+            if let Some(dim) = input.dims.get_mut(axis) {
+                let step = source.one_of(&[1, 2, 3]);
+                let end = before + (*dim - 1).max(0) * step + 1;
+                *dim = end + after;
+                input.views.push(View::Slice(axis as i64, before as u64, end as u64, step as u64));
+            }
+        }
+        2 => {
+            let dims = input.dims.iter().map(|dim| if *dim == 1 { source.size() } else { *dim }).collect();
+            input.views.push(View::Expand(dims));
+        }
+        _ => {
+            let mut dims = input.dims.clone();
+            dims.insert(0, source.size());
+            input.views.push(View::Expand(dims));
+        }
+    }
+}
+
+/// Shapes whose sizes are near what numbers can hold.
+fn huge(case: &mut Case, source: &mut Source<'_>) {
+    let is_held_back = !AS_MANY.contains(&case.op.as_str());
+    let domain = case.domain.clone();
+    let values = oarlock_core::infer::value_inputs(&domain, &case.op, case.opset);
+    let at = source.below(case.inputs.len());
+    let Some(Some(input)) = case.inputs.get_mut(at) else { return };
+    let full: [&[i64]; 5] =
+        [&[1 << 40], &[1 << 20, 1 << 20], &[1 << 31, 1 << 29], &[(1 << 60) - 1], &[1 << 33, 1, 1 << 20]];
+    if is_held_back || values.contains(&at) || source.once_in(2) {
+        if input.dims.len() < 2 || source.once_in(4) {
+            input.dims = vec![1; source.one_of(&[2, 3, 4])];
+        }
+        let size = |source: &mut Source<'_>| source.one_of(&[0, i64::MAX, 1 << 32, 1 << 62, 1 << 40, 1, 3]);
+        let mut dims: Vec<i64> = input.dims.iter().map(|_| size(source)).collect();
+        if !dims.contains(&0) {
+            dims[source.below(input.dims.len())] = 0;
+        }
+        // An empty tensor is expanded from one whose dimensions are 0 or 1.
+        input.dims = dims.iter().map(|dim| i64::from(*dim != 0)).collect();
+        input.views = vec![View::Expand(dims)];
+    } else {
+        input.dims = Vec::new();
+        input.views = vec![View::Expand(source.one_of(&full).to_vec())];
+    }
+}
+
+fn count(case: &mut Case, source: &mut Source<'_>) {
+    let count = case.inputs.len();
+    match source.below(5) {
+        0 => _ = case.inputs.pop(),
+        1 if count > 0 => case.inputs[source.below(count)] = None,
+        2 => case.inputs.push(case.inputs.first().cloned().flatten()),
+        3 if count > 1 => case.inputs.swap(source.below(count), source.below(count)),
+        _ => case.inputs.push(Some(Given::new(source.one_of(Dtype::ALL), vec![source.size()]))),
+    }
+}
+
+fn version_or_outputs(case: &mut Case, source: &mut Source<'_>) {
+    if source.once_in(3) {
+        case.outputs = source.one_of(&[0, 1, 2, 3, 4, 5, 9]);
+    } else {
+        case.opset = source.below(31) as u32;
+    }
+}
+
+fn known_attribute(case: &mut Case, source: &mut Source<'_>) {
+    let Ok(schema) = schema::find(&case.domain, &case.op, case.opset) else { return };
+    if schema.attributes.is_empty() || source.once_in(24) {
+        case.attributes
+            .set(source.one_of(&["axis", "to", "nobody_knows_this", ""]), Attribute::Int(source.int()));
+        return;
+    }
+    let known = &schema.attributes[source.below(schema.attributes.len())];
+    match source.below(8) {
+        0 => {
+            let others = case.attributes.iter().filter(|(name, _)| *name != known.name);
+            case.attributes =
+                others.map(|(name, value)| (name.to_owned(), value.clone())).collect::<Attributes>();
+        }
+        1 => {
+            let kinds = [
+                AttributeKind::Int,
+                AttributeKind::Float,
+                AttributeKind::String,
+                AttributeKind::Tensor,
+                AttributeKind::Ints,
+                AttributeKind::Floats,
+                AttributeKind::Strings,
+            ];
+            let kind = source.one_of(&kinds);
+            attribute(case, source, known.name, kind);
+        }
+        2..=4 => {
+            if let Some(Attribute::Ints(list)) = case.attributes.get(known.name) {
+                let mut list = list.clone();
+                if !list.is_empty() {
+                    let at = source.below(list.len());
+                    list[at] = source.int();
+                }
+                case.attributes.set(known.name, Attribute::Ints(list));
+            } else {
+                attribute(case, source, known.name, known.kind);
+            }
+        }
+        _ => attribute(case, source, known.name, known.kind),
+    }
+}
+
+/// Gives an attribute of a kind some value.
+pub(super) fn attribute(case: &mut Case, source: &mut Source<'_>, name: &str, kind: AttributeKind) {
+    const TEXTS: [&str; 24] = [
+        "",
+        "SAME_UPPER",
+        "SAME_LOWER",
+        "VALID",
+        "NOTSET",
+        "constant",
+        "reflect",
+        "edge",
+        "wrap",
+        "linear",
+        "cubic",
+        "nearest",
+        "tf_crop_and_resize",
+        "half_pixel",
+        "add",
+        "mul",
+        "max",
+        "none",
+        "sum",
+        "ij,jk->ik",
+        "...i,i...",
+        "ii,->i",
+        "\u{e9}->",
+        "RIGHT",
+    ];
+    let ints = |source: &mut Source<'_>| (0..source.below(9)).map(|_| source.int()).collect::<Vec<_>>();
+    let value = match kind {
+        AttributeKind::Int => Attribute::Int(source.int()),
+        AttributeKind::Float => Attribute::Float(source.float()),
+        AttributeKind::String => Attribute::String(source.one_of(&TEXTS).to_owned()),
+        AttributeKind::Ints => Attribute::Ints(ints(source)),
+        AttributeKind::Floats => Attribute::Floats((0..source.below(6)).map(|_| source.float()).collect()),
+        AttributeKind::Strings => Attribute::Strings(vec![source.one_of(&TEXTS).to_owned()]),
+        AttributeKind::Tensor => {
+            let given = Given::new(source.one_of(Dtype::ALL), vec![source.size()]);
+            match given.constant() {
+                Ok(constant) => Attribute::Tensor(constant),
+                Err(_) => return,
+            }
+        }
+        _ => return,
+    };
+    case.attributes.set(name, value);
+}

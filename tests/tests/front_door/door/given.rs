@@ -1,0 +1,96 @@
+//! An input of a call: its elements, and the way it is seen.
+
+use oarlock_core::{Constant, Device, Dtype, Result, Tensor};
+
+/// A tensor as text would write it down.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) dtype: Dtype,
+    pub(crate) dims: Vec<i64>,
+    /// The elements; what is missing is made up.
+    pub(crate) elements: Vec<Number>,
+    pub(crate) texts: Vec<String>,
+    pub(crate) views: Vec<View>,
+}
+
+/// An element, for dtypes of either kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    pub(crate) int: i64,
+    pub(crate) float: f64,
+}
+
+/// A way to see a tensor as another.
+#[derive(Clone, Debug)]
+pub(crate) enum View {
+    Transpose(Vec<usize>),
+    Slice(i64, u64, u64, u64),
+    Expand(Vec<i64>),
+}
+
+impl Number {
+    fn bytes(self, dtype: Dtype) -> Vec<u8> {
+        let Self { int, float } = self;
+        match dtype {
+            Dtype::Bool => vec![u8::from(int & 1 == 1)],
+            Dtype::I4 | Dtype::U4 | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => vec![int as u8],
+            Dtype::I16 | Dtype::U16 => (int as i16).to_ne_bytes().to_vec(),
+            Dtype::I32 | Dtype::U32 => (int as i32).to_ne_bytes().to_vec(),
+            Dtype::F16 => half::f16::from_f64(float).to_ne_bytes().to_vec(),
+            Dtype::BF16 => half::bf16::from_f64(float).to_ne_bytes().to_vec(),
+            Dtype::F32 => (float as f32).to_ne_bytes().to_vec(),
+            Dtype::F64 => float.to_ne_bytes().to_vec(),
+            Dtype::C64 => [float as f32, int as f32].into_iter().flat_map(f32::to_ne_bytes).collect(),
+            Dtype::C128 => [float, int as f64].into_iter().flat_map(f64::to_ne_bytes).collect(),
+            Dtype::I64 | Dtype::U64 | Dtype::String => int.to_ne_bytes().to_vec(),
+        }
+    }
+
+    /// What an element is that nobody wrote down.
+    fn made_up(at: usize) -> Self {
+        Self { int: [1, 0, 2][at % 3], float: (at * 7 % 11) as f64 / 4.0 - 1.25 }
+    }
+}
+
+impl Given {
+    /// A tensor with made-up elements.
+    pub(crate) fn new(dtype: Dtype, dims: Vec<i64>) -> Self {
+        Self { dtype, dims, elements: Vec::new(), texts: Vec::new(), views: Vec::new() }
+    }
+
+    /// How many elements it has; shapes here are small.
+    pub(crate) fn count(&self) -> usize {
+        self.dims.iter().map(|dim| *dim as usize).product()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let count = if self.dtype.is_packed() { self.count().div_ceil(2) } else { self.count() };
+        let number = |at: usize| self.elements.get(at).copied().unwrap_or(Number::made_up(at));
+        (0..count).flat_map(|at| number(at).bytes(self.dtype)).collect()
+    }
+
+    /// The tensor, and the tensor as it is seen. A view that cannot be is none.
+    pub(crate) fn tensors(&self, device: &Device) -> Result<(Tensor, Tensor)> {
+        let base = if self.dtype == Dtype::String {
+            let text = |at: usize| self.texts.get(at).cloned().unwrap_or_else(|| at.to_string());
+            Tensor::from_texts(device, &self.dims, (0..self.count()).map(text).collect())?
+        } else {
+            Tensor::from_bytes(device, self.dtype, &self.dims, &self.bytes())?
+        };
+        let mut seen = base.clone();
+        for view in &self.views {
+            let next = match view {
+                View::Transpose(order) => seen.transpose(order),
+                View::Slice(axis, begin, end, step) => seen.slice(*axis, *begin, *end, *step),
+                View::Expand(dims) => seen.expand(dims),
+            };
+            seen = next.unwrap_or(seen);
+        }
+        Ok((base, seen))
+    }
+
+    /// The tensor as an attribute.
+    pub(crate) fn constant(&self) -> Result<Constant> {
+        Constant::new(self.dtype, &self.dims, self.bytes())
+    }
+}

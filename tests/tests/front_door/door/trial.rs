@@ -1,0 +1,215 @@
+//! A call is made, and what must hold of it is looked at.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use oarlock_core::flags::Flags;
+use oarlock_core::{Device, Dtype, Error, ErrorKind, Invocation, Op, Outputs, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity, Plugin};
+
+use super::call::Case;
+
+/// The most memory that calls may take of a device.
+const LIMIT: &str = "64MiB";
+
+/// Ops that give something else each time.
+const RANDOM: [&str; 7] = [
+    "Bernoulli",
+    "Dropout",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+];
+
+/// Dtype, shape and elements of an output.
+type Content = (Dtype, Vec<i64>, Vec<u8>);
+
+/// A runtime that is called, with a tensor on its device that no call is given.
+pub(crate) struct Door {
+    witness: Tensor,
+    device: Device,
+    runtime: Runtime,
+}
+
+impl Door {
+    /// Starts a runtime with a plugin, for its first device.
+    pub(crate) fn open(
+        plugin: BuiltIn,
+        device: &str,
+        flags: &[(&str, &str)],
+        cache_home: Option<PathBuf>,
+    ) -> Result<Self, Error> {
+        let environment = Environment::new(|_| None, false, Identity::of_process());
+        let mut options = HostOptions::new("front door", Config::default(), environment);
+        options.built_in = vec![plugin];
+        options.cache_home = cache_home;
+        let all = Flags::from_environment(|_| None)?;
+        for (name, value) in [("device_memory_limit", LIMIT), ("random_seed", "7")].iter().chain(flags) {
+            all.set(name, value)?;
+        }
+        let runtime = Runtime::start(options, all)?;
+        let device = runtime.device(device)?;
+        let witness = Tensor::from_slice(&device, &[WITNESS.len() as i64], &WITNESS)?;
+        Ok(Self { witness, device, runtime })
+    }
+
+    /// Makes a call. Says whether it worked, or in what way the runtime did wrong.
+    pub(crate) fn knock(&self, case: &Case) -> Result<bool, String> {
+        let before = self.allocated()?;
+        let outcome = self.call(case)?;
+        if let Err(error) = &outcome {
+            check_words(case, error)?;
+        }
+        let after = self.allocated()?;
+        if before != after {
+            return Err(format!("{before} bytes were held before, and {after} are after"));
+        }
+        match self.witness.to_vec::<i64>() {
+            Ok(values) if values == WITNESS => Ok(outcome.is_ok()),
+            found => Err(format!("a tensor that the call does not know became {found:?}")),
+        }
+    }
+
+    /// Makes a call that is written like those in the list, for its outputs; none where the device has no kernel for the op.
+    pub(crate) fn run(&self, line: &str) -> Option<Result<Vec<Tensor>, Error>> {
+        let case = Case::read(line).unwrap_or_else(|| panic!("no call: {line}"));
+        self.ops().contains(&case.op).then(|| {
+            let made: Vec<Option<(Tensor, Tensor)>> = (case.inputs.iter())
+                .map(|input| input.as_ref().map(|input| input.tensors(&self.device)).transpose())
+                .collect::<Result<_, _>>()?;
+            let inputs: Vec<Option<&Tensor>> =
+                made.iter().map(|pair| pair.as_ref().map(|(_, seen)| seen)).collect();
+            let op = Op::new(&self.runtime, &case.domain, &case.op, case.opset, case.attributes)?;
+            let call = Invocation {
+                inputs: &inputs,
+                outputs: case.outputs,
+                device: Some(&self.device),
+                stream: None,
+            };
+            let outputs = op.invoke(&self.runtime, &call).and_then(finished)?;
+            Ok(outputs.into_iter().flatten().collect())
+        })
+    }
+
+    /// Ends the runtime. Says whether anything of the plugin is still in use.
+    pub(crate) fn close(self) -> Result<(), String> {
+        let plugins: Vec<Arc<Plugin>> = self.runtime.host().plugins().to_vec();
+        drop(self);
+        let left: Vec<String> = plugins.iter().map(|plugin| plugin.live().to_string()).collect();
+        if left.iter().all(|left| left == "no handles") { Ok(()) } else { Err(left.join(", ")) }
+    }
+
+    /// The device.
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The ops that the device has kernels for.
+    pub(crate) fn ops(&self) -> std::collections::BTreeSet<String> {
+        let rows = self.runtime.registry().rows().iter();
+        let own = rows.filter(|row| row.info().device_type == self.device.device_type());
+        own.map(|row| row.info().op.clone()).collect()
+    }
+
+    fn allocated(&self) -> Result<u64, String> {
+        self.device.pool().map(|pool| pool.statistics().allocated).map_err(|error| error.to_string())
+    }
+
+    /// Makes the call twice, since only the first one looks for a kernel.
+    fn call(&self, case: &Case) -> Result<Result<(), Error>, String> {
+        let mut tensors = Vec::new();
+        for input in &case.inputs {
+            let made = input.as_ref().map(|input| input.tensors(&self.device)).transpose();
+            match made {
+                // Devices other than the CPU hold no strings.
+                Err(error) if error.kind() == ErrorKind::Unimplemented => {
+                    return Ok(Err(error.of_op(&case.op)));
+                }
+                made => tensors.push(made.map_err(|error| format!("an input cannot be made: {error}"))?),
+            }
+        }
+        let inputs: Vec<Option<&Tensor>> =
+            tensors.iter().map(|pair| pair.as_ref().map(|(_, seen)| seen)).collect();
+        let content =
+            || tensors.iter().flatten().map(|(base, _)| content(base)).collect::<Result<Vec<_>, _>>();
+        let before = content()?;
+        let op = match Op::new(&self.runtime, &case.domain, &case.op, case.opset, case.attributes.clone()) {
+            Ok(op) => op,
+            Err(error) => return Ok(Err(error)),
+        };
+        let call =
+            Invocation { inputs: &inputs, outputs: case.outputs, device: Some(&self.device), stream: None };
+        let first = op.invoke(&self.runtime, &call).and_then(finished);
+        let again = op.invoke(&self.runtime, &call).and_then(finished);
+        let explained = op.explain(&self.runtime, &call);
+        if content()? != before {
+            return Err("an input was written".to_owned());
+        }
+        match (first, again) {
+            (Ok(first), Ok(again)) => {
+                let (first, again) = (self.outputs(case, &first)?, self.outputs(case, &again)?);
+                if explained.is_err() {
+                    return Err(format!("it works, and its explanation does not: {explained:?}"));
+                }
+                if first != again && !RANDOM.contains(&case.op.as_str()) {
+                    return Err(format!("the outputs were {first:?} and then {again:?}"));
+                }
+                Ok(Ok(()))
+            }
+            (Err(first), Err(_)) => Ok(Err(first)),
+            // The first outputs are still there, and there is no memory for the same again.
+            (Ok(_), Err(again)) if again.kind() == ErrorKind::ResourceExhausted => Ok(Ok(())),
+            (first, again) => Err(format!("the same call gave {first:?} and then {again:?}")),
+        }
+    }
+
+    /// Reads outputs, which must be there, on the device, and hold what their dtypes can.
+    fn outputs(&self, case: &Case, outputs: &Outputs) -> Result<Vec<Content>, String> {
+        if outputs.len() != case.outputs {
+            return Err(format!("{} outputs were wanted, and {} made", case.outputs, outputs.len()));
+        }
+        let mut read = Vec::new();
+        for output in outputs.iter().flatten() {
+            if !output.device().is(&self.device) {
+                return Err(format!("an output is on `{}`", output.device()));
+            }
+            let bytes = content(output)?;
+            if output.dtype() == Dtype::Bool && bytes.iter().any(|byte| *byte > 1) {
+                return Err("a bool is neither true nor false".to_owned());
+            }
+            read.push((output.dtype(), output.dims().to_vec(), bytes));
+        }
+        Ok(read)
+    }
+}
+
+const WITNESS: [i64; 7] = [3, 1, 4, 1, 5, 9, 2];
+
+/// Waits for outputs, so that what goes wrong behind the call's back is the call's.
+fn finished(outputs: Outputs) -> Result<Outputs, Error> {
+    outputs.iter().flatten().try_for_each(Tensor::wait)?;
+    Ok(outputs)
+}
+
+fn content(tensor: &Tensor) -> Result<Vec<u8>, String> {
+    let read = match tensor.dtype() {
+        Dtype::String => tensor.to_texts().map(|texts| texts.join("\n").into_bytes()),
+        _ => tensor.to_bytes(),
+    };
+    read.map_err(|error| format!("a tensor cannot be read: {error}"))
+}
+
+/// An error names the op, and says what was expected and what was found.
+fn check_words(case: &Case, error: &Error) -> Result<(), String> {
+    let text = error.to_string();
+    if text.contains("panicked") {
+        return Err(format!("a kernel panicked: {text}"));
+    }
+    let is_whole = text.contains(&case.op) && text.contains("expected");
+    if !is_whole || error.kind() == ErrorKind::Fatal {
+        return Err(format!("the error is a bad one ({}): {text}", error.kind()));
+    }
+    Ok(())
+}

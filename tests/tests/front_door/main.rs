@@ -1,0 +1,101 @@
+//! The front door of operators, on every device: calls with wrong ranks, dtypes, sizes, values, attributes, versions and
+//! numbers of operands end with an error that names the op, or with the right outputs, and leave nothing behind.
+
+mod door;
+mod refused;
+mod right;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+
+use oarlock_core::ErrorKind;
+use oarlock_host::BuiltIn;
+
+use door::{Case, Door, Source};
+
+const CPU: BuiltIn = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
+const OPENCL: BuiltIn = BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY };
+
+/// Opens a door where there is the device. Programs that a driver compiles are kept for the next run.
+fn open(plugin: BuiltIn, device: &str) -> Option<Door> {
+    match Door::open(plugin, device, &[], Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")))) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        opened => Some(opened.unwrap_or_else(|error| panic!("{error}"))),
+    }
+}
+
+/// The doors of all devices there are, the CPU's first.
+fn doors() -> Vec<Door> {
+    [open(CPU, "cpu"), open(OPENCL, "opencl")].into_iter().flatten().collect()
+}
+
+/// Bytes that are the same in every run.
+fn bytes(seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..256).map(|_| next()).collect()
+}
+
+/// Knocks with the calls that some seeds make. `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, takes other seeds, and has each call
+/// told before it is made, to find one that does not end.
+fn knock(plugin: BuiltIn, device: &str, usual: Range<u64>) {
+    let Some(door) = open(plugin, device) else {
+        eprintln!("There is no `{device}` device, so nobody knocks at its door.");
+        return;
+    };
+    let stated = std::env::var("OARLOCK_TEST_SEEDS").ok().map(|range| {
+        let (begin, end) = range.split_once("..").expect("`BEGIN..END`");
+        begin.parse().expect("a number")..end.parse().expect("a number")
+    });
+    let (mut worked, mut wrong) = (0, Vec::new());
+    for seed in stated.clone().unwrap_or(usual) {
+        let case = Case::of(&mut Source::new(&bytes(seed)));
+        if stated.is_some() {
+            eprintln!("{seed}: {case:?}");
+        }
+        match catch_unwind(AssertUnwindSafe(|| door.knock(&case))) {
+            Ok(Ok(has_worked)) => worked += u64::from(has_worked),
+            Ok(Err(complaint)) => wrong.push(format!("{seed}: {complaint}\n    {case:?}")),
+            Err(panic) => {
+                eprintln!("{seed}: {case:?}");
+                resume_unwind(panic);
+            }
+        }
+    }
+    println!("{worked} calls worked on {}", door.device());
+    assert!(wrong.is_empty(), "{} calls went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(door.close(), Ok(()));
+}
+
+#[test]
+fn every_call_in_the_list_works_on_the_cpu() {
+    let door = open(CPU, "cpu").expect("the CPU");
+    for case in Case::working() {
+        assert_eq!(door.knock(case), Ok(true), "{case:?}");
+    }
+}
+
+#[test]
+fn the_list_has_a_call_of_every_op_that_the_cpu_has_a_kernel_for() {
+    let door = open(CPU, "cpu").expect("the CPU");
+    let ops = door.ops();
+    let missing: Vec<&String> =
+        ops.iter().filter(|op| !Case::working().iter().any(|case| case.op == **op)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn no_call_gets_more_than_an_error_out_of_the_cpu() {
+    knock(CPU, "cpu", 0..12_000);
+}
+
+#[test]
+fn no_call_gets_more_than_an_error_out_of_opencl() {
+    knock(OPENCL, "opencl", 0..4000);
+}

@@ -1,0 +1,244 @@
+//! Kernels that are wrong: rows that make no sense are never used and say why, and what a kernel does wrong while it runs
+//! is an error that names op and plugin, after which everything goes on.
+
+#![expect(unsafe_code, reason = "one plugin breaks the contract behind the back of the SDK")]
+
+use oarlock_core::flags::Flags;
+use oarlock_core::{Attributes, Device, Error, Invocation, Op, Outputs, Result, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Host, Kernel, KernelFlags, Operand, Plugin, abi};
+
+const F32: Operand = Operand::new(DtypeSet::F32);
+
+type Body = fn(&(), &Call<'_>) -> oarlock_sdk::Result<()>;
+
+/// A kernel for the CPU that does its work, which is nothing.
+fn idle(op: &str) -> Kernel<()> {
+    kernel(op, |_, _| Ok(()))
+}
+
+fn kernel(op: &str, run: Body) -> Kernel<()> {
+    Kernel::new(op, run).device_type("cpu").score(1000).inputs([F32]).outputs([F32])
+}
+
+/// A kernel for an op of a domain that nobody else knows, which asks for the memory of its outputs.
+fn own(op: &str, run: Body) -> Kernel<()> {
+    kernel(op, run).domain("test.hostile").flags(KernelFlags::ALLOCATES_OUTPUTS)
+}
+
+/// A call of an op of that domain.
+fn own_op(runtime: &Runtime, name: &str) -> Op {
+    Op::new(runtime, "test.hostile", name, 1, Attributes::new()).expect("an op of the plugin")
+}
+
+fn start(query: abi::PluginQuery) -> (Runtime, Device) {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("tests", Config::default(), environment);
+    options.built_in = vec![
+        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+        BuiltIn { name: "hostile", query },
+    ];
+    let runtime =
+        Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime");
+    let cpu = runtime.device("cpu").expect("the CPU");
+    (runtime, cpu)
+}
+
+fn invoke(op: &Op, runtime: &Runtime, x: &Tensor) -> Result<Outputs> {
+    op.invoke(runtime, &Invocation { inputs: &[Some(x)], outputs: 1, device: None, stream: None })
+}
+
+/// The rows of the plugin that make no sense, as `op: reason`.
+fn problems(runtime: &Runtime) -> Vec<String> {
+    let problems = runtime.registry().problems();
+    problems.iter().map(|problem| format!("{}: {}", problem.row.plugin(), problem.error)).collect()
+}
+
+fn senseless(_: &Host) -> oarlock_sdk::Result<Plugin> {
+    Ok(Plugin::without_device("hostile", "1.0").kernels([
+        idle("Idenity"),
+        idle("Identity").domain("ai.onx"),
+        idle("Identity").device_type("cpuu"),
+        idle("Identity").since(4_000_000_000),
+        idle("Identity").since(1).until(u32::MAX).inputs([F32, F32]),
+        idle("Identity").inputs([F32.named("inptu")]),
+        idle("Identity").outputs([]),
+        idle("NonZero").outputs([F32]),
+        idle("Add"),
+        // These make sense, and are the same.
+        idle("Relu"),
+        idle("Relu"),
+    ]))
+}
+
+#[test]
+fn a_row_that_makes_no_sense_is_told_with_what_was_expected_and_found_and_is_never_used() {
+    let (runtime, cpu) = start(oarlock_sdk::query!(senseless));
+    let found = problems(&runtime);
+    let expected = [
+        ["hostile: `Idenity`", "found `Idenity`", "did you mean `Identity`"],
+        ["hostile: `Identity`", "the domain `ai.onx`", "did you mean `ai.onnx`"],
+        ["hostile: `Identity`", "(`cpu`), found a kernel for `cpuu`", "did you mean `cpu`"],
+        ["hostile: `Identity`", "between 4000000000 and", "as the newest"],
+        ["hostile: `Identity`", "at most 1 inputs, found 2", ""],
+        ["hostile: `Identity`: input 0 (input)", "expected the name `input`, found `inptu`", ""],
+        ["hostile: `Identity`", "at least 1 outputs, found 0", ""],
+        ["hostile: `NonZero`: output 0 (Y)", "expected one of i64, found f32", ""],
+        ["hostile: `Add`", "at least 2 inputs, found 1", ""],
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, words) in found.iter().zip(expected) {
+        assert!(words.iter().all(|word| found.contains(word)), "expected {words:?} in: {found}");
+    }
+    let x = Tensor::from_slice(&cpu, &[1], &[2.5f32]).unwrap();
+    let copy = Op::latest(&runtime, "Identity").unwrap().run(&runtime, &[&x]).unwrap();
+    assert_eq!(copy.to_vec::<f32>().unwrap(), [2.5]);
+}
+
+#[test]
+fn of_two_rows_that_are_the_same_the_first_runs() {
+    let (runtime, cpu) = start(oarlock_sdk::query!(senseless));
+    let x = Tensor::from_slice(&cpu, &[1], &[2.5f32]).unwrap();
+    let call = Invocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
+    let explanation = Op::latest(&runtime, "Relu").unwrap().explain(&runtime, &call).unwrap().to_string();
+    assert!(explanation.contains("chosen: `hostile`"), "{explanation}");
+    assert!(explanation.contains("behind: `hostile`, score 1000: another comes first"), "{explanation}");
+}
+
+#[test]
+fn an_op_that_only_a_senseless_row_has_cannot_be_called() {
+    let (runtime, cpu) = start(oarlock_sdk::query!(senseless));
+    assert!(Op::latest(&runtime, "Idenity").is_err());
+    let op = Op::new(&runtime, "ai.onx", "Identity", 1, Attributes::new());
+    let x = Tensor::from_slice(&cpu, &[1], &[2.5f32]).unwrap();
+    let error = invoke(&op.expect("an op of a domain of its own"), &runtime, &x).expect_err("a refusal");
+    assert!(error.to_string().contains("`hostile`") && error.to_string().contains("infer"), "{error}");
+}
+
+fn lying(_: &Host) -> oarlock_sdk::Result<Plugin> {
+    Ok(Plugin::without_device("hostile", "1.0").kernels([
+        own("Fails", |_, _| Err(oarlock_sdk::Error::unavailable("the unit is asleep"))),
+        own("Panics", |_, _| panic!("a mistake of the kernel")),
+        own("PanicsLate", |_, call| {
+            call.allocate_output(0, Dtype::F32, &[4])?;
+            panic!("a mistake of the kernel")
+        }),
+        own("Never", |_, _| Ok(())),
+        own("Negative", |_, call| call.allocate_output(0, Dtype::F32, &[-1])),
+        own("Overflows", |_, call| call.allocate_output(0, Dtype::F32, &[i64::MAX, 8])),
+        own("Greedy", |_, call| call.allocate_output(0, Dtype::F32, &[1 << 50])),
+        own("Beyond", |_, call| call.allocate_output(7, Dtype::F32, &[1])),
+        own("NoDtype", |_, call| call.allocate_output(0, Dtype(99), &[1])),
+        own("Twice", |_, call| {
+            call.allocate_output(0, Dtype::F32, &[1])?;
+            call.allocate_output(0, Dtype::F32, &[2])
+        }),
+        own("Silent", |_, call| {
+            _ = call.allocate_output(0, Dtype::F32, &[-1]);
+            Ok(())
+        }),
+        own("Guesses", |_, call| call.input(9).map(|_| ())),
+        own("Workspace", |_, _| Ok(())).workspace(|_, _| Ok(u64::MAX - 7)),
+        own("Infers", |_, _| Ok(())).infer(|_, call| call.allocate_output(0, Dtype::F32, &[-4])),
+        own("InfersBadly", |_, _| Ok(())).infer(|_, _| panic!("a mistake of the kernel")),
+        own("Refuses", |_, _| Ok(())).supports(|_, _| panic!("a mistake of the kernel")),
+        own("Readies", |_, _| Ok(())).workspace(|_, _| Err(oarlock_sdk::Error::fatal("broken"))),
+        kernel("NonZero", |_, call| call.allocate_output(0, Dtype::F32, &[1, 1]))
+            .outputs([Operand::new(DtypeSet::I64)])
+            .flags(KernelFlags::ALLOCATES_OUTPUTS),
+    ]))
+}
+
+#[test]
+fn a_kernel_that_fails_lies_or_panics_is_an_error_that_names_op_and_plugin_and_leaves_nothing_behind() {
+    let (runtime, cpu) = start(oarlock_sdk::query!(lying));
+    assert_eq!(problems(&runtime), Vec::<String>::new());
+    let x = Tensor::from_slice(&cpu, &[2], &[1f32, 2.0]).unwrap();
+    let held = cpu.pool().unwrap().statistics().allocated;
+    for (name, words) in [
+        ("Fails", "`hostile`: the unit is asleep"),
+        ("Panics", "the plugin panicked"),
+        ("PanicsLate", "a mistake of the kernel"),
+        ("Never", "expected memory for output 0, found that the kernel asked for none"),
+        ("Negative", "output 0: expected sizes of at least 0, found the shape [-1]"),
+        ("Overflows", "output 0: expected a shape with fewer than 2^64 elements"),
+        ("Greedy", "of memory for `Greedy`"),
+        ("Beyond", "output 7: expected the index of one of 1 outputs, found 7"),
+        ("NoDtype", "output 0: expected a dtype, found the number 99"),
+        ("Twice", "expected output 0 as f32 of shape [1], which it has, found f32 of shape [2]"),
+        ("Silent", "output 0"),
+        ("Guesses", "`hostile`: expected"),
+        ("Workspace", "`Workspace`"),
+        ("Infers", "output 0: expected sizes of at least 0, found the shape [-4]"),
+        ("InfersBadly", "the plugin panicked"),
+        ("Refuses", "the plugin panicked"),
+        ("Readies", "`hostile`: broken"),
+    ] {
+        let op = own_op(&runtime, name);
+        for _ in 0..2 {
+            let error = invoke(&op, &runtime, &x).expect_err(name);
+            let text = error.to_string();
+            assert!(text.contains(words) && text.contains(&format!("`{name}`")), "{name}: {text}");
+        }
+        drop(op);
+        assert_eq!(cpu.pool().unwrap().statistics().allocated, held, "{name}");
+        assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    }
+}
+
+#[test]
+fn an_output_of_another_dtype_than_the_op_says_is_refused() {
+    let (runtime, cpu) = start(oarlock_sdk::query!(lying));
+    let x = Tensor::from_slice(&cpu, &[1], &[1f32]).unwrap();
+    let error = Op::latest(&runtime, "NonZero").unwrap().run(&runtime, &[&x]).expect_err("a refusal");
+    let text = error.to_string();
+    assert!(text.contains("`NonZero`") && text.contains("expected i64, found f32"), "{text}");
+}
+
+/// Answers as a good plugin, and puts a function that returns what is no error of the host in place of the kernel's.
+unsafe extern "C" fn garbled(host: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
+    unsafe extern "C" fn run(
+        _: *mut std::ffi::c_void,
+        _: *mut std::ffi::c_void,
+        _: *const abi::Call,
+    ) -> abi::Error {
+        abi::Error(0xDEAD_BEEF_0BAD_F00D)
+    }
+    fn good(_: &Host) -> oarlock_sdk::Result<Plugin> {
+        Ok(Plugin::without_device("hostile", "1.0").kernels([idle("Relu")]))
+    }
+    // SAFETY: both structs are the host's, which vouches for them.
+    unsafe {
+        let answer = oarlock_sdk::query!(good)(host, plugin);
+        let table = &*(*plugin).kernels;
+        let kernel = Box::leak(Box::new(abi::Kernel { run: Some(run), ..**table.kernels }));
+        let list = Box::leak(Box::new(&raw const *kernel));
+        (*plugin).kernels = Box::leak(Box::new(abi::KernelTable { kernels: list, ..*table }));
+        answer
+    }
+}
+
+#[test]
+fn a_status_that_is_no_error_of_the_host_is_one_all_the_same() {
+    let (runtime, cpu) = start(garbled);
+    let x = Tensor::from_slice(&cpu, &[1], &[1f32]).unwrap();
+    let error: Error = Op::latest(&runtime, "Relu").unwrap().run(&runtime, &[&x]).expect_err("an error");
+    let text = error.to_string();
+    assert!(text.contains("`Relu`") && text.contains("`cpu:0`"), "{text}");
+    let fine = Op::latest(&runtime, "Neg").unwrap().run(&runtime, &[&x]).unwrap();
+    assert_eq!(fine.to_vec::<f32>().unwrap(), [-1.0]);
+}
+
+#[test]
+fn nothing_is_left_of_plugins_whose_kernels_went_wrong() {
+    let (runtime, cpu) = start(oarlock_sdk::query!(lying));
+    let plugins = runtime.host().plugins().to_vec();
+    let x = Tensor::from_slice(&cpu, &[2], &[1f32, 2.0]).unwrap();
+    for name in ["Fails", "Panics", "PanicsLate", "Never", "Twice", "Workspace", "Infers"] {
+        assert!(invoke(&own_op(&runtime, name), &runtime, &x).is_err());
+    }
+    drop((x, cpu, runtime));
+    for plugin in plugins {
+        assert_eq!(plugin.live().to_string(), "no handles", "{}", plugin.info().name);
+    }
+}
