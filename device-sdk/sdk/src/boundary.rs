@@ -242,8 +242,10 @@ pub(crate) unsafe fn text<'a>(source: abi::Str, name: &str) -> Result<&'a str> {
 #[inline]
 fn length<T>(count: u64, name: &str) -> Result<usize> {
     let fits = count.checked_mul(size_of::<T>() as u64).is_some_and(|bytes| isize::try_from(bytes).is_ok());
-    if fits {
-        return Ok(count as usize);
-    }
-    Err(Error::out_of_range(format!("expected a length that fits into memory for `{name}`, found {count}")))
+    if fits { Ok(count as usize) } else { Err(too_long(count, name)) }
+}
+
+#[cold]
+fn too_long(count: u64, name: &str) -> Error {
+    Error::out_of_range(format!("expected a length that fits into memory for `{name}`, found {count}"))
 }

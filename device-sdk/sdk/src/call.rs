@@ -72,30 +72,40 @@ impl<'a> Call<'a> {
     /// An input that must be there.
     #[inline(always)]
     pub fn input(&self, index: usize) -> Result<Tensor<'a>> {
-        let found = self.optional_input(index)?;
-        found.ok_or_else(|| Error::invalid_argument(format!("expected an input {index}, found none")))
+        match self.optional_input(index)? {
+            Some(found) => Ok(found),
+            None => Err(none("an input", index)),
+        }
     }
 
     /// An input that may be left out.
     #[inline(always)]
     pub fn optional_input(&self, index: usize) -> Result<Option<Tensor<'a>>> {
-        // SAFETY: the host promises that the description holds during the call.
-        self.inputs.get(index).map_or(Ok(None), |raw| unsafe { Tensor::new(raw) })
+        match self.inputs.get(index) {
+            // SAFETY: the host promises that the description holds during the call.
+            Some(raw) => unsafe { Tensor::new(raw) },
+            None => Ok(None),
+        }
     }
 
     /// An output.
     #[inline(always)]
     pub fn output(&self, index: usize) -> Result<Tensor<'a>> {
-        let found = self.optional_output(index)?;
-        found.ok_or_else(|| Error::invalid_argument(format!("expected an output {index}, found none")))
+        match self.optional_output(index)? {
+            Some(found) => Ok(found),
+            None => Err(none("an output", index)),
+        }
     }
 
     /// An output that may be left out.
     #[inline(always)]
     pub fn optional_output(&self, index: usize) -> Result<Option<Tensor<'a>>> {
-        // SAFETY: as above; the host writes to it only while the kernel waits for `allocate_output`, and nothing refers to
-        // it then.
-        self.outputs.get(index).map_or(Ok(None), |raw| unsafe { Tensor::new(&**raw) })
+        match self.outputs.get(index) {
+            // SAFETY: as above; the host writes to it only while the kernel waits for `allocate_output`, and nothing refers
+            // to it then.
+            Some(raw) => unsafe { Tensor::new(&**raw) },
+            None => Ok(None),
+        }
     }
 
     /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`Call::output`] has it afterwards.
@@ -186,6 +196,11 @@ impl<'a> Call<'a> {
         }
         read(attribute).map(Some)
     }
+}
+
+#[cold]
+fn none(what: &str, index: usize) -> Error {
+    Error::invalid_argument(format!("expected {what} {index}, found none"))
 }
 
 /// One operand of a call.

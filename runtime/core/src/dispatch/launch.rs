@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use super::raw::{self, Descriptions};
+use super::raw;
 use super::site::{InputWay, KernelSite, Site, Way};
 use crate::memory::Allocation;
 use crate::runtime::Random;
@@ -42,27 +42,28 @@ impl Launch {
         inputs: &[Option<&Tensor>],
     ) -> Result<Self> {
         let kernel = kernel(&site)?;
-        let mut descriptions = Descriptions::new();
-        for (input, given) in kernel.inputs.iter().zip(inputs) {
+        let mut descriptions = kernel.descriptions.clone();
+        let (given, wanted) = descriptions.split_at_mut(kernel.inputs.len());
+        for ((raw, input), given) in given.iter_mut().zip(&kernel.inputs).zip(inputs) {
             let tensor = given.filter(|_| input.way == InputWay::Direct);
             if input.way == InputWay::Contiguous {
                 return Err(unpackable(kernel, "contiguous inputs", "one with strides"));
             }
             if let Some(tensor) = tensor {
                 kernel.order(stream, tensor)?;
+                raw::place(raw, tensor);
             }
-            raw::push(&mut descriptions, &input.raw, tensor);
         }
         let mut outputs = Vec::new();
-        for output in &kernel.outputs {
+        for (raw, output) in wanted.iter_mut().zip(&kernel.outputs) {
             let tensor = output.take(stream, kernel.op)?;
-            if tensor.is_none() && !output.raw.bits.contains(abi::TensorFlags::ABSENT) {
+            if let Some(tensor) = &tensor {
+                raw::place(raw, tensor);
+            } else if !raw.bits.contains(abi::TensorFlags::ABSENT) {
                 return Err(unpackable(kernel, "outputs of known shapes", "one whose shape depends on data"));
             }
-            raw::push(&mut descriptions, &output.raw, tensor.as_ref());
             outputs.push(tensor);
         }
-        let descriptions = descriptions.into_boxed_slice();
         let pointers: Box<[*const abi::Tensor]> = descriptions.iter().map(std::ptr::from_ref).collect();
         let (given, wanted) = pointers.split_at(kernel.inputs.len());
         let mut call = kernel.call(stream, given, wanted);

@@ -21,6 +21,8 @@ use crate::schema::{self, Schema};
 use crate::stream::Stream;
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
+/// What is read where no input's values are wanted.
+const NO_VALUES: &Values = &Values::new();
 /// How many signatures are found without a lock.
 const SITES: usize = 8;
 /// How many further ones are kept.
@@ -135,14 +137,21 @@ impl Op {
             Some(stream) => stream,
             None => device.stream()?,
         };
-        let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
+        let read;
+        let values = match self.values.load(Ordering::Relaxed) {
+            0 => NO_VALUES,
+            bits => {
+                read = self.read_values(call, bits)?;
+                &read
+            }
+        };
         let later;
-        let site = match self.first(device, call, &values) {
+        let site = match self.first(device, call, values) {
             Some(site) => site,
             None => {
-                later = match self.later(device, call, &values) {
+                later = match self.later(device, call, values) {
                     Some(site) => site,
-                    None => self.resolve(runtime, device, stream, call, values)?,
+                    None => self.resolve(runtime, device, stream, call, values.clone())?,
                 };
                 &later
             }

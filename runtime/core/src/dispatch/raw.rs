@@ -42,16 +42,6 @@ pub(crate) fn place(raw: &mut abi::Tensor, tensor: &Tensor) {
     (raw.block, raw.offset) = tensor.place();
 }
 
-/// Adds a description with the memory of its tensor, which is written where it will be read: reading a whole that was
-/// just written in parts would wait.
-#[inline]
-pub(crate) fn push(list: &mut Descriptions, raw: &abi::Tensor, tensor: Option<&Tensor>) {
-    list.push(*raw);
-    if let (Some(raw), Some(tensor)) = (list.last_mut(), tensor) {
-        place(raw, tensor);
-    }
-}
-
 /// Describes values on the host, which never change while the kernel's state lives.
 pub(crate) fn constant(constant: &Constant) -> abi::Tensor {
     abi::Tensor {

@@ -223,6 +223,11 @@ impl<'a> Attempt<'a> {
             allocates: kernel.info().allocates_outputs,
             draws: self.draws(&outputs),
             has_texts,
+            descriptions: inputs
+                .iter()
+                .map(|input| input.raw)
+                .chain(outputs.iter().map(|output| output.raw))
+                .collect(),
             copies: inputs.iter().any(|input| input.way == InputWay::Contiguous),
             inputs,
             outputs,

@@ -38,6 +38,8 @@ pub(crate) struct KernelSite {
     pub(crate) kernel: PreparedKernel,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
+    /// The descriptions of all inputs and outputs in a row, with which a call begins.
+    pub(crate) descriptions: Box<[abi::Tensor]>,
     pub(crate) attributes: RawAttributes,
     pub(crate) workspace: u64,
     /// Whether some input must be copied first, as the kernel takes it only contiguous.
@@ -109,10 +111,18 @@ impl KernelSite {
         inputs: &[Option<&Tensor>],
         outputs: &mut Outputs,
     ) -> Result<()> {
-        let contiguous = if self.copies { self.contiguous(runtime, stream, inputs)? } else { Vec::new() };
-        let mut contiguous = contiguous.iter();
+        let copies;
+        let mut contiguous = if self.copies {
+            copies = self.contiguous(runtime, stream, inputs)?;
+            copies.iter()
+        } else {
+            [].iter()
+        };
+        // A description is changed where it will be read: reading a whole that was just written in parts would wait.
         let mut descriptions = Descriptions::new();
-        for (input, given) in self.inputs.iter().zip(inputs) {
+        descriptions.extend_from_slice(&self.descriptions);
+        let (given, wanted) = descriptions.split_at_mut(self.inputs.len());
+        for ((raw, input), given) in given.iter_mut().zip(&self.inputs).zip(inputs) {
             let tensor = match input.way {
                 InputWay::Absent | InputWay::Value => None,
                 InputWay::Direct => *given,
@@ -120,13 +130,23 @@ impl KernelSite {
             };
             if let Some(tensor) = tensor {
                 self.order(stream, tensor)?;
+                raw::place(raw, tensor);
             }
-            raw::push(&mut descriptions, &input.raw, tensor);
+        }
+        for (raw, output) in wanted.iter_mut().zip(&self.outputs) {
+            let tensor = output.take(stream, self.op)?;
+            if let Some(tensor) = &tensor {
+                raw::place(raw, tensor);
+            }
+            outputs.push(tensor);
         }
         if self.allocates {
-            self.run_allocating(runtime, stream, &descriptions, outputs)?;
+            self.run_allocating(runtime, stream, given, wanted, outputs)?;
         } else {
-            self.run_sized(runtime, stream, &mut descriptions, outputs)?;
+            let mut pointers: SmallVec<[*const abi::Tensor; 8]> = SmallVec::new();
+            pointers.extend(descriptions.iter().map(std::ptr::from_ref));
+            let (given, wanted) = pointers.split_at(self.inputs.len());
+            self.launch(runtime, stream, given, wanted, None)?;
         }
         if self.has_texts {
             keep_texts(outputs, inputs);
@@ -134,42 +154,17 @@ impl KernelSite {
         runtime.watch().after(self.op, stream, outputs)
     }
 
-    /// Runs a kernel whose outputs have their shapes before.
-    #[inline]
-    fn run_sized(
-        &self,
-        runtime: &Runtime,
-        stream: &Stream,
-        descriptions: &mut Descriptions,
-        outputs: &mut Outputs,
-    ) -> Result<()> {
-        for output in &self.outputs {
-            let tensor = output.take(stream, self.op)?;
-            raw::push(descriptions, &output.raw, tensor.as_ref());
-            outputs.push(tensor);
-        }
-        let mut pointers: SmallVec<[*const abi::Tensor; 8]> = SmallVec::new();
-        pointers.extend(descriptions.iter().map(std::ptr::from_ref));
-        let (given, wanted) = pointers.split_at(self.inputs.len());
-        self.launch(runtime, stream, given, wanted, None)
-    }
-
     /// Runs a kernel that takes memory for outputs itself.
     fn run_allocating(
         &self,
         runtime: &Runtime,
         stream: &Stream,
-        inputs: &Descriptions,
+        inputs: &[abi::Tensor],
+        wanted: &[abi::Tensor],
         outputs: &mut Outputs,
     ) -> Result<()> {
-        let mut tensors = Vec::new();
-        let mut descriptions = Descriptions::new();
-        for output in &self.outputs {
-            let tensor = output.take(stream, self.op)?;
-            raw::push(&mut descriptions, &output.raw, tensor.as_ref());
-            tensors.push(tensor);
-        }
-        let allocating = Allocating::new(&self.device, stream, self.op, descriptions, tensors);
+        let tensors = outputs.drain(..).collect();
+        let allocating = Allocating::new(&self.device, stream, self.op, wanted.iter().copied(), tensors);
         let given: Vec<*const abi::Tensor> = inputs.iter().map(std::ptr::from_ref).collect();
         let host_call = HostCall::new(&allocating);
         let ran = self.launch(runtime, stream, &given, &allocating.pointers(), Some(&host_call));
