@@ -102,7 +102,7 @@ fn of_two_rows_that_are_the_same_the_first_runs() {
     let call = Invocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
     let explanation = Op::latest(&runtime, "Relu").unwrap().explain(&runtime, &call).unwrap().to_string();
     assert!(explanation.contains("chosen: `hostile`"), "{explanation}");
-    assert!(explanation.contains("behind: `hostile`, score 1000: another comes first"), "{explanation}");
+    assert!(explanation.contains("behind: `hostile` 1+ for `cpu`, score 1000: another comes first"), "{explanation}");
 }
 
 #[test]

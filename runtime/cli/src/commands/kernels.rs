@@ -134,11 +134,6 @@ impl<'a> Kernel<'a> {
     }
 
     fn row(&self) -> [Cell; 9] {
-        let versions = match self.version_max {
-            None => format!("{}+", self.version_min),
-            Some(max) if max == self.version_min => max.to_string(),
-            Some(max) => format!("{}-{max}", self.version_min),
-        };
         let layouts = distinct(self.info.inputs.iter().map(|operand| layout(operand).unwrap_or("unknown")));
         let flags = [(self.deterministic, "deterministic"), (self.asynchronous, "asynchronous")];
         let flags: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
@@ -146,7 +141,7 @@ impl<'a> Kernel<'a> {
         [
             Cell::styled(self.op, NAME),
             Cell::new(self.domain),
-            Cell::new(versions),
+            Cell::new(self.info.versions()),
             Cell::new(self.device_type),
             Cell::new(distinct(typed(self.info).iter().map(|operand| family_names(operand.dtypes)))),
             Cell::new(layouts),

@@ -30,7 +30,7 @@ pub struct Explanation {
     pub version: u32,
     /// The device.
     pub device: String,
-    /// The rows of the op, the one that runs first.
+    /// The rows of the op, the preferred ones first; the first that takes the call runs.
     pub considered: Vec<Considered>,
 }
 
@@ -94,14 +94,13 @@ impl fmt::Display for Explanation {
         writeln!(f, "`{op}` (version {version}) on `{device}` is run by {runner}")?;
         let mut is_chosen_seen = false;
         for Considered { row, misfit } in considered {
-            let (plugin, score) = (row.plugin(), row.info().score);
             match misfit {
                 None if !is_chosen_seen => {
                     is_chosen_seen = true;
-                    writeln!(f, "  chosen: `{plugin}`, score {score}")?;
+                    writeln!(f, "  chosen: {row}")?;
                 }
-                None => writeln!(f, "  behind: `{plugin}`, score {score}: another comes first")?,
-                Some(misfit) => writeln!(f, "  not: `{plugin}`, score {score}: {}", misfit.reason())?,
+                None => writeln!(f, "  behind: {row}: another comes first")?,
+                Some(misfit) => writeln!(f, "  not: {row}: {}", misfit.reason())?,
             }
         }
         Ok(())

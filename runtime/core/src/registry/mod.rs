@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod fit;
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use oarlock_host::{KernelHandle, KernelInfo, Plugin};
@@ -43,6 +44,15 @@ impl Row {
     /// The kernel.
     pub(crate) fn handle(&self) -> &KernelHandle {
         &self.handle
+    }
+}
+
+/// A row by what tells it from others: `oarlock-cpu` 14+ for `cpu`, score 100.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KernelInfo { device_type, score, .. } = self.info();
+        let (plugin, versions) = (self.plugin(), self.info().versions());
+        write!(f, "`{plugin}` {versions} for `{device_type}`, score {score}")
     }
 }
 

@@ -108,6 +108,17 @@ pub struct KernelInfo {
     pub in_place: Vec<(u32, u32)>,
 }
 
+impl KernelInfo {
+    /// The versions of the op that it implements, such as `7-13`, or `14+` for all from 14 on.
+    pub fn versions(&self) -> String {
+        match self.version_max {
+            None => format!("{}+", self.version_min),
+            Some(max) if max == self.version_min => max.to_string(),
+            Some(max) => format!("{}-{max}", self.version_min),
+        }
+    }
+}
+
 /// What a kernel demands of one operand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperandInfo {
