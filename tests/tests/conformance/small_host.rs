@@ -20,9 +20,10 @@ impl Loaded {
         Self::new(oarlock_plugin_cpu::QUERY, "")
     }
 
-    /// The simulated device with one kernel, which is enough for checks that are about something else.
+    /// The simulated device with one kernel, which is enough for checks that are about something else, and with little
+    /// memory, as all that these tests start stay.
     pub(crate) fn sim(script: &str) -> Self {
-        Self::sim_with_kernels(&format!("ops Add; {script}"))
+        Self::sim_with_kernels(&format!("quota 32MiB; ops Add; {script}"))
     }
 
     /// The simulated device with all its kernels.
