@@ -132,29 +132,30 @@ impl Op {
     /// Calls the op, and puts its outputs into an empty list.
     #[inline]
     fn call(&self, runtime: &Runtime, call: &Invocation<'_>, outputs: &mut Outputs) -> Result<()> {
-        let device = self.device(runtime, call)?;
-        let stream = match call.stream {
-            Some(stream) => stream,
-            None => device.stream()?,
-        };
+        let bits = self.values.load(Ordering::Relaxed);
         let read;
-        let values = match self.values.load(Ordering::Relaxed) {
+        let values = match bits {
             0 => NO_VALUES,
             bits => {
                 read = self.read_values(call, bits)?;
                 &read
             }
         };
+        // Where the first input decides the device, whatever matches a site lies on its device, which need not be asked for.
+        let is_decided = matches!(call.inputs.first(), Some(Some(_))) && bits & 1 == 0;
+        let device = if is_decided { call.device } else { Some(self.device(runtime, call)?) };
         let later;
         let site = match self.first(device, call, values) {
             Some(site) => site,
             None => {
-                later = match self.later(device, call, values) {
-                    Some(site) => site,
-                    None => self.resolve(runtime, device, stream, call, values.clone())?,
-                };
+                later = self.find(runtime, call, values)?;
                 &later
             }
+        };
+        let device = &site.signature.device;
+        let stream = match call.stream {
+            Some(stream) => stream,
+            None => device.stream()?,
         };
         match &site.way {
             Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs, outputs),
@@ -184,26 +185,36 @@ impl Op {
             None => device.stream()?,
         };
         let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
-        let known = self.first(device, call, &values).cloned().or_else(|| self.later(device, call, &values));
-        let site = match known {
-            Some(site) => site,
-            None => self.resolve(runtime, device, stream, call, values)?,
+        let site = match self.first(Some(device), call, &values) {
+            Some(site) => site.clone(),
+            None => self.find(runtime, call, &values)?,
         };
         Launch::new(site, runtime.random(), stream, call.inputs)
     }
 
     /// The site of a call, if it is one of the first.
     #[inline]
-    fn first(&self, device: &Device, call: &Invocation<'_>, values: &Values) -> Option<&Arc<Site>> {
+    fn first(&self, device: Option<&Device>, call: &Invocation<'_>, values: &Values) -> Option<&Arc<Site>> {
         let known = self.sites.iter().map_while(OnceLock::get);
         known.into_iter().find(|site| site.signature.matches(device, call.inputs, values, call.outputs))
     }
 
-    /// The site of a call, if it is one of the later ones.
+    /// The site of a call that is not one of the first: one of the later ones, or a new one.
     #[cold]
-    fn later(&self, device: &Device, call: &Invocation<'_>, values: &Values) -> Option<Arc<Site>> {
+    fn find(&self, runtime: &Runtime, call: &Invocation<'_>, values: &Values) -> Result<Arc<Site>> {
+        let device = self.device(runtime, call)?;
         let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
-        more.iter().find(|site| site.signature.matches(device, call.inputs, values, call.outputs)).cloned()
+        let matches =
+            |site: &&Arc<Site>| site.signature.matches(Some(device), call.inputs, values, call.outputs);
+        if let Some(site) = more.iter().find(matches) {
+            return Ok(site.clone());
+        }
+        drop(more);
+        let stream = match call.stream {
+            Some(stream) => stream,
+            None => device.stream()?,
+        };
+        self.resolve(runtime, device, stream, call, values.clone())
     }
 
     #[cold]

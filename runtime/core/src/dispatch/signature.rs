@@ -12,7 +12,7 @@ pub(crate) type Values = Vec<Option<Constant>>;
 
 /// Device, dtypes, shapes and strides, and the values that shapes depend on.
 pub(crate) struct Signature {
-    device: Device,
+    pub(crate) device: Device,
     inputs: SmallVec<[Option<Arc<Form>>; 3]>,
     values: Values,
     outputs: usize,
@@ -28,15 +28,16 @@ impl Signature {
         }
     }
 
+    /// Whether a call is alike; one without a device runs on that of its inputs.
     #[inline]
     pub(crate) fn matches(
         &self,
-        device: &Device,
+        device: Option<&Device>,
         inputs: &[Option<&Tensor>],
         values: &Values,
         outputs: usize,
     ) -> bool {
-        self.device.is(device)
+        device.is_none_or(|device| self.device.is(device))
             && self.outputs == outputs
             && self.inputs.len() == inputs.len()
             && self.inputs.iter().zip(inputs).all(|(known, input)| match (known, input) {
