@@ -10,7 +10,10 @@ fn runtime_with(flags: &[(&str, &str)]) -> Runtime {
         Config::default(),
         Environment::new(|_| None, false, Identity::of_process()),
     );
-    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    options.built_in = vec![
+        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+        BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
+    ];
     let all = Flags::from_environment(|_| None).expect("defaults");
     for (name, value) in flags {
         all.set(name, value).expect("a flag");
@@ -209,4 +212,44 @@ fn a_packed_call_runs_again_and_again() {
     let expected: Vec<u8> = [2.0f32, 4.0, 6.0].iter().flat_map(|value| value.to_ne_bytes()).collect();
     assert_eq!(launch.output(0).unwrap(), expected);
     assert!(launch.output(1).is_err());
+}
+
+#[test]
+fn a_stream_of_another_device_is_refused_before_anything_runs() {
+    let (runtime, cpu) = start();
+    let sims = [runtime.device("sim:0").unwrap(), runtime.device("sim:1").unwrap()];
+    let add = Op::latest(&runtime, "Add").unwrap();
+    for (device, other) in [(&cpu, &sims[0]), (&sims[0], &cpu), (&sims[0], &sims[1])] {
+        let (x, stream) = (floats(device, &[2], &[1.0, 2.0]), other.create_stream(0).unwrap());
+        let call = Invocation { inputs: &[Some(&x); 2], outputs: 1, device: None, stream: Some(&stream) };
+        for refused in [add.invoke(&runtime, &call).err(), add.pack(&runtime, &call).err()] {
+            let refused = refused.expect("a refusal");
+            assert_eq!((refused.kind(), refused.op()), (ErrorKind::InvalidArgument, Some("Add")));
+            let expected = format!("expected a stream of `{device}`, found one of `{other}`");
+            assert_eq!(refused.message(), expected);
+        }
+        assert!(add.run(&runtime, &[&x, &x]).is_ok());
+    }
+}
+
+#[test]
+fn a_senseless_number_of_outputs_is_refused() {
+    let (runtime, cpu) = start();
+    let x = floats(&cpu, &[2], &[1.0, 2.0]);
+    for (op, outputs) in [("Add", 2), ("Neg", usize::MAX), ("Split", usize::MAX)] {
+        let inputs = [Some(&x), Some(&x)];
+        let inputs = &inputs[..if op == "Add" { 2 } else { 1 }];
+        let call = Invocation { inputs, outputs, device: None, stream: None };
+        let error = Op::latest(&runtime, op).unwrap().invoke(&runtime, &call).err().expect("a refusal");
+        assert!(error.message().contains("expected at most"), "{op}: {error}");
+    }
+}
+
+#[test]
+fn nan_is_found_behind_a_packed_call_too() {
+    let runtime = runtime_with(&[("check_nan_inf", "1")]);
+    let x = floats(&runtime.device("cpu").unwrap(), &[1], &[-1.0]);
+    let call = Invocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
+    let mut packed = Op::latest(&runtime, "Sqrt").unwrap().pack(&runtime, &call).unwrap();
+    assert_eq!(packed.run().unwrap_err().op(), Some("Sqrt"));
 }

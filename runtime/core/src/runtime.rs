@@ -20,7 +20,7 @@ pub struct Runtime {
     registry: Registry,
     devices: Vec<Device>,
     flags: Flags,
-    watch: Watch,
+    watch: Arc<Watch>,
     /// The number of the device that is used when none is named.
     default: AtomicUsize,
     random: Arc<Random>,
@@ -58,7 +58,7 @@ impl Runtime {
         let runtime = Self {
             registry,
             devices,
-            watch: Watch::new(&flags),
+            watch: Arc::new(Watch::new(&flags)),
             default: AtomicUsize::new(0),
             random: Arc::new(Random {
                 seed: flags.random_seed().unwrap_or_else(seed_of_system),
@@ -145,7 +145,7 @@ impl Runtime {
         Ok(self.identity.get_or_init(|| op))
     }
 
-    pub(crate) fn watch(&self) -> &Watch {
+    pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
+use super::op::Outputs;
 use super::raw;
 use super::site::{InputWay, KernelSite, Site, Way};
+use super::watch::Watch;
 use crate::memory::Allocation;
-use crate::runtime::Random;
+use crate::runtime::{Random, Runtime};
 use crate::stream::Stream;
 use crate::{Error, Result, Tensor};
 
@@ -23,7 +25,8 @@ pub struct Launch {
     is_immediate: bool,
     /// Where a call that draws numbers draws them from.
     random: Option<Arc<Random>>,
-    outputs: Vec<Option<Tensor>>,
+    outputs: Outputs,
+    watch: Arc<Watch>,
     /// What the call points to.
     _inputs: Vec<Option<Tensor>>,
     _descriptions: Box<[abi::Tensor]>,
@@ -37,7 +40,7 @@ unsafe impl Send for Launch {}
 impl Launch {
     pub(crate) fn new(
         site: Arc<Site>,
-        random: &Arc<Random>,
+        runtime: &Runtime,
         stream: &Stream,
         inputs: &[Option<&Tensor>],
     ) -> Result<Self> {
@@ -54,7 +57,7 @@ impl Launch {
                 raw::place(raw, tensor);
             }
         }
-        let mut outputs = Vec::new();
+        let mut outputs = Outputs::new();
         for (raw, output) in wanted.iter_mut().zip(&kernel.outputs) {
             let tensor = output.take(stream, kernel.op)?;
             if let Some(tensor) = &tensor {
@@ -77,10 +80,11 @@ impl Launch {
         }
         Ok(Self {
             call,
-            random: (kernel.draws > 0).then(|| random.clone()),
+            random: (kernel.draws > 0).then(|| runtime.random().clone()),
             is_immediate: stream.is_immediate(),
             stream: stream.clone(),
             outputs,
+            watch: runtime.watch().clone(),
             _inputs: inputs.iter().map(|input| input.cloned()).collect(),
             _descriptions: descriptions,
             _pointers: pointers,
@@ -100,9 +104,12 @@ impl Launch {
         // readied with.
         let run = || unsafe { kernel.kernel.run(&self.call) };
         if self.is_immediate {
-            return run().map_err(|failure| kernel.failed(failure));
+            run().map_err(|failure| kernel.failed(failure))?;
+        } else {
+            let launched = self.stream.launch(kernel.op, run);
+            launched.map_err(|error| error.of_op(kernel.op).on_device(&kernel.device))?;
         }
-        self.stream.launch(kernel.op, run).map_err(|error| error.of_op(kernel.op).on_device(&kernel.device))
+        self.watch.after(kernel.op, &self.stream, &self.outputs)
     }
 
     /// Waits for the work, and reads an output.

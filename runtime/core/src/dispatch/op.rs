@@ -153,10 +153,7 @@ impl Op {
             }
         };
         let device = &site.signature.device;
-        let stream = match call.stream {
-            Some(stream) => stream,
-            None => device.stream()?,
-        };
+        let stream = self.stream(device, call)?;
         match &site.way {
             Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs, outputs),
             Way::Fallback => fallback::run(self, runtime, device, call, outputs),
@@ -180,16 +177,13 @@ impl Op {
     /// Packs a call for running it again and again on the same inputs, which is as fast as a call can be.
     pub fn pack(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Launch> {
         let device = self.device(runtime, call)?;
-        let stream = match call.stream {
-            Some(stream) => stream,
-            None => device.stream()?,
-        };
+        let stream = self.stream(device, call)?;
         let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
         let site = match self.first(Some(device), call, &values) {
             Some(site) => site.clone(),
             None => self.find(runtime, call, &values)?,
         };
-        Launch::new(site, runtime.random(), stream, call.inputs)
+        Launch::new(site, runtime, stream, call.inputs)
     }
 
     /// The site of a call, if it is one of the first.
@@ -210,10 +204,7 @@ impl Op {
             return Ok(site.clone());
         }
         drop(more);
-        let stream = match call.stream {
-            Some(stream) => stream,
-            None => device.stream()?,
-        };
+        let stream = self.stream(device, call)?;
         self.resolve(runtime, device, stream, call, values.clone())
     }
 
@@ -247,6 +238,26 @@ impl Op {
             more.push(site.clone());
         }
         Ok(site)
+    }
+
+    /// The stream of a call: the one it names, or the device's own. A stream means something to its own device alone, so one
+    /// of another must not get to the kernel.
+    #[inline]
+    fn stream<'a>(&self, device: &'a Device, call: &Invocation<'a>) -> Result<&'a Stream> {
+        match call.stream {
+            None => device.stream(),
+            Some(stream) if device.pool()?.streams().has(stream) => Ok(stream),
+            Some(stream) => Err(self.wrong_stream(device, stream)),
+        }
+    }
+
+    #[cold]
+    fn wrong_stream(&self, device: &Device, stream: &Stream) -> Error {
+        let found = stream.device();
+        Error::invalid_argument(format!("expected a stream of `{device}`, found one of `{found}`"))
+            .of_op(self.node.name)
+            .on_device(device)
+            .hint("make one with `Device::create_stream` of the device that the inputs are on")
     }
 
     /// The device of a call: the one it names, that of its inputs, or the default.

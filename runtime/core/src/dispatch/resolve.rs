@@ -29,6 +29,8 @@ const RANDOM: [&str; 7] = [
     "RandomUniform",
     "RandomUniformLike",
 ];
+/// How many outputs an op may have that says no number.
+const MOST_OUTPUTS: usize = 1 << 16;
 /// How many counter values a kernel may use for each element it makes.
 const DRAWS_PER_ELEMENT: u64 = 4;
 
@@ -101,10 +103,15 @@ impl<'a> Attempt<'a> {
         values: &'a Values,
     ) -> Result<Self> {
         let (attributes, facts) = match node.schema {
+            None if call.outputs > MOST_OUTPUTS => return Err(too_many_outputs(call.outputs, MOST_OUTPUTS)),
             None => (node.attributes.clone(), None),
             Some(schema) => {
                 let dtypes: Vec<Option<Dtype>> =
                     call.inputs.iter().map(|input| input.map(Tensor::dtype)).collect();
+                let most = schema.max_outputs().unwrap_or(MOST_OUTPUTS);
+                if call.outputs > most {
+                    return Err(too_many_outputs(call.outputs, most));
+                }
                 let bound = schema.bind(&node.attributes, &dtypes)?;
                 let facts = inferred(node, call, values, &bound.attributes, bound.outputs)?;
                 (bound.attributes, facts)
@@ -369,6 +376,11 @@ fn inferred(
         outputs: &outputs,
     })
     .map(Some)
+}
+
+#[cold]
+fn too_many_outputs(found: usize, most: usize) -> Error {
+    Error::invalid_argument(format!("expected at most {most} outputs, found {found}"))
 }
 
 fn known(device: &Device, dtype: Dtype, dims: &[i64]) -> Result<Output> {

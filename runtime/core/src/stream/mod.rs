@@ -26,7 +26,7 @@ const WAIT: &str = "a wait for an event";
 
 /// The number of a stream among those of its device. Numbers of streams that are gone are given again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StreamId(pub u32);
+pub struct StreamId(pub(crate) u32);
 
 impl StreamId {
     /// The device's own queue.
@@ -160,7 +160,8 @@ impl Stream {
     }
 
     /// Has a function called with the stream's failure, if any, when the stream gets there: on a thread of the plugin, or
-    /// at once where the device cannot call back. It must not use the stream.
+    /// at once where the device cannot call back. It must not use the stream, and not panic: on a thread of the plugin
+    /// nobody would hear of it.
     pub fn then(&self, reached: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.0.shared.check()?;
         let shared = self.0.shared.clone();

@@ -113,6 +113,12 @@ impl Streams {
         &self.shared.device
     }
 
+    /// Whether a stream is one of these.
+    #[inline]
+    pub fn has(&self, stream: &Stream) -> bool {
+        Arc::ptr_eq(&self.shared, &stream.0.shared)
+    }
+
     /// The device's own queue, in which everything is done before a call returns.
     pub fn own(&self) -> &Stream {
         &self.own
