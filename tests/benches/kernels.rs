@@ -102,7 +102,7 @@ fn runtime(threads: &str) -> Runtime {
     let environment = Environment::new(|_| None, false, Identity::of_process());
     let mut options = HostOptions::new("bench", Config::default(), environment);
     options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
-    let of_threads = |name: &str| (name == "OARLOCK_THREADS").then(|| threads.to_owned());
+    let of_threads = |name: &str| (name == "OARLOCK_THREADS").then(|| threads.into());
     Runtime::start(options, Flags::from_environment(of_threads).expect("flags")).expect("a runtime")
 }
 

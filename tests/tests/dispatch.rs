@@ -1,7 +1,7 @@
 //! From an op to the kernel that runs it: what is chosen, what is refused, and in which words.
 
 use oarlock_core::flags::Flags;
-use oarlock_core::{Attribute, Attributes, Device, Error, ErrorKind, Invocation, Op, Runtime, Tensor};
+use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, ErrorKind, Invocation, Op, Runtime, Tensor};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 fn runtime_with(flags: &[(&str, &str)]) -> Runtime {
@@ -14,7 +14,7 @@ fn runtime_with(flags: &[(&str, &str)]) -> Runtime {
         BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
         BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
     ];
-    let all = Flags::from_environment(|_| None).expect("defaults");
+    let mut all = Flags::from_environment(|_| None).expect("defaults");
     for (name, value) in flags {
         all.set(name, value).expect("a flag");
     }
@@ -181,6 +181,43 @@ fn nan_is_found_where_it_arises_and_skipped_where_the_user_says_so() {
     assert!(error.message().contains("numel:4 index:1 value:NaN, there are 1,1,2 nan,inf,num"), "{error}");
     assert!(looks(&[("check_nan_inf", "1"), ("check_nan_inf_skip_ops", "Sqrt")]).is_ok());
     assert!(looks(&[]).is_ok());
+}
+
+#[test]
+fn nan_is_looked_for_in_floats_of_8_bits_and_in_complex_numbers() {
+    let runtime = runtime_with(&[("check_nan_inf", "1")]);
+    let cpu = runtime.device("cpu").unwrap();
+    let identity = Op::latest(&runtime, "Identity").unwrap();
+    let of_bytes = |dtype: Dtype, bytes: &[u8]| {
+        let size = dtype.bytes().unwrap() as usize;
+        let x = Tensor::from_bytes(&cpu, dtype, &[(bytes.len() / size) as i64], bytes).unwrap();
+        identity.run(&runtime, &[&x]).map_err(|error| error.message().to_owned())
+    };
+    let told = |dtype, bytes: &[u8]| of_bytes(dtype, bytes).expect_err("a number that is not finite");
+    assert!(of_bytes(Dtype::F8E4M3, &[0x7E, 0xFE, 0x00]).is_ok() && of_bytes(Dtype::F8E5M2, &[0x7B]).is_ok());
+    assert!(told(Dtype::F8E4M3, &[0x38, 0xFF]).contains("numel:2 index:1 value:NaN, there are 1,0,1"));
+    assert!(told(Dtype::F8E5M2, &[0x3C, 0xFC, 0x7F]).contains("numel:3 index:1 value:-inf, there are 1,1,1"));
+    let singles = [1.0, f32::INFINITY, 1.0, 1.0, f32::INFINITY, f32::NAN].map(f32::to_ne_bytes).concat();
+    assert!(told(Dtype::C64, &singles).contains("numel:3 index:0 value:inf, there are 1,1,1"));
+    let doubles = [1.0, 1.0, 1.0, f64::NAN].map(f64::to_ne_bytes).concat();
+    assert!(told(Dtype::C128, &doubles).contains("numel:2 index:1 value:NaN, there are 1,0,1"));
+    assert!(of_bytes(Dtype::C128, &doubles[..16]).is_ok());
+}
+
+#[test]
+fn outputs_are_skipped_by_their_name_in_the_schema_and_by_their_place() {
+    let divide = |skipped: &str| {
+        let runtime = runtime_with(&[("check_nan_inf", "1"), ("check_nan_inf_skip_outputs", skipped)]);
+        let cpu = runtime.device("cpu").unwrap();
+        let x = floats(&cpu, &[2], &[0.0, 1.0]);
+        Op::latest(&runtime, "Div").unwrap().run(&runtime, &[&x, &x])
+    };
+    for skipped in ["Div:C", "Div:output 0", "Mul:C,Div:C"] {
+        assert!(divide(skipped).is_ok(), "{skipped}");
+    }
+    for skipped in ["", "Mul:C", "Div:D", "Div:output"] {
+        assert_eq!(failure(divide(skipped)).operand(), Some("output 0 (C)"), "{skipped}");
+    }
 }
 
 #[test]

@@ -147,7 +147,7 @@ pub(crate) struct OpCall {
     /// Say which kernel runs the call, and why others do not
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Explain the call only, and do not run it
+    /// Only say which kernel would run the call, and do not run it; needs `--explain`
     #[arg(long, requires = "explain")]
     pub(crate) dry_run: bool,
     /// A flag and its value; may be given several times

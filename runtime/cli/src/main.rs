@@ -16,6 +16,7 @@ mod progress;
 mod render;
 mod scalar;
 mod session;
+mod variables;
 mod watched;
 
 use std::path::PathBuf;

@@ -3,13 +3,14 @@
 //! A file may come from anywhere, so nothing in it is believed: no memory is taken for what a header promises, only for
 //! what is there.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use oarlock_core::{Tensor, shape};
+use oarlock_core::{Dtype, Tensor, shape};
 
 use crate::array::{Array, Elements};
 use crate::problem::Problem;
@@ -74,6 +75,13 @@ fn read_from(mut stream: impl Read) -> Result<Array, Wrong> {
         let found = if found < expected { format!("only {found}") } else { "more".to_owned() };
         return Err(Wrong::new(elements, found));
     }
+    if dtype == Dtype::Bool
+        && let Some(at) = bytes.iter().position(|byte| *byte > 1)
+    {
+        let found = format!("{} as the byte of element {at}", bytes[at]);
+        let hint = Some("save `array.astype(bool)`");
+        return Err(Wrong { hint, ..Wrong::new("0 or 1 for each bool", found) });
+    }
     Ok(Array { dtype, dims, is_fortran, elements: Elements::Bytes(bytes) })
 }
 
@@ -90,6 +98,45 @@ fn header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, Wrong> {
     let read = stream.read_exact(&mut header);
     read.map_err(|_| Wrong::new(format!("a header of {length} bytes"), "fewer"))?;
     Ok(header)
+}
+
+/// Whether outputs can have these files: each its own, and none that is protected from writing. A new file takes the
+/// place of an old one, which asks for rights in the directory only, so nothing else heeds the protection.
+pub(crate) fn check_targets<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for file in files {
+        let metadata = fs::metadata(file).ok();
+        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            continue;
+        }
+        if metadata.is_some_and(|metadata| metadata.permissions().readonly()) {
+            let message = format!(
+                "`{}`: expected a file that may be written, found one that is read-only",
+                file.display()
+            );
+            return Err(Problem::new(message).hint("name another file, or allow writing with `chmod u+w`"));
+        }
+        if !seen.insert(resolved(file)) {
+            let message = format!("`{}`: expected a file for each output, found it twice", file.display());
+            return Err(Problem::new(message).hint("name another file, or `-` to print the output"));
+        }
+    }
+    Ok(())
+}
+
+/// The path without links, for a file that may not be there yet.
+fn resolved(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| {
+        match (fs::canonicalize(directory_of(file)), file.file_name()) {
+            (Ok(directory), Some(name)) => directory.join(name),
+            _ => file.to_owned(),
+        }
+    })
+}
+
+/// The directory that a file lies in.
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes the elements of a tensor in the order of C. Nobody ever sees half of a file.
@@ -134,12 +181,13 @@ fn replace(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let mut stream = File::options().write(true).open(&file)?;
         return parts.iter().try_for_each(|part| stream.write_all(part));
     }
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // What the user's mask forbids is taken away from these.
     let permissions =
         fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
-    let mut new =
-        tempfile::Builder::new().prefix(".oarlock-").permissions(permissions).tempfile_in(directory)?;
+    let mut new = tempfile::Builder::new()
+        .prefix(".oarlock-")
+        .permissions(permissions)
+        .tempfile_in(directory_of(&file))?;
     parts.iter().try_for_each(|part| new.write_all(part))?;
     new.persist(&file)?;
     Ok(())
@@ -148,7 +196,6 @@ fn replace(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oarlock_core::Dtype;
 
     fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
         let length = header.len() as u32;

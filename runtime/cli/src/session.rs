@@ -16,6 +16,7 @@ use crate::messages::{Messages, Remainder};
 use crate::output::{self, ColorChoice};
 use crate::problem::Problem;
 use crate::render::count;
+use crate::variables;
 
 /// The plugins that are linked into this program.
 const BUILT_IN: [BuiltIn; 2] = [
@@ -56,6 +57,7 @@ pub(crate) struct Session {
 impl Session {
     /// Starts a host that takes plugins from everywhere it should.
     pub(crate) fn start(global: &Global) -> Result<Self, Problem> {
+        variables::mention_unknown(global.color);
         let messages = Messages::new(global);
         let options = options(global, &messages)?;
         Self::with(&options, messages, global)
@@ -88,6 +90,7 @@ pub(crate) struct Core {
 impl Core {
     /// Starts the core on plugins from everywhere they should be taken from.
     pub(crate) fn start(global: &Global, flags: Flags) -> Result<Self, Problem> {
+        variables::mention_unknown(global.color);
         let messages = Messages::new(global);
         let options = options(global, &messages)?;
         Self::with(options, messages, flags)
@@ -103,11 +106,6 @@ impl Core {
     pub(crate) fn mention_what_is_missing(&self, global: &Global, with_hint: bool) -> bool {
         mention_what_is_missing(self.runtime.host().report(), global, global.color, with_hint)
     }
-}
-
-/// The flags as the environment sets them.
-pub(crate) fn flags() -> Result<Flags, Problem> {
-    Ok(Flags::from_environment(|name| std::env::var(name).ok())?)
 }
 
 /// `with_hint` is for a command that does not list the plugins itself.

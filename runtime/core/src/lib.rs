@@ -2,6 +2,27 @@
 //!
 //! A program starts a runtime, takes a device of it, makes tensors, and calls operators on them. Which kernel
 //! runs is decided once for each place a call comes from, and can be explained.
+//!
+//! ```no_run
+//! use oarlock_core::flags::Flags;
+//! use oarlock_core::{Op, Runtime, Tensor};
+//! use oarlock_host::{Config, Environment, HostOptions};
+//!
+//! let environment = Environment::from_process();
+//! let config = Config::load(&environment)?;
+//! // A program that links plugins names them in `built_in`; others come from where the user keeps them.
+//! let options = HostOptions::new("my-program 1.0", config, environment);
+//! let runtime = Runtime::start(options, Flags::from_environment(|name| std::env::var_os(name))?)?;
+//!
+//! let device = runtime.default_device()?;
+//! let a = Tensor::from_slice(device, &[2, 1], &[1.0f32, 2.0])?;
+//! let b = Tensor::from_slice(device, &[3], &[10.0f32, 20.0, 30.0])?;
+//! let add = Op::latest(&runtime, "Add")?;
+//! let sum = add.run(&runtime, &[&a, &b])?;
+//! assert_eq!(sum.dims(), [2, 3]);
+//! assert_eq!(sum.to_vec::<f32>()?, [11.0, 21.0, 31.0, 12.0, 22.0, 32.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod attribute;
 mod constant;

@@ -1,9 +1,8 @@
 //! The runtime: devices, kernels and flags of one program.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use oarlock_host::{Host, HostOptions, LogLevel, LogSink};
 
@@ -25,7 +24,6 @@ pub struct Runtime {
     default: AtomicUsize,
     random: Arc<Random>,
     fallbacks: Fallbacks,
-    names: Mutex<BTreeSet<&'static str>>,
     identity: OnceLock<Op>,
     log: Arc<dyn LogSink>,
     host: Host,
@@ -65,7 +63,6 @@ impl Runtime {
                 drawn: AtomicU64::new(0),
             }),
             fallbacks: Fallbacks::default(),
-            names: Mutex::default(),
             identity: OnceLock::new(),
             flags,
             log,
@@ -87,7 +84,8 @@ impl Runtime {
         &self.registry
     }
 
-    /// The flags. Those that hot paths keep are read when the runtime starts.
+    /// The flags. They are fixed once the runtime has started: set them before. [`set_device`](Self::set_device) changes
+    /// the device that is used when none is named, whatever the flag said.
     pub fn flags(&self) -> &Flags {
         &self.flags
     }
@@ -156,17 +154,6 @@ impl Runtime {
     /// The random generator.
     pub(crate) fn random(&self) -> &Arc<Random> {
         &self.random
-    }
-
-    /// Keeps the name of an op that has no schema. There are as many as plugins bring.
-    pub(crate) fn keep_name(&self, name: &str) -> &'static str {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = names.get(name) {
-            return known;
-        }
-        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-        names.insert(name);
-        name
     }
 
     /// Says something to whoever watches the host.

@@ -45,7 +45,7 @@ pub(crate) fn start_with(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<To
     oarlock_sdk::keep_panics_quiet();
     let told = Arc::new(Told::default());
     options.log = told.clone();
-    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    let mut flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
     for (name, value) in set {
         flags.set(name, value).expect("a flag");
     }

@@ -7,13 +7,14 @@ use crate::Verdict;
 use crate::arguments::Global;
 use crate::output::{NAME, NOTABLE, Output, PLAIN, QUIET};
 use crate::render::labelled;
-use crate::session;
+use crate::variables;
 
 /// How far facts stand from the left.
 const INDENT: usize = 19;
 
 pub(crate) fn run(global: &Global, name: Option<&str>, output: &mut Output) -> Verdict {
-    let flags = session::flags()?;
+    variables::mention_unknown(global.color);
+    let flags = variables::flags()?;
     let mut reports: Vec<Report> = flags.all().into_iter().map(Report::new).collect();
     if let Some(name) = name {
         reports.retain(|report| report.answers_to(name));

@@ -1,11 +1,12 @@
 //! `oarlock kernels`: every kernel there is, and why one makes no sense.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use oarlock_abi::Layout;
 use oarlock_core::registry::{Row, RowProblem};
-use oarlock_core::{Dtype, DtypeSet, schema};
-use oarlock_host::{KernelInfo, OperandInfo};
+use oarlock_core::{Device, Dtype, DtypeSet, Runtime, schema};
+use oarlock_host::{KernelInfo, OperandInfo, clean_text, did_you_mean};
 use serde::Serialize;
 
 use crate::Verdict;
@@ -13,7 +14,8 @@ use crate::arguments::{Global, KernelFilter};
 use crate::output::{self, BAD, NAME, Output, QUIET};
 use crate::problem::Problem;
 use crate::render::{Cell, Table, sentence};
-use crate::session::{self, Core};
+use crate::session::Core;
+use crate::variables;
 
 /// Dtypes that often come together, under a name.
 const FAMILIES: [(&str, &[Dtype]); 5] = [
@@ -25,8 +27,9 @@ const FAMILIES: [(&str, &[Dtype]); 5] = [
 ];
 
 pub(crate) fn run(global: &Global, filter: &KernelFilter, output: &mut Output) -> Verdict {
-    let core = Core::start(global, session::flags()?)?;
+    let core = Core::start(global, variables::flags()?)?;
     let registry = core.runtime.registry();
+    check_names(filter, &core.runtime)?;
     check_op(filter, registry.rows())?;
     let problems = registry.problems();
     let mut kernels: Vec<Kernel<'_>> = registry.rows().iter().map(|row| Kernel::of(row, &problems)).collect();
@@ -46,6 +49,36 @@ pub(crate) fn run(global: &Global, filter: &KernelFilter, output: &mut Output) -
     }
     let is_well = kernels.iter().all(|kernel| kernel.problem.is_none());
     Ok(core.mention_what_is_missing(global, true) && is_well)
+}
+
+/// A domain or a type of devices that nobody has was probably not meant.
+fn check_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Problem> {
+    let rows = || runtime.registry().rows().iter().map(|row| row.info());
+    if let Some(domain) = &filter.domain
+        && schema::newest_opset(domain).is_err()
+    {
+        let with_kernels = rows().map(domain_of).collect();
+        check_name("a domain of which there are kernels", domain, &with_kernels)?;
+    }
+    let Some(device) = &filter.device else { return Ok(()) };
+    let with_kernels = rows().map(|info| info.device_type.as_str());
+    let types = with_kernels.chain(runtime.devices().iter().map(Device::device_type)).collect();
+    check_name("a type of devices", device, &types)
+}
+
+fn check_name(expected: &str, wanted: &str, known: &BTreeSet<&str>) -> Result<(), Problem> {
+    if known.contains(wanted) {
+        return Ok(());
+    }
+    let nearest = did_you_mean(wanted, known.iter().copied());
+    let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let message = clean_text(&format!("expected {expected} ({known}), found `{wanted}`{nearest}"));
+    Err(Problem::new(message).hint("`oarlock kernels` lists all kernels"))
+}
+
+/// The domain as users name it.
+fn domain_of(info: &KernelInfo) -> &str {
+    if info.domain.is_empty() { schema::ONNX } else { &info.domain }
 }
 
 /// An op for which there is no kernel at all was probably not meant.
@@ -104,7 +137,7 @@ impl<'a> Kernel<'a> {
         let problem = problems.iter().find(|problem| std::ptr::eq(problem.row.info(), info));
         Self {
             op: &info.op,
-            domain: if info.domain.is_empty() { schema::ONNX } else { &info.domain },
+            domain: domain_of(info),
             version_min: info.version_min,
             version_max: info.version_max,
             device_type: &info.device_type,

@@ -59,6 +59,48 @@ fn a_name_of_no_flag_is_an_error_with_the_nearest() {
 }
 
 #[test]
+fn a_slip_in_the_name_of_a_variable_is_a_warning_with_the_nearest() {
+    let variables = [("OARLOCK_DETERMINSTIC", "1")];
+    for command in [["flags", "deterministic"].as_slice(), &["devices"], &["op", "Relu", "f32:[1]"]] {
+        let outcome = run(command, &variables);
+        assert_eq!(outcome.status, 0, "{command:?}: {}", outcome.err);
+        let told =
+            "warning: expected variables that mean something to Oarlock, found `OARLOCK_DETERMINSTIC`\n";
+        assert_eq!(outcome.err.matches(told).count(), 1, "{command:?}: {}", outcome.err);
+        assert!(outcome.err.contains("did you mean `OARLOCK_DETERMINISTIC`?"), "{}", outcome.err);
+    }
+}
+
+#[test]
+fn variables_of_plugins_tests_and_other_programs_are_not_warned_of() {
+    let variables = [
+        ("OARLOCK_OPENCL_VISIBLE_DEVICES", "0"),
+        ("OARLOCK_TEST_SEEDS", "1"),
+        ("OARLOCK_THREADS", "1"),
+        ("FLAGS_unknown", "1"),
+    ];
+    assert_eq!(run(&["flags"], &variables).err, "");
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let outcome = run(&["flags", "deterministic"], &[("OARLOCK_DETERMINISTIC", "")]);
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
+    assert!(outcome.out.contains("deterministic = false\n"), "{}", outcome.out);
+}
+
+#[test]
+fn a_value_that_is_not_utf8_is_an_error_that_names_the_variable() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let user = User::new();
+    let value = std::ffi::OsStr::from_bytes(b"cp\xff");
+    let output = user.command(&["flags"]).env("OARLOCK_DEVICE", value).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("expected `OARLOCK_DEVICE` to be text in UTF-8"), "{told}");
+}
+
+#[test]
 fn a_variable_that_makes_no_sense_is_an_error_that_names_it() {
     let outcome = run(&["flags"], &[("OARLOCK_DETERMINISTIC", "perhaps")]);
     assert_eq!(outcome.status, 1);

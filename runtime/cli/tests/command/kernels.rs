@@ -83,10 +83,36 @@ fn an_op_that_nobody_has_is_an_error_and_other_filters_that_leave_nothing_are_no
     let unknown = user.run(&["kernels", "--op", "Ad"]);
     assert_eq!((unknown.status, unknown.out.as_str()), (1, ""));
     assert!(unknown.err.contains("did you mean `Add`"), "{}", unknown.err);
-    let empty = user.run(&["kernels", "--device", "nowhere"]);
+    let empty = user.run(&["kernels", "--op", "Add", "--domain", "ai.onnx.ml"]);
     assert_eq!(
         (empty.status, empty.out.as_str(), empty.err.as_str()),
         (0, "", "warning: no kernel is like that\n")
     );
     assert_eq!(user.run(&["kernels", "--dtype", "f31"]).status, 2);
+}
+
+#[test]
+fn a_device_type_or_a_domain_that_nobody_has_is_an_error_with_the_nearest_name() {
+    let user = User::new();
+    odd_kernel(&user, "minimal_kernel.domain = oarlock_string(\"acme\")");
+    let run = |filter: &[&str]| user.run(&[&["--plugin", "libodd.so", "kernels"], filter].concat());
+    let cases = [
+        (["--device", "cqu"], "(`Odd`, `cpu`), found `cqu`; did you mean `cpu`"),
+        (["--device", "Ood"], "(`Odd`, `cpu`), found `Ood`; did you mean `Odd`"),
+        (["--domain", "acne"], "found `acne`; did you mean `acme`"),
+    ];
+    for (filter, expected) in cases {
+        let outcome = run(&filter);
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{filter:?}");
+        assert!(outcome.err.contains(expected), "{}", outcome.err);
+    }
+    assert!(run(&["--domain", "acme", "--json"]).out.contains("\"Odd\""));
+}
+
+#[test]
+fn versions_that_no_op_has_are_told_without_an_end_that_nobody_gave() {
+    let user = User::new();
+    odd_kernel(&user, "minimal_kernel.version_min = 99");
+    let outcome = user.run(&["--plugin", "libodd.so", "kernels", "--plugin-name", "Odd"]);
+    assert!(outcome.out.contains("expected a version of the op from 99 on, found "), "{}", outcome.out);
 }

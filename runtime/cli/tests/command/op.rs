@@ -1,6 +1,7 @@
 //! `oarlock op`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::user::User;
 
@@ -52,6 +53,8 @@ fn an_output_is_there_for_programs() {
     assert_eq!(report["device"], "cpu:0");
     assert_eq!(report["outputs"][0]["elements"], serde_json::json!([0.5, "nan", "-inf"]));
     let considered = report["explanation"].as_array().unwrap();
+    let chosen: Vec<_> = considered.iter().filter(|row| row["chosen"] == true).collect();
+    assert!(chosen.len() == 1 && considered.iter().all(|row| row["chosen"].is_boolean()), "{considered:?}");
     assert!(
         considered.iter().any(|row| row["refusal"].is_null() && row["plugin"] == "oarlock-cpu"),
         "{considered:?}"
@@ -138,7 +141,8 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
     user.file("object.npy", &npy("|O", false, "(1,)", &[0; 8]));
     user.file("cut.npy", &npy("<f8", false, "(2,)", &[0; 15]));
     user.file("huge.npy", &npy("<f8", false, "(4611686018427387904, 4)", &[0; 8]));
-    let cases: [&[&str]; 19] = [
+    user.file("truth.npy", &npy("|b1", false, "(3,)", &[1, 0, 7]));
+    let cases: [&[&str]; 22] = [
         &["Ad", "f32:1", "f32:1"],
         &["Add", "f32:1"],
         &["Add", "f32:1", "i32:1"],
@@ -148,6 +152,7 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
         &["Add", "object.npy", "f32:1"],
         &["Add", "cut.npy", "f32:1"],
         &["Add", "huge.npy", "f32:1"],
+        &["Not", "truth.npy"],
         &["Add", "f32:[1,[2]]", "f32:1"],
         &["Add", "f32:1", "f32:1", "-d", "tpu"],
         &["Add", "f32:1", "f32:1", "--opset", "1000"],
@@ -156,6 +161,8 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
         &["Add", "f32:1", "f32:1", "--outputs", "1", "-o", "a.npy", "-o", "b.npy"],
         &["Softmax", "f32:1", "--attr", "axis=x"],
         &["Softmax", "f32:[1]", "--attr", "axes=0"],
+        &["Cast", "f32:1", "--attr", "to=float33"],
+        &["RandomNormalLike", "f32:1", "--attr", "dtype=f8e4m3fn"],
         &["Cast", "f32:1", "--attr", "to=bf16", "-o", "out.npy"],
         &["Add", "f32:1", "f32:1", "--set", "deterministic=perhaps"],
     ];
@@ -232,6 +239,39 @@ fn arguments_that_say_nothing_are_not_understood() {
     for arguments in wrong {
         assert_eq!(User::new().run(&[&["op"], arguments].concat()).status, 2, "{arguments:?}");
     }
+}
+
+#[test]
+fn one_file_is_not_for_two_outputs_however_it_is_named() {
+    let user = User::new();
+    std::os::unix::fs::symlink("same.npy", user.home.path().join("link.npy")).unwrap();
+    let run = |files: [&str; 2]| {
+        let call = ["op", "TopK", "f32:[1,3]", "i64:[1]", "-o", files[0], "-o", files[1]];
+        user.run(&call)
+    };
+    for second in ["same.npy", "./same.npy"] {
+        let outcome = run(["same.npy", second]);
+        let expected = format!("error: `{second}`: expected a file for each output, found it twice");
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+        assert!(outcome.err.starts_with(&expected), "{}", outcome.err);
+        assert!(!user.home.path().join("same.npy").exists());
+    }
+    user.file("same.npy", b"before");
+    assert_eq!(run(["same.npy", "link.npy"]).status, 1);
+    assert_eq!(fs::read(user.home.path().join("same.npy")).unwrap(), b"before");
+    assert_eq!(run(["/dev/null", "/dev/null"]).status, 0);
+}
+
+#[test]
+fn a_file_that_is_read_only_is_not_replaced() {
+    let user = User::new();
+    let file = user.file("kept.npy", b"before");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    let outcome = user.run(&["op", "Relu", "f32:1", "-o", "kept.npy"]);
+    assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+    let expected = "error: `kept.npy`: expected a file that may be written, found one that is read-only";
+    assert!(outcome.err.starts_with(expected), "{}", outcome.err);
+    assert_eq!(fs::read(&file).unwrap(), b"before");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::site::{Site, Way};
 use crate::registry::{Explanation, domain_name};
 use crate::runtime::Runtime;
 use crate::schema::{self, Schema};
-use crate::stream::Stream;
+use crate::stream::{Label, Stream};
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
 /// What is read where no input's values are wanted.
@@ -80,7 +80,7 @@ impl Op {
             Ok(schema) => (Some(schema), schema.name, schema.since_version),
             // An op of a plugin's own, which says its shapes itself.
             Err(error) => match runtime.registry().rows_of(domain, name).next() {
-                Some(_) if schema::newest_opset(domain).is_err() => (None, runtime.keep_name(name), opset),
+                Some(_) if schema::newest_opset(domain).is_err() => (None, Label::named(name).text(), opset),
                 _ => return Err(error),
             },
         };

@@ -303,7 +303,8 @@ impl<'a> Attempt<'a> {
         let outputs = Allocating::new(self.device, self.stream, self.node.name, descriptions, tensors);
         let host_call = HostCall::new(&outputs);
         let given: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const input.raw).collect();
-        let mut call = self.raw_call(&given, &outputs.pointers());
+        let wanted = outputs.pointers();
+        let mut call = self.raw_call(&given, &wanted);
         call.host_call = host_call.address();
         // SAFETY: everything that the call points to lives until this returns.
         let inferred = unsafe { kernel.infer(&call) };

@@ -1,20 +1,21 @@
 //! What is done behind every kernel when the user asks for it: waiting, and looking for NaN and infinity.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use num_complex::Complex;
 
 use super::op::Outputs;
 use crate::flags::Flags;
+use crate::schema::{self, Schema};
 use crate::stream::Stream;
 use crate::{Dtype, Error, Result, Tensor};
 
 /// The flags `benchmark` and `check_nan_inf`, kept where reading them costs nothing.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    is_on: AtomicBool,
+    is_on: bool,
     waits: bool,
     looks: bool,
     skipped_ops: Vec<String>,
-    /// Pairs of an op's name and a part of an output's.
+    /// Pairs of an op's name and a part of an output's, or the output's place.
     skipped_outputs: Vec<(String, String)>,
 }
 
@@ -23,7 +24,7 @@ impl Watch {
         let (waits, looks) = (flags.is_on("benchmark"), flags.is_on("check_nan_inf"));
         let pair = |text: String| text.split_once(':').map(|(op, output)| (op.to_owned(), output.to_owned()));
         Self {
-            is_on: AtomicBool::new(waits || looks),
+            is_on: waits || looks,
             waits,
             looks,
             skipped_ops: flags.list("check_nan_inf_skip_ops"),
@@ -34,7 +35,7 @@ impl Watch {
     /// Does what is to be done behind a kernel.
     #[inline]
     pub(crate) fn after(&self, op: &'static str, stream: &Stream, outputs: &Outputs) -> Result<()> {
-        if self.is_on.load(Ordering::Relaxed) { self.look(op, stream, outputs) } else { Ok(()) }
+        if self.is_on { self.look(op, stream, outputs) } else { Ok(()) }
     }
 
     #[cold]
@@ -45,15 +46,27 @@ impl Watch {
         if !self.looks || self.skipped_ops.iter().any(|skipped| skipped == op) {
             return Ok(());
         }
+        let schema = schema_of(op);
         for (index, output) in outputs.iter().enumerate() {
-            let name = format!("output {index}");
-            let is_skipped = |(of, part): &(String, String)| of == op && name.contains(part.as_str());
-            if let Some(tensor) = output.as_ref().filter(|_| !self.skipped_outputs.iter().any(is_skipped)) {
-                check(tensor, &name).map_err(|error| error.of_op(op).on_device(tensor.device()))?;
+            let Some(tensor) = output else { continue };
+            let place = format!("output {index}");
+            let name = schema.and_then(|schema| schema.formal_output(index)).map(|formal| formal.name);
+            let is_skipped = |(of, part): &(String, String)| {
+                of == op && (place == *part || name.is_some_and(|name| name.contains(part.as_str())))
+            };
+            if self.skipped_outputs.iter().any(is_skipped) {
+                continue;
             }
+            let operand = name.map_or_else(|| place.clone(), |name| format!("{place} ({name})"));
+            check(tensor, &operand).map_err(|error| error.of_op(op).on_device(tensor.device()))?;
         }
         Ok(())
     }
+}
+
+/// The newest schema of an op. A call knows only the op's name here, so the first domain that has it counts.
+fn schema_of(op: &str) -> Option<&'static Schema> {
+    schema::domains().ok()?.find_map(|domain| schema::latest(domain, op).ok())
 }
 
 /// How many elements are what, and the first that is not a number of the usual kind.
@@ -82,13 +95,51 @@ impl Tally {
     }
 }
 
+/// A number that is NaN where this one is. It has no infinities, and which finite one it is does not matter here.
+fn of_f8e4m3(byte: u8) -> f64 {
+    if byte & 0x7F == 0x7F { f64::NAN } else { 0.0 }
+}
+
+/// The number that this one is: the upper half of an `f16`.
+fn of_f8e5m2(byte: u8) -> f64 {
+    half::f16::from_bits(u16::from(byte) << 8).into()
+}
+
+/// What a complex number counts as: NaN before infinity before finite.
+fn of_parts(real: f64, imaginary: f64) -> f64 {
+    let parts = [real, imaginary];
+    let is_found = |is: fn(f64) -> bool| parts.into_iter().find(|part| is(*part));
+    is_found(f64::is_nan).or_else(|| is_found(f64::is_infinite)).unwrap_or(real)
+}
+
 fn check(tensor: &Tensor, name: &str) -> Result<()> {
     let tally = match tensor.dtype() {
+        Dtype::F8E4M3 => Tally::of(tensor.to_bytes()?.into_iter().map(of_f8e4m3)),
+        Dtype::F8E5M2 => Tally::of(tensor.to_bytes()?.into_iter().map(of_f8e5m2)),
         Dtype::F16 => Tally::of(tensor.to_vec::<half::f16>()?.into_iter().map(f64::from)),
         Dtype::BF16 => Tally::of(tensor.to_vec::<half::bf16>()?.into_iter().map(f64::from)),
         Dtype::F32 => Tally::of(tensor.to_vec::<f32>()?.into_iter().map(f64::from)),
         Dtype::F64 => Tally::of(tensor.to_vec::<f64>()?.into_iter()),
-        _ => return Ok(()),
+        Dtype::C64 => {
+            let parts = |element: Complex<f32>| of_parts(element.re.into(), element.im.into());
+            Tally::of(tensor.to_vec::<Complex<f32>>()?.into_iter().map(parts))
+        }
+        Dtype::C128 => {
+            let parts = |element: Complex<f64>| of_parts(element.re, element.im);
+            Tally::of(tensor.to_vec::<Complex<f64>>()?.into_iter().map(parts))
+        }
+        Dtype::Bool
+        | Dtype::I4
+        | Dtype::U4
+        | Dtype::I8
+        | Dtype::U8
+        | Dtype::I16
+        | Dtype::U16
+        | Dtype::I32
+        | Dtype::U32
+        | Dtype::I64
+        | Dtype::U64
+        | Dtype::String => return Ok(()),
     };
     let Some((at, value)) = tally.first else { return Ok(()) };
     let Tally { nan, infinite, finite, .. } = tally;

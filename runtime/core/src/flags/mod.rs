@@ -4,12 +4,14 @@
 //! A flag has a value from the first of these that gives one: the program ([`Flags::set`]), the environment
 //! (`OARLOCK_` and the name in capitals, or an alias), the built-in default. Aliases are the names that users of
 //! PaddlePaddle know, where they mean something here.
+//!
+//! Flags are set before a runtime starts with them and are fixed from then on: what was made of them, such as pools, the
+//! random generator and the kernels of call sites, would not follow a change, so there is no way to make one.
 
 mod table;
 mod value;
 
-use std::sync::PoisonError;
-use std::sync::RwLock;
+use std::ffi::OsString;
 
 pub use table::{AllocatorStrategy, Fallback, TABLE};
 pub use value::{FlagKind, Value};
@@ -49,54 +51,62 @@ pub enum Source {
     Program,
 }
 
-/// The values of all flags. Reading one takes a lock, so hot paths keep what they need.
+/// The values of all flags. Reading one looks it up by name, so hot paths keep what they need.
 #[derive(Debug)]
 pub struct Flags {
-    values: RwLock<Vec<(Value, Source)>>,
+    values: Vec<(Value, Source)>,
 }
 
 impl Flags {
-    /// The defaults, under what the environment says. `variable` looks one up.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+    /// The defaults, under what the environment says. `variable` looks one up; an empty one counts as unset.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
         let read = |flag: &'static Flag| -> Result<(Value, Source)> {
             let own = flag.variable();
             let names = std::iter::once(own.as_str()).chain(flag.aliases.iter().copied());
             for name in names {
-                let Some(text) = variable(name) else { continue };
-                let value = parse(flag, name, &text).map_err(|expected| {
-                    Error::invalid_argument(format!("expected `{name}` to be {expected}, found `{text}`"))
-                })?;
+                let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
+                let wrong = |expected: &str, found: &str| {
+                    Error::invalid_argument(format!("expected `{name}` to be {expected}, found `{found}`"))
+                };
+                let text =
+                    text.into_string().map_err(|text| wrong("text in UTF-8", &text.to_string_lossy()))?;
+                let value = parse(flag, name, &text).map_err(|expected| wrong(&expected, &text))?;
                 return Ok((value, Source::Environment(name.to_owned())));
             }
             Ok((default_of(flag)?, Source::Default))
         };
         let values: Result<Vec<_>> = TABLE.iter().map(read).collect();
-        Ok(Self { values: RwLock::new(values?) })
+        Ok(Self { values: values? })
     }
 
-    /// Sets a flag to a value, written as a user would.
-    pub fn set(&self, name: &str, text: &str) -> Result<()> {
+    /// Sets a flag to a value, written as a user would. A runtime that has started takes no change:
+    ///
+    /// ```compile_fail,E0596
+    /// fn change(runtime: &oarlock_core::Runtime) -> oarlock_core::Result<()> {
+    ///     runtime.flags().set("check_nan_inf", "true")
+    /// }
+    /// ```
+    pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         let at = index(name)?;
         let flag = &TABLE[at];
         let value = parse(flag, name, text).map_err(|expected| {
             Error::invalid_argument(format!("expected the flag `{name}` to be {expected}, found `{text}`"))
         })?;
-        self.values.write().unwrap_or_else(PoisonError::into_inner)[at] = (value, Source::Program);
+        self.values[at] = (value, Source::Program);
         Ok(())
     }
 
     /// The value of a flag, and where it came from.
     pub fn get(&self, name: &str) -> Result<(Value, Source)> {
         let at = index(name)?;
-        Ok(self.values.read().unwrap_or_else(PoisonError::into_inner)[at].clone())
+        Ok(self.values[at].clone())
     }
 
     /// Every flag with its value and where that came from, in the order of the table.
     pub fn all(&self) -> Vec<(&'static Flag, Value, Source)> {
-        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
         TABLE
             .iter()
-            .zip(values.iter())
+            .zip(&self.values)
             .map(|(flag, (value, source))| (flag, value.clone(), source.clone()))
             .collect()
     }
@@ -142,7 +152,7 @@ fn index(name: &str) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn none(_: &str) -> Option<String> {
+    fn none(_: &str) -> Option<OsString> {
         None
     }
 
@@ -158,12 +168,12 @@ mod tests {
     #[test]
     fn the_environment_is_under_the_program_and_own_names_are_over_aliases() {
         let variable = |name: &str| match name {
-            "OARLOCK_CHECK_NAN_INF" => Some("1".to_owned()),
-            "FLAGS_check_nan_inf" => Some("false".to_owned()),
-            "FLAGS_cpu_deterministic" => Some("True".to_owned()),
+            "OARLOCK_CHECK_NAN_INF" => Some("1".into()),
+            "FLAGS_check_nan_inf" => Some("false".into()),
+            "FLAGS_cpu_deterministic" => Some("True".into()),
             _ => None,
         };
-        let flags = Flags::from_environment(variable).unwrap();
+        let mut flags = Flags::from_environment(variable).unwrap();
         assert_eq!(flags.get("check_nan_inf").unwrap().0, Value::Bool(true));
         assert!(flags.deterministic());
         flags.set("FLAGS_check_nan_inf", "off").unwrap();
@@ -172,21 +182,52 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_is_an_error_with_the_nearest_name() {
-        let flags = Flags::from_environment(none).unwrap();
+        let mut flags = Flags::from_environment(none).unwrap();
         let error = flags.set("determinstic", "1").unwrap_err();
         assert!(error.advice().unwrap().contains("`deterministic`"), "{error:?}");
     }
 
     #[test]
     fn an_alias_counts_in_its_own_unit() {
-        let variable = |name: &str| (name == "FLAGS_initial_gpu_memory_in_mb").then(|| "500".to_owned());
+        let variable = |name: &str| (name == "FLAGS_initial_gpu_memory_in_mb").then(|| "500".into());
         let flags = Flags::from_environment(variable).unwrap();
         assert_eq!(flags.count("device_memory_initial"), Some(500 << 20));
     }
 
     #[test]
+    fn an_empty_variable_counts_as_unset() {
+        let variable = |name: &str| match name {
+            "OARLOCK_DETERMINISTIC" | "OARLOCK_CHECK_NAN_INF" => Some("".into()),
+            "FLAGS_check_nan_inf" => Some("1".into()),
+            _ => None,
+        };
+        let flags = Flags::from_environment(variable).unwrap();
+        assert_eq!(flags.get("deterministic").unwrap(), (Value::Bool(false), Source::Default));
+        assert!(flags.is_on("check_nan_inf"), "an alias counts where the own name is empty");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_utf8_is_an_error_that_names_it() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let variable =
+            |name: &str| (name == "OARLOCK_DEVICE").then(|| OsString::from_vec(b"cp\xff".to_vec()));
+        let error = Flags::from_environment(variable).unwrap_err();
+        assert_eq!(error.message(), "expected `OARLOCK_DEVICE` to be text in UTF-8, found `cp\u{fffd}`");
+    }
+
+    #[test]
+    fn an_output_that_names_no_op_is_refused() {
+        let wrong = |name: &str| (name == "PADDLE_INF_NAN_SKIP_VAR").then(|| "Div:C,D".into());
+        let error = Flags::from_environment(wrong).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "expected `PADDLE_INF_NAN_SKIP_VAR` to be pairs such as `Div:C` with commas between them, found `Div:C,D`"
+        );
+    }
+
+    #[test]
     fn a_wrong_value_says_what_was_expected() {
-        let wrong = |name: &str| (name == "FLAGS_allocator_strategy").then(|| "greedy".to_owned());
+        let wrong = |name: &str| (name == "FLAGS_allocator_strategy").then(|| "greedy".into());
         let error = Flags::from_environment(wrong).unwrap_err();
         assert_eq!(
             error.message(),

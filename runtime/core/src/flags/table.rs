@@ -30,7 +30,7 @@ const fn flag(
     Flag { name, kind, default, meaning, aliases }
 }
 
-use FlagKind::{Bool, Bytes, Choice, Count, Fraction, List, Word};
+use FlagKind::{Bool, Bytes, Choice, Count, Fraction, List, Pairs, Word};
 
 /// Every flag.
 pub static TABLE: &[Flag] = &[
@@ -71,9 +71,9 @@ pub static TABLE: &[Flag] = &[
     ),
     flag(
         "check_nan_inf_skip_outputs",
-        List,
+        Pairs,
         "",
-        "Outputs that are not looked through, as `op:output`; the op's name is exact, the output's may be a part of it",
+        "Outputs that are not looked through, as `op:output`; the op's name is exact, the output's may be a part of the name that its schema has, or its place, such as `output 0`",
         &["PADDLE_INF_NAN_SKIP_VAR"],
     ),
     flag(

@@ -19,6 +19,8 @@ pub enum FlagKind {
     Word,
     /// Words with commas between them.
     List,
+    /// An op and one of its outputs with a colon between them, once or with commas between the pairs.
+    Pairs,
 }
 
 /// The value of a flag.
@@ -34,7 +36,7 @@ pub enum Value {
     Choice(&'static str),
     /// Of a [`FlagKind::Word`].
     Word(String),
-    /// Of a [`FlagKind::List`].
+    /// Of a [`FlagKind::List`] or a [`FlagKind::Pairs`].
     List(Vec<String>),
 }
 
@@ -59,13 +61,21 @@ impl FlagKind {
             Self::Word => {
                 Some(text).filter(|text| !text.contains([' ', ','])).map(|text| Value::Word(text.to_owned()))
             }
-            Self::List => {
-                let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-                Some(Value::List(words.map(str::to_owned).collect()))
-            }
+            Self::List => Some(Value::List(words(text).map(str::to_owned).collect())),
+            Self::Pairs => words(text).map(pair).collect::<Option<Vec<String>>>().map(Value::List),
         };
         value.ok_or_else(|| self.to_string())
     }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// A pair such as `Div:C`, without spaces around its parts.
+fn pair(text: &str) -> Option<String> {
+    let (op, output) = text.split_once(':').map(|(op, output)| (op.trim(), output.trim()))?;
+    (!op.is_empty() && !output.is_empty()).then(|| format!("{op}:{output}"))
 }
 
 /// A number of bytes such as `512`, `512MiB` or `2 GiB`.
@@ -92,6 +102,7 @@ impl fmt::Display for FlagKind {
             Self::Fraction => f.write_str("a number from 0 to 1"),
             Self::Word => f.write_str("one word, or none"),
             Self::List => f.write_str("words with commas between them"),
+            Self::Pairs => f.write_str("pairs such as `Div:C` with commas between them"),
             Self::Choice(choices) => match choices {
                 [all @ .., last] if !all.is_empty() => {
                     let all: Vec<String> = all.iter().map(|choice| format!("`{choice}`")).collect();
@@ -127,6 +138,17 @@ mod tests {
         assert_eq!(parse("2 GiB"), Ok(Value::Count(2 << 30)));
         assert_eq!(parse("500mib"), Ok(Value::Count(500 << 20)));
         assert!(parse("12 parsecs").is_err() && parse("-1").is_err() && parse("99999999999 TiB").is_err());
+    }
+
+    #[test]
+    fn a_pair_has_two_parts() {
+        let parse = |text| FlagKind::Pairs.parse(text);
+        assert_eq!(
+            parse(" Div : C,TopK:Values "),
+            Ok(Value::List(vec!["Div:C".into(), "TopK:Values".into()]))
+        );
+        assert_eq!(parse(""), Ok(Value::List(Vec::new())));
+        assert!(parse("Div").is_err() && parse("Div:").is_err() && parse(":C").is_err());
     }
 
     #[test]

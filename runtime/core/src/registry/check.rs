@@ -66,10 +66,12 @@ impl Registry {
             )));
         }
         if schema.since_version < info.version_min {
+            let expected = info.version_max.map_or_else(
+                || format!("from {} on", info.version_min),
+                |max| format!("between {} and {max}", info.version_min),
+            );
             return Err(Error::not_found(format!(
-                "expected a version of the op between {} and {}, found {} as the newest",
-                info.version_min,
-                info.version_max.unwrap_or(newest),
+                "expected a version of the op {expected}, found {} as the newest",
                 schema.since_version
             )));
         }

@@ -23,8 +23,8 @@ use crate::messages::Messages;
 use crate::output::{BAD, GOOD, NAME, Output, QUIET};
 use crate::problem::Problem;
 use crate::render::{labelled, name_of, named, sentence};
-use crate::session::{self, Core, is_wrong, options};
-use crate::{Verdict, watched};
+use crate::session::{Core, is_wrong, options};
+use crate::{Verdict, variables, watched};
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
     let messages = Messages::new(global);
@@ -37,8 +37,8 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
         // What was found out so far is worth reading even if a plugin takes this process down.
         output.flush();
     }
-    let flags = session::flags()?;
-    let chosen = without_device(&flags)?;
+    let mut flags = variables::flags()?;
+    let chosen = without_device(&mut flags)?;
     let core = Core::with(options, messages, flags)?;
     if is_text {
         output.line("");
@@ -148,7 +148,7 @@ impl Found<'_> {
 }
 
 /// Takes the device out of the flags: one that is not there keeps a runtime from starting, and here it is found out why.
-fn without_device(flags: &Flags) -> Result<Option<String>, Problem> {
+fn without_device(flags: &mut Flags) -> Result<Option<String>, Problem> {
     let chosen = flags.device();
     flags.set("device", "")?;
     Ok(chosen)

@@ -2,18 +2,12 @@
 
 use std::path::Path;
 
-use oarlock_core::flags::TABLE;
 use oarlock_host::{Environment, HostOptions, IsaFeatures, Origin};
 use serde::Serialize;
 
 use crate::output::Output;
 use crate::render::{count, origin, sentence};
-
-/// The variables that mean something to the host. Flags have further ones.
-const VARIABLES: [&str; 3] = ["OARLOCK_CONFIG", "OARLOCK_ISA_MASK", "OARLOCK_PLUGIN_PATH"];
-
-/// What the names of variables end in that hide devices, from a plugin or from a driver below it.
-const VISIBLE_DEVICES: &str = "_VISIBLE_DEVICES";
+use crate::variables;
 
 /// What there is to know before any plugin is looked at.
 #[derive(Serialize)]
@@ -122,14 +116,11 @@ impl std::fmt::Display for Trust {
 
 /// The variables that are set and are, or look like, variables of Oarlock or its plugins.
 fn variables() -> Vec<Variable> {
-    let sets_flag =
-        |name: &str| TABLE.iter().any(|flag| flag.variable() == name || flag.aliases.contains(&name));
     let mut found: Vec<Variable> = std::env::vars_os()
         .filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            let known =
-                VARIABLES.contains(&name.as_str()) || name.ends_with(VISIBLE_DEVICES) || sets_flag(&name);
-            (known || name.starts_with("OARLOCK_")).then_some(())?;
+            let known = variables::is_known(&name);
+            (known || variables::looks_like_ours(&name)).then_some(())?;
             Some(Variable { name, value: value.to_string_lossy().into_owned(), known })
         })
         .collect();

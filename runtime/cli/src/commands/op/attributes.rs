@@ -32,10 +32,17 @@ pub(super) fn parse(call: &OpCall, opset: u32, device: &Device) -> Result<Attrib
 }
 
 fn wrong(call: &OpCall, kind: AttributeKind, name: &str, text: &str) -> Problem {
-    let expected = kind.name();
+    let is_dtype = kind == AttributeKind::Int && is_dtype(name);
+    let names = Dtype::ALL.iter().map(|dtype| dtype.name());
+    let expected = if is_dtype {
+        format!("a dtype ({})", names.collect::<Vec<_>>().join(", "))
+    } else {
+        kind.name().to_owned()
+    };
     let message =
         format!("`{}`: expected the attribute `{name}` to hold {expected}, found `{text}`", call.name);
     Problem::new(message).hint(match kind {
+        AttributeKind::Int if is_dtype => format!("write it as in `--attr {name}=f32`"),
         AttributeKind::Int => format!("write it as in `--attr {name}=1`"),
         AttributeKind::Float => format!("write it as in `--attr {name}=0.5`"),
         AttributeKind::Ints => format!("write it as in `--attr {name}=1,2`"),
@@ -62,16 +69,21 @@ fn typed(kind: AttributeKind, name: &str, text: &str) -> Option<Attribute> {
 
 /// An integer, `true` or `false`, or the name of a dtype where the attribute is one.
 fn int(name: &str, text: &str) -> Option<i64> {
-    /// What is in the names of attributes that are dtypes.
-    const TYPES: [&str; 2] = ["type", "precision"];
     match text.trim() {
         "true" => Some(1),
         "false" => Some(0),
-        text => text.parse().ok().or_else(|| {
-            let is_dtype = name == "to" || TYPES.iter().any(|part| name.contains(part));
-            text.parse::<Dtype>().ok().filter(|_| is_dtype).map(Dtype::onnx_number)
-        }),
+        text => text
+            .parse()
+            .ok()
+            .or_else(|| text.parse::<Dtype>().ok().filter(|_| is_dtype(name)).map(Dtype::onnx_number)),
     }
+}
+
+/// Whether an integer of this name stands for a dtype.
+fn is_dtype(name: &str) -> bool {
+    /// What is in the names of attributes that are dtypes.
+    const TYPES: [&str; 2] = ["type", "precision"];
+    name == "to" || TYPES.iter().any(|part| name.contains(part))
 }
 
 /// Values with commas between them, in brackets or not.

@@ -14,12 +14,13 @@ use crate::array::Array;
 use crate::output::Output;
 use crate::problem::Problem;
 use crate::render::named;
-use crate::session::{self, Core};
-use crate::{literal, npy, watched};
+use crate::session::Core;
+use crate::{literal, npy, variables, watched};
 use report::Report;
 
 pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdict {
-    let flags = session::flags()?;
+    npy::check_targets(call.files.iter().filter_map(|file| written_to(file)))?;
+    let mut flags = variables::flags()?;
     for (name, value) in &call.flags {
         flags.set(name, value)?;
     }
@@ -55,8 +56,7 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
         tell_kernel(&op, runtime, &invocation, &device);
         let made = op.invoke(runtime, &invocation)?;
         for (index, tensor) in made.iter().enumerate() {
-            let file =
-                call.files.get(index).map(|file| file.as_path()).filter(|file| *file != Path::new("-"));
+            let file = call.files.get(index).and_then(|file| written_to(file));
             report.add(output_name(call, opset, index), tensor.as_ref(), file)?;
         }
     }
@@ -68,6 +68,11 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
     output.flush();
     watched::tell("the plugins were ended");
     Ok(is_complete && (can_run || !call.dry_run))
+}
+
+/// The file that an output is written to; nothing for one that is printed.
+fn written_to(file: &Path) -> Option<&Path> {
+    Some(file).filter(|file| *file != Path::new("-"))
 }
 
 /// Tells whoever watches which kernel is about to run. One that leaves its work behind is meant until the outputs are there.

@@ -25,11 +25,13 @@ pub(super) struct Report {
     reasons: Option<String>,
 }
 
-/// A kernel that was looked at; the first without a refusal is the one that runs.
+/// A kernel that was looked at.
 #[derive(Serialize)]
 struct Considered {
     plugin: String,
     score: i32,
+    /// Whether it is the one that runs. Others that could have run have no refusal either.
+    chosen: bool,
     refusal: Option<String>,
 }
 
@@ -48,9 +50,11 @@ struct Made {
 impl Report {
     pub(super) fn new(op: &Op, device: &Device, explanation: Option<&Explanation>) -> Self {
         let considered = |explanation: &Explanation| {
+            let chosen = explanation.chosen();
             let one = |considered: &oarlock_core::registry::Considered| Considered {
                 plugin: considered.row.plugin().to_owned(),
                 score: considered.row.info().score,
+                chosen: chosen.is_some_and(|chosen| std::ptr::eq(chosen, &considered.row)),
                 refusal: considered.refusal().map(str::to_owned),
             };
             explanation.considered.iter().map(one).collect()

@@ -1,0 +1,33 @@
+//! A program as the book shows it, on the page about using Oarlock as a library: what stands there is taken from here.
+
+// ANCHOR: program
+use oarlock_core::flags::Flags;
+use oarlock_core::{Attribute, Attributes, Op, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions};
+
+fn softmax_of_sum() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
+    let environment = Environment::from_process();
+    let config = Config::load(&environment)?;
+    let mut options = HostOptions::new("my-program 1.0", config, environment);
+    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    let flags = Flags::from_environment(|name| std::env::var_os(name))?;
+    let runtime = Runtime::start(options, flags)?;
+    for refusal in runtime.host().report().refused() {
+        eprintln!("not used: {refusal}");
+    }
+
+    let cpu = runtime.device("cpu")?;
+    let a = Tensor::from_slice(&cpu, &[2, 1], &[0.0f32, 1.0])?;
+    let b = Tensor::from_slice(&cpu, &[2], &[1.0f32, 1.0])?;
+    let sum = Op::latest(&runtime, "Add")?.run(&runtime, &[&a, &b])?;
+
+    let last_axis = Attributes::default().with("axis", Attribute::Int(-1));
+    let softmax = Op::new(&runtime, "ai.onnx", "Softmax", 13, last_axis)?;
+    Ok(softmax.run(&runtime, &[&sum])?.to_vec()?)
+}
+// ANCHOR_END: program
+
+#[test]
+fn the_program_of_the_book_computes() {
+    assert_eq!(softmax_of_sum().expect("it runs on every machine"), [0.5; 4]);
+}
