@@ -1,10 +1,10 @@
-// Takes parts of `a` by the indices in `b`. An index outside gives zeros: it is known on the device alone, and nothing
-// outside is read.
+// Takes parts of `a` by the indices in `b`. Nothing outside of `a` is read: an index that leads there gives zeros,
+// and the host is told through `fault`.
 struct shape {
     i64 axis, indices, inner, count;
 };
 
-KERNEL oarlock_kernel({{parameters}}struct shape shape) {
+KERNEL oarlock_kernel({{parameters}}struct shape shape, GLOBAL u32 *fault) {
 {{places}}
     INDEX i = FIRST_INDEX;
     if (i >= (INDEX)shape.count) return;
@@ -13,5 +13,6 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
     i64 index = (i64)LOAD_B(b, rest % (INDEX)shape.indices);
     if (index < 0) index += shape.axis;
     int inside = index >= 0 && index < shape.axis;
+    if (!inside) *fault = 1;
     STORE_Y(y, i, inside ? LOAD_A(a, (outer * (INDEX)shape.axis + (INDEX)index) * (INDEX)shape.inner + inner) : 0);
 }

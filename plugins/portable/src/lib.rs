@@ -4,9 +4,9 @@
 //! the operands at hand: their dtypes, and how they are walked through. A GPU plugin implements [`Gpu`], [`Queue`] and
 //! [`Event`], which are calls of its driver and no more, and registers [`Gpus`] as its device and [`kernels`].
 //!
-//! What a kernel reads and writes is checked before it is launched: operands say which bytes of a block are touched. Indices
-//! that `Gather` finds outside its data give zeros, since finding out about them would cost a copy to the host in every
-//! call.
+//! What a kernel reads and writes is checked before it is launched: operands say which bytes of a block are touched. Values
+//! are known on the device alone: an index outside of its data gives zeros there, an integer divided by 0 gives 0, and
+//! whoever waits for the stream is told.
 
 mod arguments;
 mod device;

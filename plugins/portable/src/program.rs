@@ -7,7 +7,7 @@ use oarlock_sdk::{Call, Result};
 
 use crate::arguments::Arguments;
 use crate::device::Gpus;
-use crate::gpu::{Compiled, Gpu, Grid, Queue as _};
+use crate::gpu::{Argument, Compiled, Gpu, Grid, Queue as _};
 use crate::source::Variant;
 use crate::store::{Key, Store};
 
@@ -65,5 +65,20 @@ pub(crate) fn launch<G: Gpu>(
         make(session.gpu(), gpus.store(), &source)
     })?;
     let grid = Grid { groups, block: variant.block() };
-    queue.launch(&program, grid, &arguments.resolve(&session)?)
+    let mut arguments = arguments.resolve(&session)?;
+    if !variant.can_fail() {
+        return queue.launch(&program, grid, &arguments);
+    }
+    let word = session.word(call.stream())?;
+    arguments.push(Argument::Memory(Some(word.block.clone())));
+    if call.stream().0 != 0 {
+        queue.launch(&program, grid, &arguments)?;
+        word.note_launch();
+        return Ok(());
+    }
+    // In the device's own stream the kernel is done now, so that what it found is the failure of this call.
+    let turn = word.turn();
+    queue.launch(&program, grid, &arguments)?;
+    word.note_launch();
+    session.read_word(&word, word.launched(), &turn)
 }

@@ -42,11 +42,7 @@ impl View {
             [] => contiguous(dims),
             strides => strides.to_vec(),
         };
-        ensure!(
-            steps.iter().all(|step| *step >= 0),
-            unimplemented,
-            "expected strides of 0 and more, found {steps:?}"
-        );
+        check_steps(&steps)?;
         let (block, begin) = tensor.place();
         let size = size_of_element(tensor.dtype());
         let extent = extent(dims, &steps, count).and_then(|extent| extent.checked_mul(size));
@@ -67,13 +63,6 @@ impl View {
                 tensor.size_in_bytes()
             ))),
         }
-    }
-
-    /// Whether the elements lie one after the other.
-    fn is_contiguous(&self) -> bool {
-        let flat = contiguous(&self.dims);
-        let mut axes = self.dims.iter().zip(self.steps.iter().zip(flat));
-        self.count <= 1 || axes.all(|(dim, (step, flat))| *dim == 1 || *step == flat)
     }
 
     /// The steps that repeat this operand along `dims`, as ONNX broadcasts, or none if it does not fit.
@@ -138,21 +127,20 @@ impl View {
         })
     }
 
-    /// Refuses gaps between elements, for kernels that count through them.
-    pub(crate) fn contiguous(self) -> Result<Self> {
-        ensure!(
-            self.is_contiguous(),
-            unimplemented,
-            "expected a contiguous operand, found steps {:?}",
-            self.steps
-        );
-        Ok(self)
-    }
-
     /// Three dimensions: everything before an axis, the axis, everything behind it.
     pub(crate) fn around(&self, axis: usize) -> [i64; 3] {
         [product(&self.dims[..axis]), self.dims[axis], product(&self.dims[axis + 1..])]
     }
+}
+
+/// Refuses to go backwards.
+pub(crate) fn check_steps(steps: &[i64]) -> Result<()> {
+    ensure!(
+        steps.iter().all(|step| *step >= 0),
+        unimplemented,
+        "expected strides of 0 and more, found {steps:?}"
+    );
+    Ok(())
 }
 
 /// How many elements lie between the first and past the last, gaps included.

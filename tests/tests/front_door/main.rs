@@ -2,6 +2,7 @@
 //! numbers of operands end with an error that names the op, or with the right outputs, and leave nothing behind.
 
 mod door;
+mod fallback;
 mod refused;
 mod right;
 
@@ -15,6 +16,7 @@ use oarlock_host::BuiltIn;
 use door::{Case, Door, Source};
 
 const CPU: BuiltIn = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
+const SIM: BuiltIn = BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY };
 const OPENCL: BuiltIn = BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY };
 
 /// Opens a door where there is the device. Programs that a driver compiles are kept for the next run.
@@ -93,6 +95,11 @@ fn the_list_has_a_call_of_every_op_that_the_cpu_has_a_kernel_for() {
 #[test]
 fn no_call_gets_more_than_an_error_out_of_the_cpu() {
     knock(CPU, "cpu", 0..12_000);
+}
+
+#[test]
+fn no_call_gets_more_than_an_error_out_of_the_simulated_device() {
+    knock(SIM, "sim", 0..2000);
 }
 
 #[test]

@@ -153,6 +153,31 @@ fn indices_beyond_the_data_are_refused_by_the_cpu() {
 }
 
 #[test]
+fn values_that_only_the_device_sees_are_refused_there_too() {
+    refuses_all(
+        "Gather f32[3] i64[2]{0,3}             | indices
+         Gather f32[3] i32[1]{-4}              | indices
+         Gather f32[0,3] i64[1]{0}             | indices
+         Div i32[2]{1,2} i32[2]{1,0}           | 0
+         Mod i64[1]{5} i64[]{0}                | 0
+         Mod u8[1]{5} u8[1]{0} fmod=1          | 0",
+    );
+}
+
+#[test]
+fn a_refused_value_is_told_once_and_names_the_op_that_found_it() {
+    for door in doors() {
+        let inputs = "f32[3]{1,2,3} i64[1]";
+        for _ in 0..2 {
+            let error = door.run(&format!("Gather {inputs}{{7}}")).expect("a kernel").expect_err("a refusal");
+            assert_eq!((error.op(), error.kind()), (Some("Gather"), ErrorKind::OutOfRange));
+            let outputs = door.run(&format!("Gather {inputs}{{-1}}")).expect("a kernel").expect("an element");
+            assert_eq!(outputs[0].to_vec::<f32>().expect("the element"), [3.0]);
+        }
+    }
+}
+
+#[test]
 fn what_is_no_number_is_no_size_index_or_threshold() {
     refuses_all(
         "Range f32[]{0} f32[]{NaN} f32[]{1}    | input 2 (delta) | a distance of NaN

@@ -16,15 +16,15 @@ impl<G: Gpu> Async for Gpus<G> {
     }
 
     fn stream_destroy(&self, device: u32, queue: Stream) -> Result<()> {
-        self.session(device)?.remove_stream(queue)?.drain()
+        self.session(device)?.end_stream(queue)
     }
 
     fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
-        Ok(self.session(device)?.queue(queue)?.is_empty()?.into())
+        Ok(self.session(device)?.is_done(queue)?.into())
     }
 
     fn stream_synchronize(&self, device: u32, queue: Stream) -> Result<()> {
-        self.session(device)?.queue(queue)?.synchronize()
+        self.session(device)?.synchronize(queue)
     }
 
     fn stream_add_callback(&self, device: u32, queue: Stream, reached: StreamReached) -> Result<()> {
@@ -48,17 +48,24 @@ impl<G: Gpu> Async for Gpus<G> {
 
     fn event_record(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
         let session = self.session(device)?;
-        session.points.get(point.0)?.record(&session.queue(queue)?)
+        session.record(queue, &*session.points.get(point.0)?)
     }
 
     fn event_query(&self, device: u32, point: Event) -> Result<u32> {
-        let point = self.session(device)?.points.get(point.0)?;
-        Ok(point.recorded().map_or(Ok(true), |event| event.has_happened())?.into())
+        let session = self.session(device)?;
+        let point = session.points.get(point.0)?;
+        let has_happened = point.recorded().map_or(Ok(true), |event| event.has_happened())?;
+        if has_happened {
+            session.tell(point.seen().as_ref())?;
+        }
+        Ok(has_happened.into())
     }
 
     fn event_synchronize(&self, device: u32, point: Event) -> Result<()> {
-        let point = self.session(device)?.points.get(point.0)?;
-        point.recorded().map_or(Ok(()), |event| event.wait())
+        let session = self.session(device)?;
+        let point = session.points.get(point.0)?;
+        point.recorded().map_or(Ok(()), |event| event.wait())?;
+        session.tell(point.seen().as_ref())
     }
 
     fn event_elapsed(&self, device: u32, start: Event, end: Event) -> Result<u64> {

@@ -8,6 +8,7 @@ mod blocks;
 mod callbacks;
 mod copies;
 mod core;
+mod faults;
 mod session;
 mod table;
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oarlock_sdk::{Error, Event, HostPointer, Memory, Result, Stream, ensure};
 
 use super::blocks::Blocks;
+use super::faults::{Word, Words};
 use super::table::Table;
 use crate::gpu::{Event as _, Facts, Gpu, Queue as _};
 use crate::program::Programs;
@@ -21,6 +22,7 @@ pub struct Session<G: Gpu> {
     pinned: Mutex<HashMap<usize, (G::Pinned, u64)>>,
     own: Arc<G::Queue>,
     streams: Table<G::Queue>,
+    pub(super) words: Words<G::Block>,
     pub(super) points: Table<Point<G>>,
 }
 
@@ -35,6 +37,7 @@ impl<G: Gpu> Session<G> {
             pinned: Mutex::default(),
             own,
             streams: Table::new("stream"),
+            words: Words::default(),
             points: Table::new("event"),
         })
     }
@@ -42,6 +45,11 @@ impl<G: Gpu> Session<G> {
     /// The driver's side of the device.
     pub fn gpu(&self) -> &G {
         &self.gpu
+    }
+
+    /// The device's own stream.
+    pub(super) fn own(&self) -> &G::Queue {
+        &self.own
     }
 
     /// A stream of a call.
@@ -64,7 +72,46 @@ impl<G: Gpu> Session<G> {
         Ok(Stream(handle))
     }
 
-    pub(super) fn remove_stream(&self, stream: Stream) -> Result<Arc<G::Queue>> {
+    /// Waits for a stream, and tells what went wrong in it.
+    pub(super) fn synchronize(&self, stream: Stream) -> Result<()> {
+        let (queue, seen) = (self.queue(stream)?, self.seen(stream));
+        queue.synchronize()?;
+        self.tell(seen.as_ref())
+    }
+
+    /// Whether a stream is done, and what its kernels found if so.
+    pub(super) fn is_done(&self, stream: Stream) -> Result<bool> {
+        let (queue, seen) = (self.queue(stream)?, self.seen(stream));
+        let is_done = queue.is_empty()?;
+        if is_done {
+            self.tell(seen.as_ref())?;
+        }
+        Ok(is_done)
+    }
+
+    /// What there is to read once everything that is in a stream now is done.
+    fn seen(&self, stream: Stream) -> Option<Seen<G>> {
+        self.words.find(stream).map(|word| Seen { launched: word.launched(), word })
+    }
+
+    pub(super) fn tell(&self, seen: Option<&Seen<G>>) -> Result<()> {
+        seen.map_or(Ok(()), |seen| self.check(&seen.word, seen.launched))
+    }
+
+    /// Puts an event at the end of a stream.
+    pub(super) fn record(&self, stream: Stream, point: &Point<G>) -> Result<()> {
+        let (queue, seen) = (self.queue(stream)?, self.seen(stream));
+        point.record(&queue, seen)
+    }
+
+    /// Ends a stream after what is in it.
+    pub(super) fn end_stream(&self, stream: Stream) -> Result<()> {
+        let drained = self.remove_stream(stream)?.drain();
+        let word = self.words.remove(stream);
+        drained.and(word.map_or(Ok(()), |word| self.end_word(&word)))
+    }
+
+    fn remove_stream(&self, stream: Stream) -> Result<Arc<G::Queue>> {
         if stream.0 == 0 {
             return Err(Error::invalid_argument("expected a stream that was made, found the device's own"));
         }
@@ -72,7 +119,8 @@ impl<G: Gpu> Session<G> {
     }
 
     pub(super) fn add_event(&self, handle: u64) -> Result<Event> {
-        let point = Point { event: self.gpu.event()?, is_recorded: AtomicBool::new(false) };
+        let (is_recorded, seen) = (AtomicBool::new(false), Mutex::new(None));
+        let point = Point { event: self.gpu.event()?, is_recorded, seen };
         self.points.insert(handle, point);
         Ok(Event(handle))
     }
@@ -140,21 +188,32 @@ impl<G: Gpu> Drop for Session<G> {
         for (memory, _) in pinned.into_values() {
             let _ = self.gpu.free_pinned(memory);
         }
+        for word in self.words.take() {
+            let _ = self.end_word(&word);
+        }
         for block in self.blocks.take() {
             let _ = self.gpu.free(block);
         }
     }
 }
 
+/// A word, and how many of the kernels that may write it come before a point in its stream.
+pub(super) struct Seen<G: Gpu> {
+    word: Arc<Word<G::Block>>,
+    launched: u64,
+}
+
 /// An event, which may not have been recorded yet.
 pub(super) struct Point<G: Gpu> {
     event: G::Event,
     is_recorded: AtomicBool,
+    seen: Mutex<Option<Seen<G>>>,
 }
 
 impl<G: Gpu> Point<G> {
-    pub(super) fn record(&self, queue: &Arc<G::Queue>) -> Result<()> {
+    fn record(&self, queue: &Arc<G::Queue>, seen: Option<Seen<G>>) -> Result<()> {
         self.event.record(queue)?;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         self.is_recorded.store(true, Ordering::Release);
         Ok(())
     }
@@ -162,6 +221,12 @@ impl<G: Gpu> Point<G> {
     /// What there is to wait for: an event that was never recorded has happened.
     pub(super) fn recorded(&self) -> Option<&G::Event> {
         self.is_recorded.load(Ordering::Acquire).then_some(&self.event)
+    }
+
+    /// What there is to read once it has happened.
+    pub(super) fn seen(&self) -> Option<Seen<G>> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.as_ref().map(|Seen { word, launched }| Seen { word: Arc::clone(word), launched: *launched })
     }
 
     /// The nanoseconds from another event to this one.

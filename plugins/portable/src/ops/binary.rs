@@ -4,7 +4,8 @@ use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, OperandFlags, Result, dtype_set
 
 use super::elementwise::{Work, elementwise, repeated};
 use super::row::{
-    ALL, FLOATS, INTEGERS, NUMBERS, UNSIGNED, arithmetic, check_shape, input, output, plain, row, strided,
+    ALL, FLOATS, INTEGERS, NUMBERS, UNSIGNED, arithmetic, can_compute, check_shape, input, output, plain,
+    row, strided,
 };
 use crate::device::Gpus;
 use crate::gpu::Gpu;
@@ -36,7 +37,6 @@ const TABLE: &[Binary] = binary! {
     "Add" 7 NUMBERS "a + b" "WRAP_ADD(a, b)" false;
     "Sub" 7 NUMBERS "a - b" "WRAP_SUB(a, b)" false;
     "Mul" 7 NUMBERS "a * b" "WRAP_MUL(a, b)" false;
-    "Div" 7 NUMBERS "a / b" "divide(a, b)" false;
     "And" 7 BOOL "" "a && b" true;
     "Or" 7 BOOL "" "a || b" true;
     "Xor" 7 BOOL "" "a != b" true;
@@ -63,11 +63,8 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
         let operand = strided(binary.dtypes).group(1);
         let result = if binary.is_test { plain(BOOL) } else { plain(binary.dtypes).group(1) };
         let kernel = arithmetic(binary.op, |gpus: &Gpus<G>, call| {
-            run(
-                gpus,
-                call,
-                if kind(input(call, 0)?.dtype) == Kind::Float { binary.float } else { binary.integer },
-            )
+            let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
+            run(gpus, call, Formula::Plain(if is_float { binary.float } else { binary.integer }))
         })
         .since(binary.since)
         .inputs([operand.named("A"), operand.named("B")])
@@ -77,15 +74,25 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let folds = FOLDS.iter().map(|(op, dtypes, formula)| {
         arithmetic(op, |gpus: &Gpus<G>, call| fold(gpus, call, *formula))
             .since(8)
+            .supports(|gpus, call| {
+                check_count(call)?;
+                can_compute(gpus, call)
+            })
             .inputs([strided(*dtypes).group(1).flags(OperandFlags::VARIADIC).named("data_0")])
             .outputs([plain(*dtypes).group(1)])
     });
     table.chain(folds).chain(special()).collect()
 }
 
-fn special<G: Gpu>() -> [Kernel<Gpus<G>>; 5] {
+fn special<G: Gpu>() -> [Kernel<Gpus<G>>; 6] {
     let number = |dtypes| strided(dtypes).group(1);
     [
+        arithmetic("Div", divide::<G>)
+            .since(7)
+            .inputs([number(NUMBERS).named("A"), number(NUMBERS).named("B")])
+            .outputs([plain(NUMBERS).group(1).named("C")])
+            .in_place(0, 0)
+            .in_place(0, 1),
         arithmetic("Mod", modulo::<G>)
             .since(10)
             .inputs([number(NUMBERS).named("A"), number(NUMBERS).named("B")])
@@ -110,26 +117,37 @@ fn special<G: Gpu>() -> [Kernel<Gpus<G>>; 5] {
     ]
 }
 
-fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: &'static str) -> Result<()> {
+fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: Formula) -> Result<()> {
     let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
-    elementwise(gpus, call, Work::plain(Formula::Plain(formula), a.dtype), &[&a, &b], &y)
+    elementwise(gpus, call, Work::plain(formula, a.dtype), &[&a, &b], &y)
+}
+
+/// How many operands there are; a source has names for so many.
+fn check_count(call: &Call<'_>) -> Result<usize> {
+    let (count, most) = (call.input_count(), NAMES.len());
+    ensure!((1..=most).contains(&count), unimplemented, "expected 1 to {most} inputs, found {count}");
+    Ok(count)
 }
 
 fn fold<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: Formula) -> Result<()> {
-    let count = call.input_count();
-    let most = NAMES.len();
-    ensure!((1..=most).contains(&count), unimplemented, "expected 1 to {most} inputs, found {count}");
+    let count = check_count(call)?;
     let inputs: Vec<View> = (0..count).map(|index| input(call, index)).collect::<Result<_>>()?;
     let y = output(call, 0)?;
     elementwise(gpus, call, Work::plain(formula, y.dtype), &inputs.iter().collect::<Vec<_>>(), &y)
 }
 
+fn divide<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+    let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
+    run(gpus, call, if is_float { Formula::Plain("a / b") } else { Formula::Division("divide(a, b)") })
+}
+
 fn modulo<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
     let formula = match (call.int("fmod")?.unwrap_or(0) != 0, is_float) {
-        (true, true) => "fmod(a, b)",
-        (true, false) => "remainder_like_c(a, b)",
-        (false, _) => "remainder_like_divisor(a, b)",
+        (true, true) => Formula::Plain("fmod(a, b)"),
+        (true, false) => Formula::Division("remainder_like_c(a, b)"),
+        (false, true) => Formula::Plain("remainder_like_divisor(a, b)"),
+        (false, false) => Formula::Division("remainder_like_divisor(a, b)"),
     };
     run(gpus, call, formula)
 }
@@ -141,7 +159,7 @@ fn power<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
         (_, Kind::Float) => "pow((f32)a, (f32)b)",
         _ => "power(a, (T)b)",
     };
-    run(gpus, call, formula)
+    run(gpus, call, Formula::Plain(formula))
 }
 
 fn shift<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
@@ -156,7 +174,7 @@ fn shift<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
             )));
         }
     };
-    run(gpus, call, formula)
+    run(gpus, call, Formula::Plain(formula))
 }
 
 /// The slope is repeated to the shape of the input, which the output has.

@@ -1,4 +1,4 @@
-//! `Gather`: parts of an operand by index. An index outside gives zeros.
+//! `Gather`: parts of an operand by index. An index outside gives zeros, and an error to whoever waits.
 
 use oarlock_sdk::{Call, Kernel, Result};
 

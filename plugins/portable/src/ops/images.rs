@@ -3,7 +3,9 @@
 use oarlock_sdk::{Call, Error, Kernel, OperandFlags, Result, ensure};
 
 use super::elementwise::{Stepped, Work, groups, map};
-use super::row::{FLOATS, arithmetic, check_shape, device_has_dtypes, input, optional_input, output, plain};
+use super::row::{
+    FLOATS, arithmetic, can_compute, check_shape, input, optional_input, output, plain, refused,
+};
 use super::window::Window;
 use crate::arguments::{Arguments, Number};
 use crate::device::Gpus;
@@ -18,11 +20,13 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let pool = |op: &'static str, since| {
         arithmetic(op, move |gpus: &Gpus<G>, call| pool(gpus, call, op))
             .since(since)
+            .supports(move |gpus, call| can_slide(gpus, call, op))
             .inputs([image.named("X")])
             .outputs([image.named("Y")])
     };
     vec![
         arithmetic("Conv", convolve::<G>)
+            .supports(|gpus, call| can_slide(gpus, call, "Conv"))
             .inputs([
                 image.named("X"),
                 image.named("W"),
@@ -32,7 +36,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
         pool("MaxPool", 1).supports(|gpus: &Gpus<G>, call| {
             let wants_indices = call.optional_output(1)?.is_some();
             ensure!(!wants_indices, unimplemented, "expected no output `Indices`, found one");
-            device_has_dtypes(gpus, call)
+            can_slide(gpus, call, "MaxPool")
         }),
         pool("AveragePool", 7),
         pool("GlobalMaxPool", 1),
@@ -42,7 +46,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
             .supports(|gpus: &Gpus<G>, call| {
                 let trains = call.int("training_mode")?.unwrap_or(0) != 0;
                 ensure!(!trains, unimplemented, "expected a `training_mode` of 0, found another");
-                device_has_dtypes(gpus, call)
+                can_compute(gpus, call)
             })
             .inputs(["X", "scale", "B", "input_mean", "input_var"].map(|name| float.named(name)))
             .outputs([float.named("Y")])
@@ -59,6 +63,26 @@ fn image(dims: &[i64]) -> Result<[i64; 4]> {
             "expected images of one or two dimensions, found shape {dims:?}"
         ))),
     }
+}
+
+/// The window of a call: that of its weights, of its attribute, or everything.
+fn window(call: &Call<'_>, op: &str) -> Result<Window> {
+    let dims = call.input(0)?.dims().to_vec();
+    let [_, _, height, width] = image(&dims)?;
+    match op {
+        "Conv" => {
+            let [_, _, window_height, window_width] = image(call.input(1)?.dims())?;
+            Window::new(call, [height, width], Some([window_height, window_width]), dims.len() - 2)
+        }
+        "GlobalMaxPool" | "GlobalAveragePool" => Ok(Window::whole([height, width])),
+        _ => Window::new(call, [height, width], None, dims.len() - 2),
+    }
+}
+
+/// Refuses windows that are too large for one work-item.
+fn can_slide<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, op: &str) -> Result<()> {
+    refused(window(call, op))?;
+    can_compute(gpus, call)
 }
 
 fn launch_shaped<G: Gpu>(
@@ -82,7 +106,7 @@ fn launch_shaped<G: Gpu>(
 fn convolve<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let (x, weights, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
     let bias = optional_input(call, 2)?;
-    let ([batch, channels, height, width], [out_channels, group_in, window_height, window_width]) =
+    let ([batch, channels, height, width], [out_channels, group_in, ..]) =
         (image(&x.dims)?, image(&weights.dims)?);
     let group_count = call.int("group")?.unwrap_or(1);
     let fits = group_count > 0
@@ -97,7 +121,7 @@ fn convolve<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
         "expected weights for {channels} channels in {group_count} groups, found shape {:?}",
         weights.dims
     );
-    let window = Window::new(call, [height, width], Some([window_height, window_width]), x.dims.len() - 2)?;
+    let window = window(call, "Conv")?;
     let [_, _, out_height, out_width] = image(&y.dims)?;
     let out = window.output([height, width], [out_height, out_width], false)?;
     let mut expected = vec![batch, out_channels, out[0], out[1]];
@@ -120,12 +144,7 @@ fn convolve<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
 fn pool<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, op: &str) -> Result<()> {
     let (x, y) = (input(call, 0)?, output(call, 0)?);
     let [batch, channels, height, width] = image(&x.dims)?;
-    let is_global = op.starts_with("Global");
-    let window = if is_global {
-        Window::whole([height, width])
-    } else {
-        Window::new(call, [height, width], None, x.dims.len() - 2)?
-    };
+    let window = window(call, op)?;
     let [_, _, out_height, out_width] = image(&y.dims)?;
     let rounds_up = call.int("ceil_mode")?.unwrap_or(0) != 0;
     let out = window.output([height, width], [out_height, out_width], rounds_up)?;

@@ -9,7 +9,7 @@ use crate::device::Gpus;
 use crate::gpu::Gpu;
 use crate::program::launch;
 use crate::source::{Matmul, Variant, is_wide};
-use crate::view::View;
+use crate::view::{MOST_DIMENSIONS, View};
 use crate::walk::{Walk, product};
 
 /// Rows and columns that one work-group computes.
@@ -18,10 +18,11 @@ const TILE: i64 = 64;
 pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let integers = dtype_set(&[Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64]);
     let numbers = FLOATS.union(integers);
+    let most = MOST_DIMENSIONS as u32;
     let (number, float) = (strided(numbers).group(1), strided(FLOATS).group(1));
     vec![
         arithmetic("MatMul", matmul::<G>)
-            .inputs([number.named("A").rank(1, u32::MAX), number.named("B").rank(1, u32::MAX)])
+            .inputs([number.named("A").rank(1, most), number.named("B").rank(1, most)])
             .outputs([plain(numbers).group(1).named("Y")]),
         arithmetic("Gemm", gemm::<G>)
             .since(7)

@@ -14,6 +14,8 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let shape = |name| on_host(INDICES).named(name);
     let optional = |name| shape(name).flags(OperandFlags::OPTIONAL);
     let one = |kernel: Kernel<Gpus<G>>| kernel.inputs([strided(ALL).group(1)]).outputs([plain(ALL).group(1)]);
+    let blocks =
+        |kernel: Kernel<Gpus<G>>| kernel.inputs([plain(ALL).group(1)]).outputs([plain(ALL).group(1)]);
     let two = |kernel: Kernel<Gpus<G>>, second| {
         kernel.inputs([strided(ALL).group(1), second]).outputs([plain(ALL).group(1)])
     };
@@ -28,8 +30,8 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
         one(row("Transpose", transpose::<G>)),
         two(row("Expand", expand::<G>).since(8), shape("shape")),
         two(row("Tile", tile::<G>).since(6), shape("repeats")),
-        one(row("DepthToSpace", depth_to_space::<G>)),
-        one(row("SpaceToDepth", space_to_depth::<G>)),
+        blocks(row("DepthToSpace", depth_to_space::<G>)),
+        blocks(row("SpaceToDepth", space_to_depth::<G>)),
         row("Concat", concat::<G>)
             .since(4)
             .inputs([strided(ALL).group(1).flags(OperandFlags::VARIADIC).named("inputs")])
@@ -138,7 +140,7 @@ fn split_into_blocks<G: Gpu>(
     dims: impl Fn(&[i64], i64) -> [i64; 6],
     order: &[usize],
 ) -> Result<()> {
-    let (x, y) = (input(call, 0)?.bits().contiguous()?, output(call, 0)?.bits());
+    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
     let size = call.int("blocksize")?.unwrap_or(0);
     ensure!(
         x.dims.len() == 4 && size > 0,

@@ -1,12 +1,13 @@
 //! What all rows have in common: their flags, the dtypes they take, and what they refuse.
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result, dtype_set,
+    Call, Code, Dtype, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result,
+    dtype_set,
 };
 
 use crate::device::Gpus;
 use crate::gpu::Gpu;
-use crate::view::View;
+use crate::view::{MOST_DIMENSIONS, View, check_steps};
 
 /// `f16`, `bf16`, `f32`, `f64`.
 pub(super) const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
@@ -24,7 +25,8 @@ pub(super) fn row<G: Gpu>(
     op: &'static str,
     run: impl Fn(&Gpus<G>, &Call<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Kernel<Gpus<G>> {
-    Kernel::new(op, run).flags(KernelFlags::DETERMINISTIC | KernelFlags::ASYNCHRONOUS)
+    let flags = KernelFlags::DETERMINISTIC | KernelFlags::ASYNCHRONOUS;
+    Kernel::new(op, run).flags(flags).supports(|_, call| goes_forwards(call))
 }
 
 /// A kernel that computes with its elements, so that the device must know their dtypes.
@@ -32,11 +34,32 @@ pub(super) fn arithmetic<G: Gpu>(
     op: &'static str,
     run: impl Fn(&Gpus<G>, &Call<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Kernel<Gpus<G>> {
-    row(op, run).supports(|gpus: &Gpus<G>, call| device_has_dtypes(gpus, call))
+    row(op, run).supports(can_compute)
+}
+
+/// What is asked before a kernel that computes is chosen, so that another device may do what this one cannot.
+pub(super) fn can_compute<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+    goes_forwards(call)?;
+    device_has_dtypes(gpus, call)
+}
+
+/// Passes on what a kernel has no way to do. What is wrong with the call itself is said when it is made.
+pub(super) fn refused<T>(planned: Result<T>) -> Result<()> {
+    match planned {
+        Err(error) if error.code() == Code::UNIMPLEMENTED => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses operands that are read backwards.
+fn goes_forwards(call: &Call<'_>) -> Result<()> {
+    (0..call.input_count()).try_for_each(|index| {
+        call.optional_input(index)?.map_or(Ok(()), |tensor| check_steps(tensor.strides()))
+    })
 }
 
 /// Refuses 64-bit floating point on devices without it.
-pub(super) fn device_has_dtypes<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+fn device_has_dtypes<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     if gpus.facts(call.device())?.has_f64 {
         return Ok(());
     }
@@ -55,12 +78,12 @@ pub(super) fn device_has_dtypes<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Resu
 
 /// A contiguous operand.
 pub(super) fn plain(dtypes: DtypeSet) -> Operand {
-    Operand::new(dtypes)
+    Operand::new(dtypes).rank(0, MOST_DIMENSIONS as u32)
 }
 
 /// An operand that may have strides.
 pub(super) fn strided(dtypes: DtypeSet) -> Operand {
-    Operand::new(dtypes).flags(OperandFlags::STRIDED)
+    plain(dtypes).flags(OperandFlags::STRIDED)
 }
 
 /// An operand that shapes depend on, so that its values are needed before anything is launched.

@@ -3,7 +3,10 @@
 use oarlock_sdk::{Call, Dtype, Kernel, OperandFlags, Result, dtype_set, ensure};
 
 use super::elementwise::{groups, within_groups};
-use super::row::{FLOATS, NUMBERS, arithmetic, axis, check_shape, input, output, plain};
+use super::row::{
+    FLOATS, NUMBERS, arithmetic, axis, can_compute, check_shape, input, optional_input, output, plain,
+    refused,
+};
 use crate::arguments::{Arguments, Number};
 use crate::device::Gpus;
 use crate::gpu::Gpu;
@@ -35,6 +38,10 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
     let statistic = plain(dtype_set(&[Dtype::F32, Dtype::F64])).flags(OperandFlags::OPTIONAL);
     let normalization = arithmetic("LayerNormalization", normalize::<G>)
         .since(17)
+        .supports(|gpus, call| {
+            refused(length_of_rows(call))?;
+            can_compute(gpus, call)
+        })
         .inputs([float.named("X"), float.named("Scale"), float.flags(OperandFlags::OPTIONAL).named("B")])
         .outputs([float.named("Y"), statistic.named("Mean"), statistic.named("InvStdDev")]);
     extremes.chain(softmax).chain([normalization]).collect()
@@ -109,10 +116,9 @@ fn softmax<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, is_log: bool, whole: bool) -
     )
 }
 
-fn normalize<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, scale, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
-    let bias = super::row::optional_input(call, 2)?;
-    check_shape(&x.dims, &y)?;
+/// How many elements a row has that is normalized, each with a scale of its own.
+fn length_of_rows(call: &Call<'_>) -> Result<i64> {
+    let (x, scale, bias) = (input(call, 0)?, input(call, 1)?, optional_input(call, 2)?);
     let first = axis(call.int("axis")?.unwrap_or(-1), x.dims.len())?;
     let length = product(&x.dims[first..]);
     for operand in std::iter::once(&scale).chain(&bias) {
@@ -124,9 +130,22 @@ fn normalize<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
             operand.dims
         );
     }
+    let is_asked = call.optional_output(1)?.is_some() || call.optional_output(2)?.is_some();
+    ensure!(
+        x.count > 0 || !is_asked,
+        unimplemented,
+        "expected rows of one element and more, found shape {:?}",
+        x.dims
+    );
+    Ok(length)
+}
+
+fn normalize<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+    let (x, scale, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
+    let bias = optional_input(call, 2)?;
+    check_shape(&x.dims, &y)?;
+    let length = length_of_rows(call)?;
     if y.count == 0 {
-        let is_asked = call.optional_output(1)?.is_some() || call.optional_output(2)?.is_some();
-        ensure!(!is_asked, unimplemented, "expected rows of one element and more, found shape {:?}", x.dims);
         return Ok(());
     }
     let rows = x.count / length;

@@ -5,8 +5,8 @@ use oarlock_sdk::{Call, Error, Kernel, OperandFlags, Result, ensure};
 use super::elementwise::{Stepped, Work, groups, map};
 use super::movement::copy;
 use super::row::{
-    ALL, FLOATS, INDICES, arithmetic, axis, check_shape, device_has_dtypes, input, on_host, output, plain,
-    row, strided,
+    ALL, FLOATS, INDICES, arithmetic, axis, can_compute, check_shape, input, on_host, output, plain, row,
+    strided,
 };
 use crate::arguments::{Arguments, Number};
 use crate::device::Gpus;
@@ -64,7 +64,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
 
 fn supports_pad<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     outside(call)?;
-    device_has_dtypes(gpus, call)
+    can_compute(gpus, call)
 }
 
 /// Where a pad takes what lies outside of the operand, unless it is one number everywhere.

@@ -16,6 +16,8 @@ pub(crate) const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 pub(crate) enum Formula {
     /// An expression. `i` is the index of the element, `p` to `s` are parameters.
     Plain(&'static str),
+    /// One that divides the integer `a` by `b`; a `b` of 0 is told to the host.
+    Division(&'static str),
     /// A function or macro of two arguments, applied to all inputs from the first to the last.
     Fold(&'static str),
     /// The sum of all inputs, divided by how many there are.
@@ -64,8 +66,14 @@ impl Map {
             .fill("places", &places(&operands))
             .fill("steps", &steps("walk", self.rank, "i", &accesses))
             .fill("values", &values)
+            .fill("fault", if self.can_fail() { ", GLOBAL u32 *fault" } else { "" })
             .fill("store", &self.store());
         arithmetic(self.compute) + &accessors(&operands) + &template.finish()
+    }
+
+    /// Whether elements may be wrong in a way that the host is told.
+    pub(super) fn can_fail(&self) -> bool {
+        matches!(self.formula, Formula::Division(_))
     }
 
     fn is_integer(&self) -> bool {
@@ -91,12 +99,15 @@ impl Map {
             .collect();
         let result = element::computed(self.output.0);
         let expression = match self.formula {
-            Formula::Plain(text) => text.to_owned(),
+            Formula::Plain(text) | Formula::Division(text) => text.to_owned(),
             Formula::Fold(function) => self.fold(function),
             Formula::Mean => format!("({}) / (T){}", self.fold("plus"), self.inputs.len()),
             Formula::Cast => self.cast(),
         };
-        format!("{{ {elements}{result} result = ({result})({expression}); STORE_Y(y, y_at, result); }}")
+        let check = if self.can_fail() { "if (b == 0) *fault = 2; " } else { "" };
+        format!(
+            "{{ {elements}{check}{result} result = ({result})({expression}); STORE_Y(y, y_at, result); }}"
+        )
     }
 
     fn fold(&self, function: &str) -> String {

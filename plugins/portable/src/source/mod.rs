@@ -51,6 +51,15 @@ impl Variant {
         }
     }
 
+    /// Whether the program may find its operands' values wrong. It tells so in a word that is its last argument.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Self::Map(map) => map.can_fail(),
+            Self::Shaped(shaped) => shaped.source == Indexed::Gather,
+            Self::Matmul(_) | Self::Reduce(_) => false,
+        }
+    }
+
     /// Whether indices need 64 bits.
     fn is_wide(&self) -> bool {
         match self {

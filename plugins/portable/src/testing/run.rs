@@ -104,6 +104,26 @@ impl Op<'_> {
         }
     }
 
+    /// The same for what a kernel says before it is chosen, so that another may do it.
+    #[track_caller]
+    pub fn refused(self, part: &str) {
+        let name = format!("`{}` of {:?}", self.op, self.shapes());
+        match self.run() {
+            Err((Code::UNIMPLEMENTED, message)) if message.contains(part) => {}
+            found => panic!("expected {name} to be refused, found {:?}", found.map(drop)),
+        }
+    }
+
+    /// The same for what only the device can know, which is not asked where nothing is computed.
+    #[track_caller]
+    pub fn fails_at_values(self, part: &str) {
+        if self.machine.computes {
+            self.fails(part);
+        } else {
+            self.run().expect("a source");
+        }
+    }
+
     fn shapes(&self) -> Vec<(Option<&'static str>, Vec<i64>)> {
         let shape = |data: &Data| (data.dtype.name(), data.dims.clone());
         self.inputs.iter().flatten().map(shape).collect()

@@ -1,6 +1,6 @@
 //! A call is made, and what must hold of it is looked at.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oarlock_core::flags::Flags;
@@ -11,6 +11,9 @@ use super::call::Case;
 
 /// The most memory that calls may take of a device.
 const LIMIT: &str = "64MiB";
+
+/// A simulated device that does its work in an order of its own, on memory that is full of nonsense.
+const SIMULATED: &[u8] = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
 
 /// Ops that give something else each time.
 const RANDOM: [&str; 7] = [
@@ -41,11 +44,22 @@ impl Door {
         flags: &[(&str, &str)],
         cache_home: Option<PathBuf>,
     ) -> Result<Self, Error> {
+        Self::open_among(vec![plugin], device, flags, cache_home)
+    }
+
+    /// The same with several plugins, for the first device of one of them.
+    pub(crate) fn open_among(
+        plugins: Vec<BuiltIn>,
+        device: &str,
+        flags: &[(&str, &str)],
+        cache_home: Option<PathBuf>,
+    ) -> Result<Self, Error> {
         let environment = Environment::new(|_| None, false, Identity::of_process());
-        let mut options = HostOptions::new("front door", Config::default(), environment);
-        options.built_in = vec![plugin];
+        let config = Config::parse(Path::new("front-door.toml"), SIMULATED).expect("a configuration");
+        let mut options = HostOptions::new("front door", config, environment);
+        options.built_in = plugins;
         options.cache_home = cache_home;
-        let all = Flags::from_environment(|_| None)?;
+        let mut all = Flags::from_environment(|_| None)?;
         for (name, value) in [("device_memory_limit", LIMIT), ("random_seed", "7")].iter().chain(flags) {
             all.set(name, value)?;
         }
@@ -74,6 +88,23 @@ impl Door {
 
     /// Makes a call that is written like those in the list, for its outputs; none where the device has no kernel for the op.
     pub(crate) fn run(&self, line: &str) -> Option<Result<Vec<Tensor>, Error>> {
+        let finish = |op: &Op, call: &Invocation<'_>| {
+            let outputs = op.invoke(&self.runtime, call).and_then(|outputs| self.finished(outputs))?;
+            Ok(outputs.into_iter().flatten().collect())
+        };
+        self.with_call(line, finish)
+    }
+
+    /// Why which kernel does a call that is written like those in the list.
+    pub(crate) fn explain(&self, line: &str) -> Option<Result<String, Error>> {
+        self.with_call(line, |op, call| Ok(op.explain(&self.runtime, call)?.to_string()))
+    }
+
+    fn with_call<T>(
+        &self,
+        line: &str,
+        work: impl FnOnce(&Op, &Invocation<'_>) -> Result<T, Error>,
+    ) -> Option<Result<T, Error>> {
         let case = Case::read(line).unwrap_or_else(|| panic!("no call: {line}"));
         self.ops().contains(&case.op).then(|| {
             let made: Vec<Option<(Tensor, Tensor)>> = (case.inputs.iter())
@@ -88,8 +119,7 @@ impl Door {
                 device: Some(&self.device),
                 stream: None,
             };
-            let outputs = op.invoke(&self.runtime, &call).and_then(finished)?;
-            Ok(outputs.into_iter().flatten().collect())
+            work(&op, &call)
         })
     }
 
@@ -111,6 +141,13 @@ impl Door {
         let rows = self.runtime.registry().rows().iter();
         let own = rows.filter(|row| row.info().device_type == self.device.device_type());
         own.map(|row| row.info().op.clone()).collect()
+    }
+
+    /// Waits for a call, also for one that gives nothing to wait for.
+    fn finished(&self, outputs: Outputs) -> Result<Outputs, Error> {
+        outputs.iter().flatten().try_for_each(Tensor::wait)?;
+        self.device.stream()?.synchronize()?;
+        Ok(outputs)
     }
 
     fn allocated(&self) -> Result<u64, String> {
@@ -141,8 +178,8 @@ impl Door {
         };
         let call =
             Invocation { inputs: &inputs, outputs: case.outputs, device: Some(&self.device), stream: None };
-        let first = op.invoke(&self.runtime, &call).and_then(finished);
-        let again = op.invoke(&self.runtime, &call).and_then(finished);
+        let first = op.invoke(&self.runtime, &call).and_then(|outputs| self.finished(outputs));
+        let again = op.invoke(&self.runtime, &call).and_then(|outputs| self.finished(outputs));
         let explained = op.explain(&self.runtime, &call);
         if content()? != before {
             return Err("an input was written".to_owned());
@@ -188,11 +225,6 @@ impl Door {
 const WITNESS: [i64; 7] = [3, 1, 4, 1, 5, 9, 2];
 
 /// Waits for outputs, so that what goes wrong behind the call's back is the call's.
-fn finished(outputs: Outputs) -> Result<Outputs, Error> {
-    outputs.iter().flatten().try_for_each(Tensor::wait)?;
-    Ok(outputs)
-}
-
 fn content(tensor: &Tensor) -> Result<Vec<u8>, String> {
     let read = match tensor.dtype() {
         Dtype::String => tensor.to_texts().map(|texts| texts.join("\n").into_bytes()),

@@ -24,7 +24,7 @@ cases! {
         arithmetic_is_right_for_every_dtype
         operands_are_repeated_and_strided
         comparisons_and_logic_give_truth_values
-        integers_wrap_around_and_divide_by_zero_safely
+        integers_wrap_around_and_division_by_zero_is_told
         powers_and_remainders_follow_the_op
         bits_are_combined_and_shifted
         any_number_of_operands_is_folded
@@ -49,7 +49,7 @@ cases! {
         edges_are_padded_and_cut
         what_lies_outside_is_taken_from_inside
         operands_are_repeated_as_tiles
-        parts_are_gathered_and_indices_outside_give_zeros
+        parts_are_gathered_and_indices_outside_are_told
         depth_becomes_space_and_back
         constants_and_ranges_come_from_nothing;
     reduce:

@@ -179,12 +179,12 @@ pub(super) fn operands_are_repeated_as_tiles(machine: &Machine) {
     }
 }
 
-pub(super) fn parts_are_gathered_and_indices_outside_give_zeros(machine: &Machine) {
+pub(super) fn parts_are_gathered_and_indices_outside_are_told(machine: &Machine) {
     for dtype in all() {
         for axis in [0, 1, 2] {
             let data = Data::sample(dtype, &[4, 5, 6], 1);
             let values = data.values();
-            let wanted = [3, -1, 100, 0, i64::from(i32::MIN), -4];
+            let wanted = [3, -1, 2, 0, -2, -4];
             let indices_data = Data::new(Dtype::I32, &[3, 2], &wanted.map(|index| index as f64));
             let mut dims = data.dims.clone();
             dims.splice(axis..=axis, [3, 2]);
@@ -195,11 +195,18 @@ pub(super) fn parts_are_gathered_and_indices_outside_give_zeros(machine: &Machin
                     let at = if at < 0 { at + data.dims[axis] } else { at };
                     let mut source = index.clone();
                     source.splice(axis..axis + 2, [at]);
-                    if (0..data.dims[axis]).contains(&at) { values[place(&data.dims, &source)] } else { 0.0 }
+                    values[place(&data.dims, &source)]
                 })
                 .collect();
-            let call = machine.op("Gather", 13).input(&data).input(&indices_data).int("axis", axis as i64);
-            call.output(dtype, &dims).gives(0.0, &expected);
+            let gather = |wanted: &Data| {
+                let call = machine.op("Gather", 13).input(&data).input(wanted).int("axis", axis as i64);
+                call.output(dtype, &dims)
+            };
+            for outside in [data.dims[axis], -data.dims[axis] - 1, i64::from(i32::MIN)] {
+                let wanted = [0, 1, 2, 3, outside, 0].map(|index| index as f64);
+                gather(&Data::new(Dtype::I32, &[3, 2], &wanted)).fails_at_values("indices that lie inside");
+            }
+            gather(&indices_data).gives(0.0, &expected);
         }
     }
     let scalar = Data::new(Dtype::I64, &[], &[1.0]);

@@ -53,5 +53,15 @@ pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &Machine) {
     let outside = sample(&[4]).strided(&[2, 2], &[4, 1]);
     machine.op("Neg", 13).input(&outside).output(F32, &[2, 2]).fails("expected room");
     let backwards = sample(&[4]).strided(&[4], &[-1]);
-    machine.op("Neg", 13).input(&backwards).output(F32, &[4]).fails("strides of 0 and more");
+    machine.op("Neg", 13).input(&backwards).output(F32, &[4]).refused("strides of 0 and more");
+    let mut many = machine.op("Max", 13);
+    for _ in 0..9 {
+        many = many.input(&b);
+    }
+    many.output(F32, &[4]).refused("1 to 8 inputs, found 9");
+    let row = sample(&[2]);
+    let rows = machine.op("LayerNormalization", 17).input(&a).input(&row).output(F32, &[2, 3]);
+    rows.refused("of 3 elements");
+    let far = machine.op("MaxPool", 12).input(&image).ints("kernel_shape", &[4097, 4097][..]);
+    far.output(F32, &[1, 2, 1, 1]).refused("a window of at most");
 }
