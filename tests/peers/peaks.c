@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /* As many elements as the cases of elementwise kernels and reductions have, so that caches help both alike. */
@@ -83,6 +84,8 @@ static double multiply_add(void) {
 static float *array(float value) {
     float *elements = aligned_alloc(2 << 20, COUNT * sizeof(float));
     if (!elements) exit(1);
+    /* What the kernels ask for as well. */
+    madvise(elements, COUNT * sizeof(float), MADV_HUGEPAGE);
     /* Each thread is the first to touch what it will read and write. */
 #pragma omp parallel for
     for (int i = 0; i < COUNT; i++) elements[i] = value;
