@@ -277,7 +277,7 @@ fn a_senseless_number_of_outputs_is_refused() {
         let inputs = [Some(&x), Some(&x)];
         let inputs = &inputs[..if op == "Add" { 2 } else { 1 }];
         let call = Invocation { inputs, outputs, device: None, stream: None };
-        let error = Op::latest(&runtime, op).unwrap().invoke(&runtime, &call).err().expect("a refusal");
+        let error = Op::latest(&runtime, op).unwrap().invoke(&runtime, &call).expect_err("a refusal");
         assert!(error.message().contains("expected at most"), "{op}: {error}");
     }
 }
