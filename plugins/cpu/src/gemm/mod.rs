@@ -14,7 +14,7 @@ mod packed;
 mod plan;
 mod stored;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod tile;
 mod vector;
 

@@ -6,7 +6,7 @@ use super::{Matrix, Number, Operand, Packed, Product, Scratch, Side, Sizes, Team
 use crate::isa::Isa;
 
 /// Threads of the test's own.
-pub(crate) struct Threads {
+struct Threads {
     pub(crate) isa: Isa,
     pub(crate) count: usize,
 }
@@ -231,48 +231,4 @@ fn a_matrix_that_reaches_past_its_elements_is_refused() {
     assert!(Matrix::new(&elements, vec![1], (3, 4), (4, 1)).is_none());
     assert!(Matrix::new(&elements, vec![0], (usize::MAX, usize::MAX), (4, 1)).is_none());
     assert_eq!(Operand::<f32>::items(&Matrix::new(&elements, vec![0, 0], (3, 4), (4, 1)).unwrap()), 1);
-}
-
-/// Prints how fast products are, on one thread. To be run alone, in a release build.
-#[test]
-#[ignore = "it measures and checks nothing: cargo test --release -p oarlock-plugin-cpu --lib -- --ignored --nocapture gemm::tests::speed"]
-fn speed() {
-    let team = Threads { isa: Isa::best(), count: 1 };
-    for (rows, columns, depth) in [
-        (64, 64, 64),
-        (128, 128, 128),
-        (256, 256, 256),
-        (512, 512, 512),
-        (1024, 1024, 1024),
-        (2048, 2048, 2048),
-        (1, 4096, 4096),
-        (16, 4096, 4096),
-        (128, 4096, 1024),
-    ] {
-        let sizes = Sizes { items: 1, rows, columns, depth };
-        let (left, right) = (numbers::<f32>(rows * depth, 1), numbers::<f32>(columns * depth, 2));
-        let (left, right) = sides(sizes, &left, false, &right, false);
-        let packed = Packed::right(&team, &right, columns, depth);
-        let mut output = vec![0.0; rows * columns];
-        for pack in [false, true] {
-            let work = rows * columns * depth;
-            let times = (1e9 / work as f64).ceil() as usize;
-            let best = (0..10).map(|_| {
-                let start = std::time::Instant::now();
-                for _ in 0..times {
-                    let right = if pack { Side::Packed(&packed) } else { Side::Operand(&right) };
-                    let output = Some(&mut output[..]);
-                    Product { sizes, left: Side::Operand(&left), right, output, finish: None }
-                        .compute(&team, &mut Scratch::none());
-                }
-                start.elapsed().as_secs_f64() / times as f64
-            });
-            let best = best.fold(f64::MAX, f64::min);
-            let gflops = 2e-9 * work as f64 / best;
-            println!(
-                "{rows} x {depth} x {columns}, packed {pack}: {:.1} us, {gflops:.1} GFLOP/s",
-                best * 1e6
-            );
-        }
-    }
 }

@@ -2,10 +2,7 @@
 
 use oarlock_sdk::Dtype;
 
-use super::layer::Layer;
-use super::window::{Settings, coordinates};
-use crate::gemm::{Packed, Product, Scratch, Side, Team, tests::Threads};
-use crate::isa::Isa;
+use super::window::coordinates;
 use crate::testing::{Array, Attribute, run, run_with_isa};
 
 /// Small whole numbers that differ.
@@ -217,44 +214,4 @@ fn shapes_that_do_not_fit_are_refused() {
     let w = Array::of(&[2, 4, 6], &[0f32; 48]);
     let message = run("Conv", 11, &[], &[Some(&x), Some(&w)], &[Some((Dtype::F32, &[1, 2, 4]))]).unwrap_err();
     assert!(message.contains("at most 5"), "{message}");
-}
-
-/// Prints how fast layers of common networks are. To be run alone, in a release build.
-#[test]
-#[ignore = "it measures and checks nothing: cargo test --release -p oarlock-plugin-cpu --lib -- --ignored --nocapture conv::tests::speed"]
-fn speed() {
-    for (channels, rows, size, kernel, stride) in [
-        (64, 64, 56, 1, 1),
-        (64, 256, 56, 1, 1),
-        (64, 64, 56, 3, 1),
-        (128, 128, 28, 3, 1),
-        (256, 256, 14, 3, 1),
-        (512, 512, 7, 3, 1),
-        (2048, 512, 7, 1, 1),
-        (3, 64, 224, 7, 2),
-    ] {
-        let (pad, team) = ((kernel - 1) / 2, Threads { isa: Isa::best(), count: 1 });
-        let output = (size + 2 * pad - kernel) / stride + 1;
-        let settings = Settings::square(stride as usize, pad as usize);
-        let (x_dims, w_dims, y_dims) =
-            ([1, channels, size, size], [rows, channels, kernel, kernel], [1, rows, output, output]);
-        let layer = Layer::new(&settings, 1, &x_dims, &w_dims, &y_dims).unwrap();
-        let count = |dims: [i64; 4]| dims.iter().product::<i64>() as usize;
-        let (x, w, mut y) = (vec![1f32; count(x_dims)], vec![1f32; count(w_dims)], vec![0f32; count(y_dims)]);
-        let packed = Packed::left(&team, &layer.left(&w).unwrap(), layer.rows, layer.depth());
-        let mut best = f64::MAX;
-        for _ in 0..50 {
-            let right = layer.right::<f32, _>(&x, team.isa()).unwrap();
-            let (left, right) = (Side::Packed(&packed), Side::Operand(&*right));
-            let start = std::time::Instant::now();
-            let product = Product { sizes: layer.sizes(), left, right, output: Some(&mut y), finish: None };
-            product.compute(&team, &mut Scratch::none());
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        let gflops = 2e-9 * (count(w_dims) * (output * output) as usize) as f64 / best;
-        println!(
-            "{channels} -> {rows}, {size}², {kernel}x{kernel}/{stride}: {:.0} us, {gflops:.1} GFLOP/s",
-            best * 1e6
-        );
-    }
 }

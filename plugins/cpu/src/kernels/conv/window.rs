@@ -75,12 +75,6 @@ impl Settings {
         })
     }
 
-    /// Windows over two dimensions, with the same stride and padding everywhere.
-    #[cfg(test)]
-    pub(super) fn square(stride: usize, pad: usize) -> Self {
-        Self { strides: Some(vec![stride; 2]), pads: Some(vec![pad; 4]), ..Self::default() }
-    }
-
     /// The windows of the given sizes over the spatial dimensions of an image.
     pub(crate) fn window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Window> {
         let axes = self.axes(input, kernel, output)?;
