@@ -1,20 +1,20 @@
 //! Values that are known on the host: what attributes hold, and what shape inference looks at.
 
-use std::sync::Arc;
+use bytes::Bytes;
 
 use crate::{Dims, Dtype, Error, Result, shape};
 
-/// A contiguous tensor in ordinary memory of the host. Clones share the bytes.
+/// A contiguous tensor in ordinary memory of the host, such as a mapped file. Clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
     dtype: Dtype,
     dims: Dims,
-    bytes: Arc<[u8]>,
+    bytes: Bytes,
 }
 
 impl Constant {
     /// Takes bytes in the order of the machine.
-    pub fn new(dtype: Dtype, dims: &[i64], bytes: impl Into<Arc<[u8]>>) -> Result<Self> {
+    pub fn new(dtype: Dtype, dims: &[i64], bytes: impl Into<Bytes>) -> Result<Self> {
         let bytes = bytes.into();
         let expected = shape::size_in_bytes(dtype, dims)?;
         if dtype == Dtype::String {

@@ -1,0 +1,90 @@
+//! Whether a graph is one: every value made once and before it is read.
+
+use std::collections::HashSet;
+
+use oarlock_core::{Error, Result};
+
+use super::{Graph, ValueId};
+
+/// Checks that every value a node reads is given, constant or made by a node before it, that none is made twice, and
+/// that every output is there; in subgraphs too.
+pub fn check(graph: &Graph) -> Result<()> {
+    let mut made: HashSet<ValueId> = graph.inputs.iter().copied().collect();
+    if made.len() != graph.inputs.len() {
+        return Err(wrong(graph, "every input once", "one that is there twice"));
+    }
+    made.extend(graph.values().filter(|(_, value)| value.weight.is_some()).map(|(id, _)| id));
+    for node in &graph.nodes {
+        if let Some(missing) = node.uses().find(|value| !made.contains(value)) {
+            let found = format!("{} that reads `{}`", node.label(), graph.value(missing).name);
+            return Err(wrong(graph, "nodes behind those whose outputs they read", &found));
+        }
+        for output in node.makes() {
+            if !made.insert(output) {
+                let found = format!("`{}`, which {} makes again", graph.value(output).name, node.label());
+                return Err(wrong(graph, "every value to be made once", &found));
+            }
+        }
+        for subgraph in &node.subgraphs {
+            if subgraph.captures.len() > subgraph.graph.inputs.len() {
+                return Err(wrong(&subgraph.graph, "an input for everything that is captured", "fewer"));
+            }
+            check(&subgraph.graph)?;
+        }
+    }
+    match graph.outputs.iter().find(|output| !made.contains(output)) {
+        Some(missing) => {
+            let found = format!("the output `{}`, which nothing makes", graph.value(*missing).name);
+            Err(wrong(graph, "outputs that are made", &found))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cold]
+fn wrong(graph: &Graph, expected: &str, found: &str) -> Error {
+    Error::invalid_argument(format!("expected {expected}, found {found}"))
+        .of_operand(format!("graph `{}`", graph.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Node, Value};
+    use super::*;
+
+    fn graph_of(nodes: &[(&str, &[&str], &[&str])]) -> Graph {
+        let mut graph = Graph::new("test");
+        let mut names = std::collections::HashMap::new();
+        let input = graph.add(Value::named("x"));
+        names.insert("x", input);
+        graph.inputs = vec![input];
+        for (op, inputs, outputs) in nodes {
+            let mut ids = |list: &[&'static str]| -> Vec<Option<ValueId>> {
+                list.iter()
+                    .map(|name| Some(*names.entry(name).or_insert_with(|| graph.add(Value::named(*name)))))
+                    .collect()
+            };
+            let (inputs, outputs) = (ids(inputs), ids(outputs));
+            graph.nodes.push(Node::new("", op, 20, inputs, outputs));
+        }
+        graph.outputs = graph.nodes.last().map(|node| node.makes().collect()).unwrap_or_default();
+        graph
+    }
+
+    #[test]
+    fn a_graph_in_order_is_one() {
+        check(&graph_of(&[("Relu", &["x"], &["y"]), ("Add", &["x", "y"], &["z"])])).unwrap();
+    }
+
+    #[test]
+    fn a_value_that_is_read_before_it_is_made_is_named() {
+        let error = check(&graph_of(&[("Add", &["x", "y"], &["z"]), ("Relu", &["z"], &["y"])])).unwrap_err();
+        assert!(error.to_string().contains("`Add` that reads `y`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_made_twice_is_named() {
+        let error = check(&graph_of(&[("Relu", &["x"], &["y"]), ("Neg", &["x"], &["y"])])).unwrap_err();
+        assert!(error.to_string().contains("`y`, which `Neg` makes again"), "{error}");
+    }
+}

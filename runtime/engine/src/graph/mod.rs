@@ -1,0 +1,65 @@
+//! A model as the engine sees it: values, and the nodes that make them.
+//!
+//! A [`Graph`] is closed: a node reads what its own graph holds and nothing else. Where ONNX lets the body of a loop or
+//! the branch of a condition read values of the graph around it, here they are inputs of the body, and the node lists in
+//! [`Subgraph::captures`] what goes into them. So whoever looks for the uses of a value has one place to look.
+
+mod check;
+mod edit;
+mod node;
+mod print;
+mod value;
+
+pub use check::check;
+pub use node::{Node, Subgraph};
+pub use value::{Dimension, Value, ValueId, ValueType, Weight};
+
+use std::sync::Arc;
+
+/// Values, and nodes in an order in which each finds its inputs made.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// What the model calls it.
+    pub name: Arc<str>,
+    values: Vec<Value>,
+    /// The nodes, each behind those whose outputs it reads.
+    pub nodes: Vec<Node>,
+    /// The values that a run is given. In a subgraph those that it captures follow the formal ones.
+    pub inputs: Vec<ValueId>,
+    /// The values that a run is to give.
+    pub outputs: Vec<ValueId>,
+}
+
+impl Graph {
+    /// A graph without anything in it.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Adds a value.
+    pub fn add(&mut self, value: Value) -> ValueId {
+        let id = ValueId::of(self.values.len());
+        self.values.push(value);
+        id
+    }
+
+    /// A value. An id of another graph means nothing here.
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.index()]
+    }
+
+    /// A value, to be changed.
+    pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
+        &mut self.values[id.index()]
+    }
+
+    /// Every value that was ever added, with its id. Not all of them are used.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
+        self.values.iter().enumerate().map(|(index, value)| (ValueId::of(index), value))
+    }
+
+    /// How many values were ever added.
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+}
