@@ -4,6 +4,9 @@ use bytes::Bytes;
 
 use crate::{Dims, Dtype, Error, Result, shape};
 
+/// No element needs to lie at a multiple of more than this.
+const ALIGNMENT: u64 = 8;
+
 /// A contiguous tensor in ordinary memory of the host, such as a mapped file. Clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
@@ -49,6 +52,17 @@ impl Constant {
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The same elements in another shape.
+    pub fn reshaped(&self, dims: &[i64]) -> Result<Self> {
+        Self::new(self.dtype, dims, self.bytes.clone())
+    }
+
+    /// Whether its elements lie where a processor reads them best. Those of a mapped file need not.
+    pub fn is_aligned(&self) -> bool {
+        let size = self.dtype.bytes().unwrap_or(1).min(ALIGNMENT) as usize;
+        (self.bytes.as_ptr() as usize).is_multiple_of(size.max(1))
     }
 
     /// Its elements as integers, where they are `i32` or `i64`.

@@ -93,6 +93,7 @@ struct Details {
     kind: ErrorKind,
     message: String,
     op: Option<String>,
+    node: Option<String>,
     operand: Option<String>,
     device: Option<String>,
     hint: Option<String>,
@@ -119,6 +120,7 @@ impl Error {
             kind,
             message: message.into(),
             op: None,
+            node: None,
             operand: None,
             device: None,
             hint: None,
@@ -141,6 +143,14 @@ impl Error {
     /// Says which op failed. The innermost op that is said stays.
     pub fn of_op(mut self, op: impl fmt::Display) -> Self {
         self.0.op.get_or_insert_with(|| op.to_string());
+        self
+    }
+
+    /// Says what a model calls the place where the op failed; nothing is said of one without a name.
+    pub fn of_node(mut self, name: &str) -> Self {
+        if !name.is_empty() {
+            self.0.node.get_or_insert_with(|| name.to_owned());
+        }
         self
     }
 
@@ -216,9 +226,10 @@ impl From<Failure> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let details = &*self.0;
+        let node = details.node.as_ref().map_or_else(String::new, |node| format!(" (node `{node}`)"));
         match (&details.op, &details.device) {
-            (Some(op), Some(device)) => write!(f, "`{op}` on `{device}`: ")?,
-            (Some(op), None) => write!(f, "`{op}`: ")?,
+            (Some(op), Some(device)) => write!(f, "`{op}`{node} on `{device}`: ")?,
+            (Some(op), None) => write!(f, "`{op}`{node}: ")?,
             (None, Some(device)) => write!(f, "`{device}`: ")?,
             (None, None) => {}
         }

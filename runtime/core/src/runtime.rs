@@ -143,6 +143,11 @@ impl Runtime {
         Ok(self.identity.get_or_init(|| op))
     }
 
+    /// Whether something is done behind every kernel, so that whoever runs kernels must hand over their outputs.
+    pub fn is_watching(&self) -> bool {
+        self.watch.is_on()
+    }
+
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }

@@ -14,7 +14,7 @@ use oarlock_abi as abi;
 
 use crate::memory::Allocation;
 use crate::stream::{Stream, StreamId};
-use crate::{Device, Dims, Dtype, Error, Result, shape};
+use crate::{Constant, Device, Dims, Dtype, Error, Result, shape};
 
 pub(crate) use elements::Texts;
 pub(crate) use form::Form;
@@ -46,6 +46,8 @@ pub(crate) struct Storage {
     stream: Option<Stream>,
     /// The text that strings in the memory point to.
     pub(crate) texts: Option<Texts>,
+    /// What holds the memory, where it is the host's and no pool's.
+    _constant: Option<Constant>,
 }
 
 impl Storage {
@@ -79,8 +81,21 @@ impl Tensor {
         let taken = device.pool()?.allocate(form.extent, stream.id(), holder);
         let allocation = taken.map_err(|error| error.on_device(device))?;
         let stream = (stream.id() != StreamId::OWN).then(|| stream.clone());
-        let memory = Memory::Own(Storage { allocation, stream, texts: None });
+        let memory = Memory::Own(Storage { allocation, stream, texts: None, _constant: None });
         Ok(Self(Arc::new(Body { form: form.clone(), offset: 0, memory })))
+    }
+
+    /// The elements of a constant on a device: where they lie, if the device can read them there, or a copy.
+    pub fn of_constant(device: &Device, constant: &Constant) -> Result<Self> {
+        let (dtype, dims, bytes) = (constant.dtype(), constant.dims(), constant.bytes());
+        let is_usable = device.shares_host_memory() && constant.is_aligned() && dtype != Dtype::Bool;
+        if !is_usable || bytes.is_empty() {
+            return Self::from_bytes(device, dtype, dims, bytes);
+        }
+        let allocation = Allocation::of_host(device.pool()?.clone(), bytes);
+        let storage = Storage { allocation, stream: None, texts: None, _constant: Some(constant.clone()) };
+        let form = Form::contiguous(device, dtype, dims)?;
+        Ok(Self(Arc::new(Body { form, offset: 0, memory: Memory::Own(storage) })))
     }
 
     /// Another view of its elements, from so many bytes on.

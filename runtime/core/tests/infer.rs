@@ -111,6 +111,8 @@ const SHAPES: &str = "
     StringSplit 20 string[2] -> string[2,?] i64[2]
     ai.onnx.preview.training:Adam 1 f32[] i64[] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3] -> f32[2] f32[3] f32[2] f32[3] f32[2] f32[3]
     oarlock:Sgd 1 f32[] f32[2,3] f32[2,3] -> f32[2,3]
+    oarlock:MatMul 1 (transA=1 transB=1) f32[5,1,3,2] f32[4,6,3] f32[2,1] f32[5,4,2,6] -> f32[5,4,2,6]
+    oarlock:SkipLayerNormalization 1 f32[2,3,4] f32[2,3,4] f32[4] f32[4] _ -> f32[2,3,4] f32[2,3,4]
 ";
 
 const ERRORS: &str = "
@@ -118,6 +120,9 @@ const ERRORS: &str = "
     Add 14 f32[-1] f32[2] -> input 0 (A): expected sizes of at least 0, found [-1]
     Softmax 13 (axis=2) f32[2,3] -> attribute `axis`: expected an axis from -2 to before 2, found 2
     MatMul 13 f32[2,3] f32[4,5] -> input 1 (B): expected the last dimension but one to be 3
+    oarlock:MatMul 1 (transB=1) f32[2,3] f32[3,4] -> input 1 (B): expected 3 rows, as many as A has columns, found 4
+    oarlock:MatMul 1 f32[2,3] f32[3,4] _ f32[4] -> input 3 (Z): expected the shape [2, 4], found [4]
+    oarlock:SkipLayerNormalization 1 f32[2,3] f32[2,3] f32[2] -> input 2 (Scale): expected the shape [3], found [2]
     Gemm 13 f32[2,3] f32[3,4] f32[5] -> input 2 (C): expected a shape that repeats to [2, 4], found [5]
     Einsum 12 (equation=ij,jk->iz) f32[2,3] f32[3,4] -> attribute `equation`: expected only letters of the inputs
     Reshape 21 f32[2,3] i64=4,-1 -> input 1 (shape): expected a -1 that can be a whole number

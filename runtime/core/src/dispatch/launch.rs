@@ -1,17 +1,15 @@
 //! A call that was packed once and is run many times.
 
-#![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
+#![expect(unsafe_code, reason = "a call is run on operands that only its maker can vouch for")]
 
 use std::sync::Arc;
 
-use oarlock_abi as abi;
-
+use super::ahead::{Packed, Place};
 use super::op::Outputs;
-use super::raw;
 use super::site::{InputWay, KernelSite, Site, Way};
 use super::watch::Watch;
 use crate::memory::Allocation;
-use crate::runtime::{Random, Runtime};
+use crate::runtime::Runtime;
 use crate::stream::Stream;
 use crate::{Error, Result, Tensor};
 
@@ -19,102 +17,69 @@ use crate::{Error, Result, Tensor};
 ///
 /// Every run writes the same outputs, so they are read through here and not handed out.
 pub struct Launch {
-    call: abi::Call,
-    site: Arc<Site>,
-    stream: Stream,
-    is_immediate: bool,
-    /// Where a call that draws numbers draws them from.
-    random: Option<Arc<Random>>,
+    packed: Packed,
     outputs: Outputs,
     watch: Arc<Watch>,
     /// What the call points to.
     _inputs: Vec<Option<Tensor>>,
-    _descriptions: Box<[abi::Tensor]>,
-    _pointers: Box<[*const abi::Tensor]>,
     _workspace: Option<Allocation>,
 }
 
-// SAFETY: the call points to descriptions, attributes and values that the launch owns, wherever it is.
-unsafe impl Send for Launch {}
-
 impl Launch {
     pub(crate) fn new(
-        site: Arc<Site>,
+        site: &Site,
         runtime: &Runtime,
         stream: &Stream,
         inputs: &[Option<&Tensor>],
     ) -> Result<Self> {
-        let kernel = kernel(&site)?;
-        let mut descriptions = kernel.descriptions.clone();
-        let (given, wanted) = descriptions.split_at_mut(kernel.inputs.len());
-        for ((raw, input), given) in given.iter_mut().zip(&kernel.inputs).zip(inputs) {
-            let tensor = given.filter(|_| input.way == InputWay::Direct);
+        let kernel = kernel(site)?;
+        let mut packed = Packed::new(kernel.clone(), runtime, stream);
+        for (index, (input, given)) in kernel.inputs.iter().zip(inputs).enumerate() {
             if input.way == InputWay::Contiguous {
                 return Err(unpackable(kernel, "contiguous inputs", "one with strides"));
             }
-            if let Some(tensor) = tensor {
+            if let Some(tensor) = given.filter(|_| input.way == InputWay::Direct) {
                 kernel.order(stream, tensor)?;
-                raw::place(raw, tensor);
+                packed.place_input(index, Place::of(tensor));
             }
         }
         let mut outputs = Outputs::new();
-        for (raw, output) in wanted.iter_mut().zip(&kernel.outputs) {
+        for (index, output) in kernel.outputs.iter().enumerate() {
             let tensor = output.take(stream, kernel.op)?;
             if let Some(tensor) = &tensor {
-                raw::place(raw, tensor);
-            } else if !raw.bits.contains(abi::TensorFlags::ABSENT) {
+                packed.place_output(index, Place::of(tensor));
+            } else if !output.is_absent() {
                 return Err(unpackable(kernel, "outputs of known shapes", "one whose shape depends on data"));
             }
             outputs.push(tensor);
         }
-        let pointers: Box<[*const abi::Tensor]> = descriptions.iter().map(std::ptr::from_ref).collect();
-        let (given, wanted) = pointers.split_at(kernel.inputs.len());
-        let mut call = kernel.call(stream, given, wanted);
         let workspace = match kernel.workspace {
             0 => None,
             size => Some(kernel.device.pool()?.allocate(size, stream.id(), kernel.op)?),
         };
         if let Some(workspace) = &workspace {
-            (call.workspace, call.workspace_offset) = (workspace.memory(), workspace.offset());
-            call.workspace_size = kernel.workspace;
+            packed.place_workspace(Place::within(workspace, 0));
         }
         Ok(Self {
-            call,
-            random: (kernel.draws > 0).then(|| runtime.random().clone()),
-            is_immediate: stream.is_immediate(),
-            stream: stream.clone(),
+            packed,
             outputs,
             watch: runtime.watch().clone(),
             _inputs: inputs.iter().map(|input| input.cloned()).collect(),
-            _descriptions: descriptions,
-            _pointers: pointers,
             _workspace: workspace,
-            site,
         })
     }
 
     /// Runs the call. It returns when the kernel does, which may be before its work in the stream is done.
     #[inline]
     pub fn run(&mut self) -> Result<()> {
-        let Way::Kernel(kernel) = &self.site.way else { return Ok(()) };
-        if let Some(random) = &self.random {
-            (self.call.random_seed, self.call.random_offset) = random.draw(kernel.draws);
-        }
-        // SAFETY: everything the call points to is owned by this launch, and the operands are those the kernel was
-        // readied with.
-        let run = || unsafe { kernel.kernel.run(&self.call) };
-        if self.is_immediate {
-            run().map_err(|failure| kernel.failed(failure))?;
-        } else {
-            let launched = self.stream.launch(kernel.op, run);
-            launched.map_err(|error| error.of_op(kernel.op).on_device(&kernel.device))?;
-        }
-        self.watch.after(kernel.op, &self.stream, &self.outputs)
+        // SAFETY: the operands are tensors of this launch, the scratch memory is its own, and nobody else gets its outputs.
+        unsafe { self.packed.run()? };
+        self.watch.after(self.packed.site().op, self.packed.stream(), &self.outputs)
     }
 
     /// Waits for the work, and reads an output.
     pub fn output(&self, index: usize) -> Result<Vec<u8>> {
-        self.stream.synchronize()?;
+        self.packed.stream().synchronize()?;
         let output = self.outputs.get(index).and_then(Option::as_ref);
         let missing =
             || Error::out_of_range(format!("expected one of {} outputs, found {index}", self.outputs.len()));
@@ -122,7 +87,7 @@ impl Launch {
     }
 }
 
-fn kernel(site: &Site) -> Result<&KernelSite> {
+fn kernel(site: &Site) -> Result<&Arc<KernelSite>> {
     match &site.way {
         Way::Kernel(kernel) => Ok(kernel),
         Way::Fallback => {

@@ -5,6 +5,7 @@
 //! the registry is chosen, its kernel readied. What comes out is a [`site`], and later calls with the same signature do
 //! nothing but take memory for the outputs and call the kernel.
 
+mod ahead;
 mod fallback;
 mod launch;
 mod op;
@@ -15,6 +16,7 @@ mod signature;
 mod site;
 mod watch;
 
+pub use ahead::{Expected, Packed, Place, Readied, Ready};
 pub use fallback::FallbackCount;
 pub(crate) use fallback::Fallbacks;
 pub use launch::Launch;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::fallback;
 use super::launch::Launch;
-use super::resolve::Resolution;
+use super::resolve::{Attempt, Given, Request, Resolution};
 use super::signature::Values;
 use super::site::{Site, Way};
 use crate::registry::{Explanation, domain_name};
@@ -167,7 +167,9 @@ impl Op {
         let mut values = self.values.load(Ordering::Relaxed);
         loop {
             let read = self.read_values(call, values)?;
-            match super::resolve::explain(&self.node, runtime, device, stream, call, &read)? {
+            let inputs = given(call);
+            let request = self.request(runtime, device, stream, &inputs, call.outputs, &read);
+            match Attempt::new(request)?.consider()? {
                 Resolution::Done(explanation) => return Ok(explanation),
                 Resolution::NeedsValues(more) => values |= more,
             }
@@ -183,7 +185,7 @@ impl Op {
             Some(site) => site.clone(),
             None => self.find(runtime, call, &values)?,
         };
-        Launch::new(site, runtime, stream, call.inputs)
+        Launch::new(&site, runtime, stream, call.inputs)
     }
 
     /// The site of a call, if it is one of the first.
@@ -218,7 +220,9 @@ impl Op {
         mut values: Values,
     ) -> Result<Arc<Site>> {
         let site = loop {
-            let resolved = super::resolve::site(&self.node, runtime, device, stream, call, &values);
+            let inputs = given(call);
+            let request = self.request(runtime, device, stream, &inputs, call.outputs, &values);
+            let resolved = super::resolve::site(request, call);
             match resolved.map_err(|error| error.of_op(self.node.name).on_device(device))? {
                 Resolution::Done(site) => break Arc::new(site),
                 Resolution::NeedsValues(more) => {
@@ -238,6 +242,19 @@ impl Op {
             more.push(site.clone());
         }
         Ok(site)
+    }
+
+    /// What is asked for in a call.
+    pub(crate) fn request<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        device: &'a Device,
+        stream: &'a Stream,
+        inputs: &'a [Option<Given<'a>>],
+        outputs: usize,
+        values: &'a Values,
+    ) -> Request<'a> {
+        Request { node: &self.node, runtime, device, stream, inputs, outputs, values }
     }
 
     /// The stream of a call: the one it names, or the device's own. A stream means something to its own device alone, so one
@@ -309,6 +326,10 @@ impl Op {
         };
         call.inputs.iter().enumerate().map(read).collect()
     }
+}
+
+fn given<'a>(call: &Invocation<'a>) -> SmallVec<[Option<Given<'a>>; 4]> {
+    call.inputs.iter().map(|input| input.map(Given::from)).collect()
 }
 
 impl Tensor {

@@ -2,6 +2,8 @@
 
 #![expect(unsafe_code, reason = "kernels are asked about a call, which is a struct of pointers")]
 
+use std::sync::Arc;
+
 use oarlock_abi as abi;
 use oarlock_host::{HostCall, KernelHandle};
 
@@ -41,29 +43,49 @@ pub(crate) enum Resolution<T> {
     NeedsValues(u64),
 }
 
+/// One input of a call, as far as a kernel is readied with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    pub(crate) form: &'a Arc<Form>,
+    /// Where it lies: the block and the bytes from its start. Nothing that is asked of a kernel reads it, unless it is constant.
+    pub(crate) place: (abi::Memory, u64),
+    /// Whether it stays what and where it is as long as the kernel is ready.
+    pub(crate) is_constant: bool,
+}
+
+impl<'a> From<&'a Tensor> for Given<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        Self { form: tensor.form(), place: tensor.place(), is_constant: false }
+    }
+}
+
+/// What is asked for: an op on a device.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) device: &'a Device,
+    pub(crate) stream: &'a Stream,
+    /// The inputs; one that is left out is `None`.
+    pub(crate) inputs: &'a [Option<Given<'a>>],
+    /// How many outputs are wanted.
+    pub(crate) outputs: usize,
+    /// The values of inputs, where they are known.
+    pub(crate) values: &'a Values,
+}
+
 /// A call on its way to a kernel.
-struct Attempt<'a> {
-    node: &'a Node,
-    runtime: &'a Runtime,
-    device: &'a Device,
-    stream: &'a Stream,
-    call: &'a Invocation<'a>,
-    values: &'a Values,
+pub(crate) struct Attempt<'a> {
+    request: Request<'a>,
     attributes: RawAttributes,
     /// What is known of the outputs; empty where only a kernel can say it.
     facts: Option<Vec<Fact>>,
 }
 
 /// How calls like this one are run.
-pub(crate) fn site(
-    node: &Node,
-    runtime: &Runtime,
-    device: &Device,
-    stream: &Stream,
-    call: &Invocation<'_>,
-    values: &Values,
-) -> Result<Resolution<Site>> {
-    let attempt = Attempt::new(node, runtime, device, stream, call, values)?;
+pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolution<Site>> {
+    let Request { runtime, device, values, .. } = request;
+    let attempt = Attempt::new(request)?;
     let explanation = match attempt.consider()? {
         Resolution::Done(explanation) => explanation,
         Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
@@ -71,7 +93,7 @@ pub(crate) fn site(
     let way = match explanation.chosen() {
         Some(row) => {
             let row = row.clone();
-            Way::Kernel(Box::new(attempt.ready(&row)?))
+            Way::Kernel(Arc::new(attempt.ready(&row)?))
         }
         None if runtime.flags().kernel_fallback() == Fallback::Cpu && device.device_type() != "cpu" => {
             Way::Fallback
@@ -81,84 +103,49 @@ pub(crate) fn site(
     Ok(Resolution::Done(Site { signature: Signature::new(device, call.inputs, values, call.outputs), way }))
 }
 
-/// What is considered for a call like this one.
-pub(crate) fn explain(
-    node: &Node,
-    runtime: &Runtime,
-    device: &Device,
-    stream: &Stream,
-    call: &Invocation<'_>,
-    values: &Values,
-) -> Result<Resolution<Explanation>> {
-    Attempt::new(node, runtime, device, stream, call, values)?.consider()
-}
-
 impl<'a> Attempt<'a> {
-    fn new(
-        node: &'a Node,
-        runtime: &'a Runtime,
-        device: &'a Device,
-        stream: &'a Stream,
-        call: &'a Invocation<'a>,
-        values: &'a Values,
-    ) -> Result<Self> {
+    pub(crate) fn new(request: Request<'a>) -> Result<Self> {
+        let Request { node, outputs, .. } = request;
         let (attributes, facts) = match node.schema {
-            None if call.outputs > MOST_OUTPUTS => return Err(too_many_outputs(call.outputs, MOST_OUTPUTS)),
+            None if outputs > MOST_OUTPUTS => return Err(too_many_outputs(outputs, MOST_OUTPUTS)),
             None => (node.attributes.clone(), None),
-            Some(schema) => {
-                let dtypes: Vec<Option<Dtype>> =
-                    call.inputs.iter().map(|input| input.map(Tensor::dtype)).collect();
-                let most = schema.max_outputs().unwrap_or(MOST_OUTPUTS);
-                if call.outputs > most {
-                    return Err(too_many_outputs(call.outputs, most));
-                }
-                let bound = schema.bind(&node.attributes, &dtypes)?;
-                let facts = inferred(node, call, values, &bound.attributes, bound.outputs)?;
-                (bound.attributes, facts)
+            Some(_) => {
+                let fact = |(index, input): (usize, &Option<Given<'_>>)| {
+                    let form = input.as_ref()?.form;
+                    Some(match request.values.get(index) {
+                        Some(Some(value)) => Fact::of_value(value.clone()),
+                        _ => Fact::of_shape(form.dtype, &form.dims),
+                    })
+                };
+                let inputs: Vec<Option<Fact>> = request.inputs.iter().enumerate().map(fact).collect();
+                node.infer(&inputs, outputs)?
             }
         };
-        Ok(Self {
-            node,
-            runtime,
-            device,
-            stream,
-            call,
-            values,
-            attributes: RawAttributes::new(attributes),
-            facts,
-        })
+        Ok(Self { request, attributes: RawAttributes::new(attributes), facts })
     }
 
     /// Looks at every row of the op.
-    fn consider(&self) -> Result<Resolution<Explanation>> {
-        let registry = self.runtime.registry();
-        let inputs: Vec<Option<Operand>> = self
-            .call
-            .inputs
-            .iter()
-            .map(|input| {
-                input.map(|tensor| Operand { dtype: tensor.dtype(), rank: Some(tensor.dims().len()) })
-            })
-            .collect();
+    pub(crate) fn consider(&self) -> Result<Resolution<Explanation>> {
+        let Request { node, runtime, device, inputs: given, .. } = self.request;
+        let registry = runtime.registry();
+        let operand =
+            |given: &Given<'_>| Operand { dtype: given.form.dtype, rank: Some(given.form.dims.len()) };
+        let inputs: Vec<Option<Operand>> = given.iter().map(|given| given.as_ref().map(operand)).collect();
         let of_fact =
             |fact: &Fact| Operand { dtype: fact.dtype, rank: fact.dims.as_ref().map(|dims| dims.len()) };
         let outputs: Vec<Option<Operand>> =
             self.facts.iter().flatten().map(|fact| Some(of_fact(fact))).collect();
         let wanted = Wanted {
-            version: self.node.version,
-            device_type: self.device.device_type(),
+            version: node.version,
+            device_type: device.device_type(),
             inputs: &inputs,
             outputs: &outputs,
             knows_outputs: self.facts.is_some(),
-            must_be_deterministic: self.runtime.flags().deterministic(),
+            must_be_deterministic: runtime.flags().deterministic(),
         };
-        let mut rows: Vec<&Row> = registry.rows_of(&self.node.domain, self.node.name).collect();
-        let has_strides: Vec<bool> = self
-            .call
-            .inputs
-            .iter()
-            .map(|input| input.is_some_and(|tensor| !tensor.is_contiguous()))
-            .collect();
+        let mut rows: Vec<&Row> = registry.rows_of(&node.domain, node.name).collect();
+        let has_strides: Vec<bool> =
+            given.iter().map(|given| given.is_some_and(|given| given.form.strides.is_some())).collect();
         registry.rank(&mut rows, &has_strides);
         let mut considered = Vec::new();
         for row in rows {
@@ -175,9 +162,9 @@ impl<'a> Attempt<'a> {
             considered.push(Considered { row: row.clone(), misfit });
         }
         Ok(Resolution::Done(Explanation {
-            op: self.node.name.to_owned(),
-            version: self.node.version,
-            device: self.device.name().to_owned(),
+            op: node.name.to_owned(),
+            version: node.version,
+            device: device.name().to_owned(),
             considered,
         }))
     }
@@ -188,10 +175,10 @@ impl<'a> Attempt<'a> {
         let is_wanted = |index: usize| {
             let demand = info.inputs.get(index).or(info.inputs.last());
             demand.is_some_and(|demand| demand.place == abi::MemoryKind::HOST.0)
-                && self.call.inputs[index].is_some()
-                && self.values.get(index).is_none_or(Option::is_none)
+                && self.request.inputs[index].is_some()
+                && self.request.values.get(index).is_none_or(Option::is_none)
         };
-        (0..self.call.inputs.len().min(64))
+        (0..self.request.inputs.len().min(64))
             .filter(|index| is_wanted(*index))
             .fold(0, |bits, index| bits | 1 << index)
     }
@@ -210,21 +197,22 @@ impl<'a> Attempt<'a> {
     }
 
     /// Readies a kernel.
-    fn ready(self, row: &Row) -> Result<KernelSite> {
+    pub(crate) fn ready(self, row: &Row) -> Result<KernelSite> {
+        let Request { node, device, inputs: given, values, .. } = self.request;
         let kernel = row.handle();
         let inputs = self.inputs(kernel)?;
         let outputs =
             if self.facts.is_some() { self.outputs()? } else { self.outputs_of_kernel(kernel, &inputs)? };
-        let failed = |failure| Error::from(failure).of_op(self.node.name).on_device(self.device);
+        let failed = |failure| Error::from(failure).of_op(node.name).on_device(device);
         let (workspace, prepared) = self.with_call(&inputs, &outputs, |call| -> Result<_> {
             // SAFETY: everything that the call points to lives until this returns; operands that are marked constant are
             // values that the site keeps as long as the kernel.
             unsafe { Ok((kernel.workspace(call).map_err(failed)?, kernel.prepare(call).map_err(failed)?)) }
         })?;
-        let has_texts = self.call.inputs.iter().flatten().any(|tensor| tensor.dtype() == Dtype::String);
+        let has_texts = given.iter().flatten().any(|given| given.form.dtype == Dtype::String);
         Ok(KernelSite {
-            op: self.node.name,
-            device: self.device.clone(),
+            op: node.name,
+            device: device.clone(),
             kernel: prepared,
             workspace,
             allocates: kernel.info().allocates_outputs,
@@ -238,19 +226,22 @@ impl<'a> Attempt<'a> {
             copies: inputs.iter().any(|input| input.way == InputWay::Contiguous),
             inputs,
             outputs,
-            _values: self.values.clone(),
+            _values: values.clone(),
+            _constants: Vec::new(),
             attributes: self.attributes,
         })
     }
 
     fn draws(&self, outputs: &[Output]) -> u64 {
-        if self.node.schema.is_some() && !RANDOM.contains(&self.node.name) {
+        let Node { schema, name, .. } = self.request.node;
+        if schema.is_some() && !RANDOM.contains(name) {
             return 0;
         }
         let known = |output: &Output| {
             output.form.as_ref().and_then(|form| crate::shape::element_count(&form.dims).ok()).unwrap_or(0)
         };
-        let given = self.call.inputs.iter().flatten().map(|tensor| tensor.element_count());
+        let given = self.request.inputs.iter().flatten();
+        let given = given.map(|given| crate::shape::element_count(&given.form.dims).unwrap_or(0));
         let elements: u64 = outputs.iter().map(known).chain(given).max().unwrap_or(0);
         elements.max(1).saturating_mul(DRAWS_PER_ELEMENT)
     }
@@ -258,28 +249,32 @@ impl<'a> Attempt<'a> {
     /// The inputs as a kernel gets them.
     fn inputs(&self, kernel: &KernelHandle) -> Result<Vec<Input>> {
         let demands = &kernel.info().inputs;
-        let describe = |(index, input): (usize, &Option<&Tensor>)| {
+        let describe = |(index, input): (usize, &Option<Given<'_>>)| {
             let demand = demands.get(index).or(demands.last());
-            let Some(tensor) = input else {
+            let Some(given) = input else {
                 return Ok(Input { raw: raw::absent(), way: InputWay::Absent, _form: None });
             };
+            let own = given.form;
             let wants_value = demand.is_some_and(|demand| demand.place == abi::MemoryKind::HOST.0);
-            if let Some(Some(value)) = self.values.get(index).filter(|_| wants_value) {
-                let form = Form::contiguous(tensor.device(), value.dtype(), value.dims())?;
+            if let Some(Some(value)) = self.request.values.get(index).filter(|_| wants_value) {
+                let form = Form::contiguous(&own.device, value.dtype(), value.dims())?;
                 let raw = raw::value(value, &form);
                 return Ok(Input { raw, way: InputWay::Value, _form: Some(form) });
             }
             let takes_strides = demand.is_some_and(|demand| demand.strided);
-            let (way, form) = if tensor.is_contiguous() || takes_strides {
-                (InputWay::Direct, tensor.form().clone())
+            let (way, form) = if own.strides.is_none() || takes_strides {
+                (InputWay::Direct, own.clone())
             } else {
-                (InputWay::Contiguous, Form::contiguous(tensor.device(), tensor.dtype(), tensor.dims())?)
+                (InputWay::Contiguous, Form::contiguous(&own.device, own.dtype, &own.dims)?)
             };
             let mut raw = raw::describe(&form);
-            raw::place(&mut raw, tensor);
+            (raw.block, raw.offset) = given.place;
+            if given.is_constant {
+                raw.bits = raw.bits | abi::TensorFlags::CONSTANT;
+            }
             Ok(Input { raw, way, _form: Some(form) })
         };
-        self.call.inputs.iter().enumerate().map(describe).collect()
+        self.request.inputs.iter().enumerate().map(describe).collect()
     }
 
     /// The outputs as far as they are known.
@@ -287,7 +282,7 @@ impl<'a> Attempt<'a> {
         let facts = self.facts.iter().flatten();
         facts
             .map(|fact| match fact.known_dims() {
-                Some(dims) => known(self.device, fact.dtype, &dims),
+                Some(dims) => known(self.request.device, fact.dtype, &dims),
                 None => Ok(asked(Some(fact.dtype))),
             })
             .collect()
@@ -295,12 +290,13 @@ impl<'a> Attempt<'a> {
 
     /// The outputs as a kernel says them, for an op that has no schema.
     fn outputs_of_kernel(&self, kernel: &KernelHandle, inputs: &[Input]) -> Result<Vec<Output>> {
+        let Request { node, device, stream, outputs: count, .. } = self.request;
         if !kernel.infers() {
-            return Ok((0..self.call.outputs).map(|_| asked(None)).collect());
+            return Ok((0..count).map(|_| asked(None)).collect());
         }
-        let descriptions = (0..self.call.outputs).map(|_| abi::Tensor::EMPTY);
-        let tensors = (0..self.call.outputs).map(|_| None).collect();
-        let outputs = Allocating::new(self.device, self.stream, self.node.name, descriptions, tensors);
+        let descriptions = (0..count).map(|_| abi::Tensor::EMPTY);
+        let tensors = (0..count).map(|_| None).collect();
+        let outputs = Allocating::new(device, stream, node.name, descriptions, tensors);
         let host_call = HostCall::new(&outputs);
         let given: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const input.raw).collect();
         let wanted = outputs.pointers();
@@ -316,9 +312,7 @@ impl<'a> Attempt<'a> {
         tensors
             .iter()
             .map(|tensor| {
-                tensor
-                    .as_ref()
-                    .map_or(Ok(asked(None)), |tensor| known(self.device, tensor.dtype(), tensor.dims()))
+                tensor.as_ref().map_or(Ok(asked(None)), |tensor| known(device, tensor.dtype(), tensor.dims()))
             })
             .collect()
     }
@@ -332,8 +326,8 @@ impl<'a> Attempt<'a> {
     fn raw_call(&self, inputs: &[*const abi::Tensor], outputs: &[*const abi::Tensor]) -> abi::Call {
         let attributes = self.attributes.pointers();
         abi::Call {
-            device: self.device.id(),
-            queue: self.stream.handle(),
+            device: self.request.device.id(),
+            queue: self.request.stream.handle(),
             inputs: inputs.as_ptr(),
             inputs_count: inputs.len() as u64,
             outputs: outputs.as_ptr(),
@@ -345,38 +339,38 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What the outputs will be; nothing for an op whose shapes only kernels know.
-fn inferred(
-    node: &Node,
-    call: &Invocation<'_>,
-    values: &Values,
-    attributes: &Attributes,
-    dtypes: Vec<Option<Dtype>>,
-) -> Result<Option<Vec<Fact>>> {
-    let fact = |(index, input): (usize, &Option<&Tensor>)| {
-        let tensor = (*input)?;
-        Some(match values.get(index) {
-            Some(Some(value)) => Fact::of_value(value.clone()),
-            _ => Fact::of_shape(tensor.dtype(), tensor.dims()),
-        })
-    };
-    let inputs: Vec<Option<Fact>> = call.inputs.iter().enumerate().map(fact).collect();
-    // A variadic output stands for all that are wanted.
-    let last = dtypes.last().copied().flatten();
-    let outputs: Vec<Option<Dtype>> =
-        (0..call.outputs).map(|index| dtypes.get(index).copied().unwrap_or(last)).collect();
-    if !infer::is_known(&node.domain, node.name) {
-        return Ok(None);
+impl Node {
+    /// What the outputs of a call will be, with the attributes as they hold; nothing for an op whose shapes only kernels know.
+    pub(crate) fn infer(
+        &self,
+        inputs: &[Option<Fact>],
+        outputs: usize,
+    ) -> Result<(Attributes, Option<Vec<Fact>>)> {
+        let Some(schema) = self.schema else { return Ok((self.attributes.clone(), None)) };
+        let most = schema.max_outputs().unwrap_or(MOST_OUTPUTS);
+        if outputs > most {
+            return Err(too_many_outputs(outputs, most));
+        }
+        let dtypes: Vec<Option<Dtype>> =
+            inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
+        let bound = schema.bind(&self.attributes, &dtypes)?;
+        if !infer::is_known(&self.domain, self.name) {
+            return Ok((bound.attributes, None));
+        }
+        // A variadic output stands for all that are wanted.
+        let last = bound.outputs.last().copied().flatten();
+        let outputs: Vec<Option<Dtype>> =
+            (0..outputs).map(|index| bound.outputs.get(index).copied().unwrap_or(last)).collect();
+        let facts = infer::infer(&Inference {
+            domain: &self.domain,
+            op: self.name,
+            version: self.version,
+            attributes: &bound.attributes,
+            inputs,
+            outputs: &outputs,
+        })?;
+        Ok((bound.attributes, Some(facts)))
     }
-    infer::infer(&Inference {
-        domain: &node.domain,
-        op: node.name,
-        version: node.version,
-        attributes,
-        inputs: &inputs,
-        outputs: &outputs,
-    })
-    .map(Some)
 }
 
 #[cold]

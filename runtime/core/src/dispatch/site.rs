@@ -26,7 +26,7 @@ pub(crate) struct Site {
 /// What runs them.
 pub(crate) enum Way {
     /// A kernel of the device.
-    Kernel(Box<KernelSite>),
+    Kernel(Arc<KernelSite>),
     /// No kernel of the device: the CPU does it, as the user wishes.
     Fallback,
 }
@@ -52,6 +52,8 @@ pub(crate) struct KernelSite {
     pub(crate) has_texts: bool,
     /// Keeps the values that descriptions point to.
     pub(crate) _values: Values,
+    /// Keeps the constants that the kernel was readied with.
+    pub(crate) _constants: Vec<Tensor>,
 }
 
 /// One input of a site.
@@ -84,6 +86,11 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// Whether nobody wants it.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.raw.bits.contains(abi::TensorFlags::ABSENT)
+    }
+
     /// Memory for it, if it is known how much.
     #[inline]
     pub(crate) fn take(&self, stream: &Stream, op: &'static str) -> Result<Option<Tensor>> {
@@ -98,9 +105,9 @@ impl Output {
 }
 
 // SAFETY: the descriptions point to shapes, values and attributes that the site owns and never changes.
-unsafe impl Send for Site {}
+unsafe impl Send for KernelSite {}
 // SAFETY: as above.
-unsafe impl Sync for Site {}
+unsafe impl Sync for KernelSite {}
 
 impl KernelSite {
     /// Makes one call.
@@ -175,8 +182,7 @@ impl KernelSite {
         }
         ran?;
         for (index, (tensor, output)) in tensors.iter().zip(&self.outputs).enumerate() {
-            let is_absent = output.raw.bits.contains(abi::TensorFlags::ABSENT);
-            if tensor.is_none() && !is_absent {
+            if tensor.is_none() && !output.is_absent() {
                 let message =
                     format!("expected memory for output {index}, found that the kernel asked for none");
                 return Err(Error::fatal(message).of_op(self.op).on_device(&self.device));

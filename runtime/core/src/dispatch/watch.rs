@@ -32,6 +32,10 @@ impl Watch {
         }
     }
 
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// Does what is to be done behind a kernel.
     #[inline]
     pub(crate) fn after(&self, op: &'static str, stream: &Stream, outputs: &Outputs) -> Result<()> {

@@ -19,6 +19,7 @@ mod convert;
 mod create;
 mod einsum;
 mod elementwise;
+mod fused;
 mod index;
 mod loss;
 mod matrix;

@@ -63,6 +63,7 @@ const TABLES: &[&[Rule]] = &[
     super::normalize::RULES,
     super::recurrent::RULES,
     super::attention::RULES,
+    super::fused::RULES,
     super::loss::RULES,
     super::training::RULES,
     super::text::RULES,

@@ -41,6 +41,12 @@ impl Allocation {
         Self { pool, memory, offset, size, piece, stream, users: AtomicU64::new(0) }
     }
 
+    /// Memory of the host that is no pool's, for a device that can use it where it lies. Who holds this holds that memory too.
+    pub(crate) fn of_host(pool: Arc<Pool>, bytes: &[u8]) -> Self {
+        let memory = abi::Memory(bytes.as_ptr() as u64);
+        Self::new(pool, memory, 0, bytes.len() as u64, NONE, StreamId::OWN)
+    }
+
     /// The handle of the block it lies in; 0 for one of 0 bytes, which is no memory.
     pub fn memory(&self) -> abi::Memory {
         self.memory

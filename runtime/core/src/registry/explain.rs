@@ -45,7 +45,7 @@ impl Explanation {
 
     /// The error of a call that no row takes: it tells apart whether the op, the device, the dtype or something else is
     /// what is missing.
-    pub(crate) fn error(&self) -> Error {
+    pub fn error(&self) -> Error {
         let op = &self.op;
         // The misfit that comes nearest to taking the call is the one to tell.
         let nearest = self.considered.iter().max_by_key(|considered| &considered.misfit);

@@ -45,7 +45,8 @@ impl Graph {
     fn describe(&self, id: ValueId) -> String {
         let value = self.value(id);
         let numbers = value.weight.as_ref().and_then(|weight| weight.numbers());
-        match numbers.filter(|numbers| numbers.bytes().len() <= 64).and_then(|numbers| numbers.floats().ok()) {
+        match numbers.filter(|numbers| numbers.bytes().len() <= 64).and_then(|numbers| numbers.floats().ok())
+        {
             Some(elements) => format!("{elements:?}"),
             None => value.name.to_string(),
         }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use oarlock_core::{Constant, Dtype};
+use oarlock_core::infer::Fact;
+use oarlock_core::{Constant, Dims, Dtype};
 
 /// Names a value within its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub struct Value {
     pub declared: ValueType,
     /// Its elements, where the model holds them.
     pub weight: Option<Weight>,
+    /// What is known about it, where it is a tensor and something is known.
+    pub fact: Option<Fact>,
 }
 
 impl Value {
@@ -40,7 +43,33 @@ impl Value {
 
     /// A constant.
     pub fn constant(name: impl Into<Arc<str>>, weight: Weight) -> Self {
-        Self { name: name.into(), declared: ValueType::Unknown, weight: Some(weight) }
+        Self { weight: Some(weight), ..Self::named(name) }
+    }
+
+    /// A value of which something is known.
+    pub fn known(name: impl Into<Arc<str>>, fact: Fact) -> Self {
+        Self { fact: Some(fact), ..Self::named(name) }
+    }
+
+    /// The type of its elements, where it is known.
+    pub fn dtype(&self) -> Option<Dtype> {
+        self.weight.as_ref().map(Weight::dtype).or_else(|| self.fact.as_ref().map(|fact| fact.dtype))
+    }
+
+    /// Its shape, where all of it is known.
+    pub fn dims(&self) -> Option<Dims> {
+        match &self.weight {
+            Some(weight) => Some(weight.dims().into()),
+            None => self.fact.as_ref()?.known_dims(),
+        }
+    }
+
+    /// Its numbers, where they are known: those of a constant, or of what follows from shapes.
+    pub fn numbers(&self) -> Option<&Constant> {
+        match &self.weight {
+            Some(weight) => weight.numbers(),
+            None => self.fact.as_ref()?.value.as_ref(),
+        }
     }
 }
 
@@ -61,6 +90,8 @@ pub enum ValueType {
     Sequence(Box<ValueType>),
     /// Something that may be missing.
     Optional(Box<ValueType>),
+    /// Values by keys of a dtype.
+    Map(Dtype, Box<ValueType>),
 }
 
 /// What a model says about the size of a dimension.
@@ -137,6 +168,7 @@ impl fmt::Display for ValueType {
             }
             Self::Sequence(of) => write!(f, "sequence of {of}"),
             Self::Optional(of) => write!(f, "optional {of}"),
+            Self::Map(key, of) => write!(f, "map of {key} to {of}"),
         }
     }
 }

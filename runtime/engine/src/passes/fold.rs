@@ -1,0 +1,111 @@
+//! Nodes whose outputs are always the same.
+
+use oarlock_core::{Constant, Device, Dtype, Invocation, Result, Tensor, shape};
+
+use super::infer::op_of;
+use super::{Pass, Scene};
+use crate::graph::{Graph, Node, Weight};
+
+pub(super) const PASS: Pass = Pass {
+    name: "constant folding",
+    purpose: "computes once what does not depend on the inputs, such as shapes that are put together from sizes",
+    run,
+};
+
+/// Constants are not folded into ones that are much larger than this and what they are made of.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Ops whose outputs differ from call to call.
+const RANDOM: [&str; 6] =
+    ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
+
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+    let mut kept = Vec::new();
+    let mut folded = 0;
+    for node in std::mem::take(&mut graph.nodes) {
+        match constants(graph, &node, scene) {
+            Some(constants) => {
+                for (output, weight) in node.outputs.iter().zip(constants) {
+                    if let Some(output) = output {
+                        graph.value_mut(*output).weight = Some(weight);
+                    }
+                }
+                folded += 1;
+            }
+            None => kept.push(node),
+        }
+    }
+    graph.nodes = kept;
+    Ok(folded)
+}
+
+/// What a node makes, where it is always the same. A node that fails stays, and fails in the run with its inputs.
+fn constants(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<Vec<Weight>> {
+    if !node.subgraphs.is_empty() || RANDOM.contains(&&*node.op) {
+        return None;
+    }
+    let inferred = |output: &Option<_>| match output {
+        Some(output) => graph.value(*output).fact.as_ref()?.value.clone().map(Weight::Numbers),
+        None => None,
+    };
+    if let Some(known) = node.outputs.iter().map(inferred).collect() {
+        return Some(known);
+    }
+    let weights: Option<Vec<Option<&Weight>>> = node
+        .inputs
+        .iter()
+        .map(|input| input.map_or(Some(None), |id| graph.value(id).weight.as_ref().map(Some)))
+        .collect();
+    let weights = weights?;
+    let given: u64 = weights.iter().flatten().filter_map(|weight| size(weight.dtype(), weight.dims())).sum();
+    for output in node.makes() {
+        let value = graph.value(output);
+        if size(value.dtype()?, &value.dims()?)? > given.saturating_mul(2).max(MOST_BYTES) {
+            return None;
+        }
+    }
+    let seen = |(weight, output): (&&Weight, &crate::graph::ValueId)| {
+        let dims = graph.value(*output).dims()?;
+        Some(vec![Weight::Numbers(weight.numbers()?.reshaped(&dims).ok()?)])
+    };
+    if VIEWS.contains(&&*node.op) && node.domain.is_empty() {
+        return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
+    }
+    compute(node, &weights, scene).ok()
+}
+
+/// Ops that see the same elements in another shape.
+const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
+
+fn size(dtype: Dtype, dims: &[i64]) -> Option<u64> {
+    shape::size_in_bytes(dtype, dims).ok()
+}
+
+/// Runs a node on the host.
+fn compute(node: &Node, weights: &[Option<&Weight>], scene: &Scene<'_>) -> Result<Vec<Weight>> {
+    let tensors: Vec<Option<Tensor>> = weights
+        .iter()
+        .map(|weight| weight.map(|weight| tensor_of(weight, scene.host)).transpose())
+        .collect::<Result<_>>()?;
+    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
+    let call =
+        Invocation { inputs: &inputs, outputs: node.outputs.len(), device: Some(scene.host), stream: None };
+    let outputs = op_of(node, scene)?.invoke(scene.runtime, &call)?;
+    outputs.iter().flatten().map(weight_of).collect()
+}
+
+/// A constant as a tensor on a device.
+pub(crate) fn tensor_of(weight: &Weight, device: &Device) -> Result<Tensor> {
+    match weight {
+        Weight::Numbers(numbers) => Tensor::of_constant(device, numbers),
+        Weight::Texts { dims, texts } => Tensor::from_texts(device, dims, texts.to_vec()),
+    }
+}
+
+/// The elements of a tensor as a constant.
+fn weight_of(tensor: &Tensor) -> Result<Weight> {
+    if tensor.dtype() == Dtype::String {
+        return Ok(Weight::Texts { dims: tensor.dims().to_vec(), texts: tensor.to_texts()?.into() });
+    }
+    Ok(Weight::Numbers(Constant::new(tensor.dtype(), tensor.dims(), tensor.to_bytes()?)?))
+}

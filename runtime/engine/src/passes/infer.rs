@@ -1,0 +1,79 @@
+//! What follows about values from what is known about others.
+
+use oarlock_core::infer::{Dim, Fact, PartialDims};
+use oarlock_core::{Op, Result};
+
+use super::Scene;
+use crate::graph::{Dimension, Graph, Node, Value, ValueType, Weight};
+
+/// Writes what is known beside every value: what the model says about inputs, and what follows for what nodes make.
+pub fn infer(graph: &mut Graph, scene: &Scene<'_>) -> Result<()> {
+    for input in graph.inputs.clone() {
+        let value = graph.value_mut(input);
+        if value.fact.is_none() {
+            value.fact = declared(&value.declared);
+        }
+    }
+    let nodes = std::mem::take(&mut graph.nodes);
+    let inferred = nodes.iter().try_for_each(|node| infer_node(graph, node, scene));
+    graph.nodes = nodes;
+    inferred
+}
+
+fn infer_node(graph: &mut Graph, node: &Node, scene: &Scene<'_>) -> Result<()> {
+    let facts = facts_of(graph, node, scene).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
+    for (output, fact) in node.outputs.iter().zip(facts.into_iter().flatten()) {
+        if let Some(output) = output {
+            graph.value_mut(*output).fact = Some(fact);
+        }
+    }
+    Ok(())
+}
+
+/// What is known about a value, with the elements of small constants.
+pub(crate) fn fact_of(value: &Value) -> Option<Fact> {
+    match &value.weight {
+        Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MOST_BYTES => {
+            Some(Fact::of_value(numbers.clone()))
+        }
+        Some(weight) => Some(Fact::of_shape(weight.dtype(), weight.dims())),
+        None => value.fact.clone(),
+    }
+}
+
+/// The elements of larger constants are no shapes.
+const MOST_BYTES: usize = 1 << 16;
+
+/// What follows for the outputs of a node; nothing where it has inputs of which nothing is known, or no rule.
+fn facts_of(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Result<Option<Vec<Fact>>> {
+    if !node.subgraphs.is_empty() {
+        return Ok(None);
+    }
+    let mut inputs = Vec::new();
+    for input in &node.inputs {
+        inputs.push(match input {
+            None => None,
+            Some(input) => match fact_of(graph.value(*input)) {
+                Some(fact) => Some(fact),
+                None => return Ok(None),
+            },
+        });
+    }
+    op_of(node, scene)?.infer(&inputs, node.outputs.len())
+}
+
+/// The op of a node.
+pub(crate) fn op_of(node: &Node, scene: &Scene<'_>) -> Result<Op> {
+    Op::new(scene.runtime, &node.domain, &node.op, node.opset, node.attributes.clone())
+}
+
+/// What a model says about a value, as far as it can be relied on.
+fn declared(declared: &ValueType) -> Option<Fact> {
+    let ValueType::Tensor { dtype: Some(dtype), dims } = declared else { return None };
+    let dim = |dim: &Dimension| match dim {
+        Dimension::Known(size) => Dim::Known(*size),
+        Dimension::Symbol(_) | Dimension::Unknown => Dim::Unknown,
+    };
+    let dims: Option<PartialDims> = dims.as_ref().map(|dims| dims.iter().map(dim).collect());
+    Some(Fact { dtype: *dtype, dims, value: None })
+}

@@ -1,0 +1,79 @@
+//! Passes: small changes to a graph, each with a name and a reason.
+//!
+//! They run twice. When a model is loaded, little is known of shapes, so what they find then holds for every input; it is
+//! done once. When the shapes of the inputs are known they run on a copy: shapes that were computed become constants, and
+//! ops are joined where the device has a kernel for what they do together. A pass that finds nothing costs little, so
+//! none needs to know which of the two it is in.
+
+mod common;
+mod dead;
+mod fold;
+mod infer;
+mod tidy;
+
+pub(crate) use fold::tensor_of;
+pub use infer::infer;
+pub(crate) use infer::op_of;
+
+use oarlock_core::{Device, Result, Runtime};
+
+use crate::graph::Graph;
+
+/// One kind of change.
+pub struct Pass {
+    /// What it is called, as in `oarlock explain --passes`.
+    pub name: &'static str,
+    /// What it does, and why.
+    pub purpose: &'static str,
+    /// Changes a graph; says in how many places.
+    run: fn(&mut Graph, &Scene<'_>) -> Result<usize>,
+}
+
+/// What passes know beside the graph.
+pub struct Scene<'a> {
+    /// Where ops and kernels are found.
+    pub runtime: &'a Runtime,
+    /// Where constants are computed.
+    pub host: &'a Device,
+    /// Where the graph will run.
+    pub device: &'a Device,
+}
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// The name of the pass.
+    pub pass: &'static str,
+    /// In how many places it changed the graph.
+    pub changes: usize,
+    /// How many nodes there were before and after.
+    pub nodes: (usize, usize),
+}
+
+/// Every pass, in the order in which they run.
+pub const ALL: &[Pass] = &[fold::PASS, tidy::PASS, dead::PASS];
+
+/// How often all passes run one after the other, at most: each round may let another pass find more.
+const ROUNDS: usize = 4;
+
+/// Runs all passes until none finds anything.
+pub fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<Vec<Effect>> {
+    let mut effects = Vec::new();
+    infer(graph, scene)?;
+    for _ in 0..ROUNDS {
+        let mut changed = false;
+        for pass in ALL {
+            let before = graph.nodes.len();
+            let changes = (pass.run)(graph, scene)?;
+            if changes > 0 {
+                changed = true;
+                effects.push(Effect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
+            }
+        }
+        if !changed {
+            break;
+        }
+        infer(graph, scene)?;
+    }
+    Ok(effects)
+}

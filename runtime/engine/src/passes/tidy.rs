@@ -1,0 +1,51 @@
+//! Nodes that do nothing.
+
+use oarlock_core::Result;
+
+use super::common::bypass;
+use super::{Pass, Scene};
+use crate::graph::{Graph, Node, ValueId};
+
+pub(super) const PASS: Pass = Pass {
+    name: "no-ops",
+    purpose: "removes nodes that hand on their input as it is: Identity, Dropout outside of training, casts to the \
+              same dtype, transposes that move nothing",
+    run,
+};
+
+fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
+    bypass(graph, handed_on)
+}
+
+/// The input that a node hands on as it is.
+fn handed_on(graph: &Graph, node: &Node) -> Option<ValueId> {
+    let input = node.input(0)?;
+    if !node.domain.is_empty() || node.outputs.iter().skip(1).any(Option::is_some) {
+        return None;
+    }
+    let does_nothing = match &*node.op {
+        "Identity" => true,
+        "Dropout" => match node.input(2) {
+            None => node.opset >= 7,
+            Some(mode) => graph.value(mode).numbers().is_some_and(|mode| mode.bytes() == [0]),
+        },
+        "Cast" => {
+            let to = node.attributes.int("to").ok().flatten().and_then(oarlock_core::Dtype::from_onnx);
+            to.is_some() && to == graph.value(input).dtype()
+        }
+        "Transpose" => {
+            let order = node.attributes.ints("perm").ok().flatten();
+            order.is_some_and(|order| {
+                order.iter().enumerate().all(|(at, axis)| usize::try_from(*axis) == Ok(at))
+            })
+        }
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile" | "Slice" | "Pad" => {
+            let made = node.output(0).and_then(|output| graph.value(output).dims());
+            let is_same = made.is_some() && made == graph.value(input).dims();
+            is_same
+                && matches!(&*node.op, "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile")
+        }
+        _ => false,
+    };
+    does_nothing.then_some(input)
+}

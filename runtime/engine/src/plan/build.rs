@@ -1,0 +1,240 @@
+//! From a graph with known shapes to a plan.
+//!
+//! First every node gets a device and a way to run, which makes a list of drafts; then it is decided which values are
+//! tensors of their own and where the others lie.
+
+use std::collections::HashMap;
+
+use oarlock_core::{Device, Dims, Expected, Readied, Ready, Result, shape};
+
+use super::layout::Layout;
+use super::{Plan, kept_contexts};
+use crate::environment::Environment;
+use crate::graph::{Graph, Node, ValueId};
+use crate::passes::{self, Effect, op_of};
+use crate::run::Control;
+
+/// What is known of a value while a plan is made. Copies to other devices are values too.
+#[derive(Clone)]
+pub(super) struct Piece {
+    /// The value of the graph it is or is a copy of.
+    pub(super) value: ValueId,
+    /// Where it is made; `None` for constants, which are on every device.
+    pub(super) device: Option<Device>,
+    /// How many bytes it has, where that is known.
+    pub(super) size: Option<u64>,
+}
+
+/// A step before it is known where its operands lie. Operands are numbers of pieces.
+pub(super) struct Draft {
+    pub(super) node: usize,
+    pub(super) device: Device,
+    pub(super) way: DraftWay,
+    pub(super) inputs: Vec<Option<usize>>,
+    pub(super) outputs: Vec<Option<usize>>,
+}
+
+/// How a node runs.
+pub(super) enum DraftWay {
+    Call(Ready),
+    Eager(oarlock_core::Op),
+    View(Dims),
+    Copy,
+    Control(Box<Control>),
+}
+
+/// Ops that see the same elements in another shape.
+const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
+
+/// Makes a plan of a graph in which the shapes of the inputs are known. Passes run first.
+pub(crate) fn build(mut graph: Graph, environment: &Environment) -> Result<Plan> {
+    let effects = passes::run(&mut graph, &environment.scene())?;
+    Builder::new(graph, environment)?.build(effects)
+}
+
+struct Builder<'a> {
+    graph: Graph,
+    environment: &'a Environment,
+    pieces: Vec<Piece>,
+    drafts: Vec<Draft>,
+    /// Copies on other devices that were made before, by piece and name of the device.
+    copies: HashMap<(usize, String), usize>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(graph: Graph, environment: &'a Environment) -> Result<Self> {
+        let piece = |(id, value): (ValueId, &crate::graph::Value)| Piece {
+            value: id,
+            device: None,
+            size: value
+                .dtype()
+                .zip(value.dims())
+                .and_then(|(dtype, dims)| shape::size_in_bytes(dtype, &dims).ok()),
+        };
+        let mut pieces: Vec<Piece> = graph.values().map(piece).collect();
+        for input in &graph.inputs {
+            pieces[input.index()].device = Some(environment.main_device().clone());
+        }
+        Ok(Self { graph, environment, pieces, drafts: Vec::new(), copies: HashMap::new() })
+    }
+
+    fn build(mut self, effects: Vec<Effect>) -> Result<Plan> {
+        for at in 0..self.graph.nodes.len() {
+            let node = self.graph.nodes[at].clone();
+            self.draft(at, &node).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
+        }
+        let Self { graph, environment, pieces, drafts, .. } = self;
+        let (steps, arenas, slots, inputs, outputs) =
+            Layout::new(&graph, environment, &pieces, &drafts).finish(drafts)?;
+        Ok(Plan { graph, effects, steps, arenas, slots, inputs, outputs, contexts: kept_contexts() })
+    }
+
+    /// Decides how a node runs.
+    fn draft(&mut self, at: usize, node: &Node) -> Result<()> {
+        let inputs: Vec<Option<usize>> = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
+        let (device, way, inputs) = if let Some(control) = Control::of(node, self.environment)? {
+            // What control reads beside its inputs follows them.
+            let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
+            let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
+            (self.environment.main_device().clone(), DraftWay::Control(Box::new(control)), inputs)
+        } else if let Some((device, dims)) = self.view(node) {
+            (device, DraftWay::View(dims), inputs[..1].to_vec())
+        } else {
+            let (device, way) = self.kernel(node)?;
+            let inputs =
+                inputs.into_iter().map(|input| input.map(|input| self.on(at, input, &device))).collect();
+            (device, way, inputs)
+        };
+        let mut outputs: Vec<Option<usize>> =
+            node.outputs.iter().map(|output| output.map(ValueId::index)).collect();
+        if let DraftWay::Call(ready) = &way {
+            self.take_unwanted(node, ready, &mut outputs);
+        }
+        for output in outputs.iter().flatten() {
+            self.pieces[*output].device = Some(device.clone());
+        }
+        self.drafts.push(Draft { node: at, device, way, inputs, outputs });
+        Ok(())
+    }
+
+    /// Gives outputs that nobody wants a piece too: the kernel writes them all the same.
+    fn take_unwanted(&mut self, node: &Node, ready: &Ready, outputs: &mut [Option<usize>]) {
+        let Some(value) = node.makes().next() else { return };
+        for (output, known) in outputs.iter_mut().zip(ready.outputs()) {
+            if output.is_none() {
+                let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
+                *output = Some(self.pieces.len());
+                self.pieces.push(Piece { value, device: None, size });
+            }
+        }
+    }
+
+    /// The device and the shape of a node that sees its input in another shape.
+    fn view(&self, node: &Node) -> Option<(Device, Dims)> {
+        let input = node.input(0)?;
+        let is_view = node.domain.is_empty() && VIEWS.contains(&&*node.op);
+        let (from, to) = (self.graph.value(input), self.graph.value(node.output(0)?));
+        let is_same = from.dtype()? == to.dtype()? && self.pieces[input.index()].size? == shape_size(to)?;
+        if !is_view || !is_same || from.dtype()? == oarlock_core::Dtype::String {
+            return None;
+        }
+        let device = self.pieces[input.index()].device.as_ref().unwrap_or(self.environment.main_device());
+        Some((device.clone(), to.dims()?))
+    }
+
+    /// The device and the kernel of a node: of the first device that has one.
+    fn kernel(&self, node: &Node) -> Result<(Device, DraftWay)> {
+        let Environment { runtime, devices, .. } = self.environment;
+        let op = op_of(node, &self.environment.scene())?;
+        let mut refused = None;
+        let is_known = node.inputs.iter().flatten().all(|input| {
+            let value = self.graph.value(*input);
+            value.dtype().is_some() && value.dims().is_some()
+        });
+        if !is_known {
+            return Ok((self.eager_device(node), DraftWay::Eager(op)));
+        }
+        for device in devices {
+            let stream = device.stream()?;
+            let constants = self.constants(node, device)?;
+            let dims: Vec<Option<Dims>> = node
+                .inputs
+                .iter()
+                .map(|input| input.and_then(|input| self.graph.value(input).dims()))
+                .collect();
+            let expected: Vec<Option<Expected<'_>>> = node
+                .inputs
+                .iter()
+                .enumerate()
+                .map(|(index, input)| {
+                    let value = self.graph.value((*input)?);
+                    Some(Expected {
+                        dtype: value.dtype()?,
+                        dims: dims[index].as_deref().unwrap_or_default(),
+                        constant: constants[index].as_ref(),
+                        value: value.numbers(),
+                    })
+                })
+                .collect();
+            match op.ready(runtime, device, stream, &expected, node.outputs.len())? {
+                Readied::Kernel(ready) if ready.takes_tensors_only() => {
+                    return Ok((device.clone(), DraftWay::Eager(op)));
+                }
+                Readied::Kernel(ready) => return Ok((device.clone(), DraftWay::Call(ready))),
+                Readied::NeedsValues => return Ok((device.clone(), DraftWay::Eager(op))),
+                Readied::Nothing(explanation) => {
+                    refused.get_or_insert(explanation);
+                }
+            }
+        }
+        match refused {
+            Some(explanation) => Err(explanation.error()),
+            None => Err(oarlock_core::Error::unavailable("expected a device, found none")),
+        }
+    }
+
+    /// The first device with any kernel for the op of a node whose shapes are not known.
+    fn eager_device(&self, node: &Node) -> Device {
+        let Environment { runtime, devices, host, .. } = self.environment;
+        let has_kernel = |device: &&Device| {
+            let mut rows = runtime.registry().rows_of(&node.domain, &node.op);
+            rows.any(|row| row.info().device_type == device.device_type())
+        };
+        devices.iter().find(has_kernel).unwrap_or(host).clone()
+    }
+
+    /// The constants among the inputs of a node, on a device.
+    fn constants(&self, node: &Node, device: &Device) -> Result<Vec<Option<oarlock_core::Tensor>>> {
+        let constant = |input: &Option<ValueId>| {
+            let weight = input.and_then(|input| self.graph.value(input).weight.as_ref());
+            weight.map(|weight| self.environment.constant(weight, device)).transpose()
+        };
+        node.inputs.iter().map(constant).collect()
+    }
+
+    /// A value on a device, with a step that copies it there where it is on another one.
+    fn on(&mut self, node: usize, piece: usize, device: &Device) -> usize {
+        if self.pieces[piece].device.as_ref().is_none_or(|own| own.is(device)) {
+            return piece;
+        }
+        let key = (piece, device.name().to_owned());
+        if let Some(copy) = self.copies.get(&key) {
+            return *copy;
+        }
+        let copy = self.pieces.len();
+        self.pieces.push(Piece { device: Some(device.clone()), ..self.pieces[piece].clone() });
+        self.copies.insert(key, copy);
+        self.drafts.push(Draft {
+            node,
+            device: device.clone(),
+            way: DraftWay::Copy,
+            inputs: vec![Some(piece)],
+            outputs: vec![Some(copy)],
+        });
+        copy
+    }
+}
+
+fn shape_size(value: &crate::graph::Value) -> Option<u64> {
+    shape::size_in_bytes(value.dtype()?, &value.dims()?).ok()
+}

@@ -1,0 +1,66 @@
+//! The steps of a plan.
+
+use oarlock_core::{Device, Dims, Op, Ready, Tensor};
+
+use crate::run::Control;
+
+/// One thing that a run does.
+pub(crate) struct Step {
+    /// The node it is for.
+    pub(crate) node: usize,
+    pub(crate) device: Device,
+    pub(crate) work: Work,
+    /// The slots that nobody reads after it.
+    pub(crate) frees: Vec<usize>,
+}
+
+/// What a step does.
+pub(crate) enum Work {
+    /// Calls a kernel that is ready, on memory whose places are decided.
+    Call(Call),
+    /// Has the core find a kernel for what comes.
+    Eager(Eager),
+    /// Sees a tensor in another shape.
+    View { from: Source, dims: Dims, to: usize },
+    /// Copies a tensor to the step's device.
+    Copy { from: Source, to: usize },
+    /// What the engine does itself: branches, loops, sequences.
+    Control(Box<Control>),
+}
+
+/// A call of a kernel.
+pub(crate) struct Call {
+    pub(crate) ready: Ready,
+    pub(crate) inputs: Vec<Operand>,
+    pub(crate) outputs: Vec<Operand>,
+    /// Where its scratch memory lies: the arena and the bytes from its start.
+    pub(crate) workspace: Option<(usize, u64)>,
+}
+
+/// Where an operand of a call lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// The kernel was readied with it, or it is left out.
+    Fixed,
+    /// In an arena, so many bytes from its start.
+    Arena(usize, u64),
+    /// In the tensor of a slot.
+    Slot(usize),
+}
+
+/// A call that is dispatched in the run.
+pub(crate) struct Eager {
+    pub(crate) op: Op,
+    pub(crate) inputs: Vec<Option<Source>>,
+    /// The slots of the outputs; one that nobody wants is `None`.
+    pub(crate) outputs: Vec<Option<usize>>,
+}
+
+/// Where a value of a run is found.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// In a slot.
+    Slot(usize),
+    /// It is always the same.
+    Constant(Tensor),
+}

@@ -1,0 +1,247 @@
+//! Branches and loops: nodes that run graphs of their own.
+
+use std::ops::Range;
+
+use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
+
+use super::datum;
+use super::scan::Scan;
+use super::sequence::SequenceOp;
+use crate::datum::Datum;
+use crate::environment::Environment;
+use crate::graph::Node;
+use crate::plan::Source;
+use crate::program::Program;
+
+/// A node that the engine runs itself.
+pub(crate) struct Control {
+    kind: Kind,
+    /// How many of the inputs are the node's own; what its subgraphs capture follows.
+    own_inputs: usize,
+    inputs: Vec<Option<Source>>,
+    outputs: Vec<Option<usize>>,
+}
+
+enum Kind {
+    If { then_branch: Body, else_branch: Body },
+    Loop(Body),
+    Scan(Scan),
+    SequenceMap(Body),
+    Sequence(SequenceOp),
+}
+
+/// A subgraph of a node, ready to run.
+pub(super) struct Body {
+    program: Program,
+    /// The place of what it captures among everything that the node's subgraphs do.
+    captures: Range<usize>,
+}
+
+impl Body {
+    fn of(node: &Node, attribute: &str, environment: &Environment) -> Result<Self> {
+        let mut first = 0;
+        for subgraph in &node.subgraphs {
+            let captures = first..first + subgraph.captures.len();
+            if &*subgraph.attribute == attribute {
+                return Ok(Self { program: Program::new(subgraph.graph.clone(), environment)?, captures });
+            }
+            first = captures.end;
+        }
+        Err(Error::invalid_argument(format!("expected the graph `{attribute}`, found none")).of_op(&node.op))
+    }
+
+    /// Runs it on its formal inputs and what it captures.
+    pub(super) fn run(
+        &self,
+        environment: &Environment,
+        mut inputs: Vec<Datum>,
+        captured: &[Datum],
+    ) -> Result<Vec<Datum>> {
+        inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
+        self.program.run(environment, &inputs)
+    }
+
+    /// How many outputs it has.
+    pub(super) fn output_count(&self) -> usize {
+        self.program.graph().outputs.len()
+    }
+
+    /// What is known about the elements of an output when it never ran.
+    pub(super) fn output(&self, index: usize) -> (Dtype, Vec<i64>) {
+        let graph = self.program.graph();
+        let fact = graph.outputs.get(index).and_then(|output| graph.value(*output).fact.clone());
+        let dtype = fact.as_ref().map_or(Dtype::F32, |fact| fact.dtype);
+        let dims = fact.and_then(|fact| fact.dims).unwrap_or_default();
+        (dtype, dims.iter().map(|dim| dim.known().unwrap_or(0)).collect())
+    }
+}
+
+impl Control {
+    /// What the engine does for a node; nothing for a node that kernels run.
+    pub(crate) fn of(node: &Node, environment: &Environment) -> Result<Option<Self>> {
+        if !node.domain.is_empty() {
+            return Ok(None);
+        }
+        let body = |attribute: &str| Body::of(node, attribute, environment);
+        let kind = match &*node.op {
+            "If" => Kind::If { then_branch: body("then_branch")?, else_branch: body("else_branch")? },
+            "Loop" => Kind::Loop(body("body")?),
+            "Scan" => Kind::Scan(Scan::new(node, body("body")?)?),
+            "SequenceMap" => Kind::SequenceMap(body("body")?),
+            _ => match SequenceOp::of(node)? {
+                Some(op) => Kind::Sequence(op),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Self { kind, own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }))
+    }
+
+    /// Says where the inputs come from and the outputs go.
+    pub(crate) fn connect(&mut self, inputs: Vec<Option<Source>>, outputs: Vec<Option<usize>>) {
+        (self.inputs, self.outputs) = (inputs, outputs);
+    }
+
+    pub(crate) fn run(&self, environment: &Environment, slots: &mut [Option<Datum>]) -> Result<()> {
+        let read = |source: &Option<Source>| source.as_ref().map(|source| datum(slots, source)).transpose();
+        let inputs: Vec<Option<Datum>> = self.inputs.iter().map(read).collect::<Result<_>>()?;
+        let (own, captured) = inputs.split_at(self.own_inputs.min(inputs.len()));
+        let captured: Vec<Datum> = captured.iter().flatten().cloned().collect();
+        let outputs = self.outputs.len();
+        let made = match &self.kind {
+            Kind::If { then_branch, else_branch } => {
+                let branch = if truth(given(own, 0)?)? { then_branch } else { else_branch };
+                branch.run(environment, Vec::new(), &captured)?
+            }
+            Kind::Loop(body) => run_loop(body, environment, own, &captured, outputs)?,
+            Kind::Scan(scan) => scan.run(environment, own, &captured)?,
+            Kind::SequenceMap(body) => map_sequence(body, environment, own, &captured, outputs)?,
+            Kind::Sequence(op) => vec![op.run(environment, own)?],
+        };
+        for (slot, datum) in self.outputs.iter().zip(made) {
+            if let Some(slot) = slot {
+                slots[*slot] = Some(datum);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An input that must be there.
+pub(super) fn given(inputs: &[Option<Datum>], index: usize) -> Result<&Datum> {
+    let missing =
+        || Error::invalid_argument("expected a value, found none").of_operand(format!("input {index}"));
+    inputs.get(index).and_then(Option::as_ref).ok_or_else(missing)
+}
+
+/// Whether a condition holds.
+fn truth(condition: &Datum) -> Result<bool> {
+    let tensor = condition.tensor()?;
+    match &*tensor.to_bytes()? {
+        [truth] if tensor.dtype() == Dtype::Bool => Ok(*truth != 0),
+        _ => Err(Error::invalid_argument(format!(
+            "expected a condition, one element of bool, found {} of shape {:?}",
+            tensor.dtype(),
+            tensor.dims()
+        ))),
+    }
+}
+
+/// A number without dimensions on the host.
+pub(super) fn scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<Datum> {
+    Tensor::of_constant(device, &Constant::new(dtype, &[], bytes)?).map(Datum::Tensor)
+}
+
+/// Runs a body as often as the count and the condition say. What it makes in each iteration beside the condition and the
+/// carried values is stacked.
+fn run_loop(
+    body: &Body,
+    environment: &Environment,
+    own: &[Option<Datum>],
+    captured: &[Datum],
+    outputs: usize,
+) -> Result<Vec<Datum>> {
+    let most = match own.first() {
+        Some(Some(count)) => count.tensor()?.to_constant()?.ints()?.first().copied().unwrap_or(0),
+        _ => i64::MAX,
+    };
+    let mut goes_on = match own.get(1) {
+        Some(Some(condition)) => truth(condition)?,
+        _ => true,
+    };
+    let mut carried: Vec<Datum> = own.iter().skip(2).flatten().cloned().collect();
+    let count = carried.len();
+    let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs.saturating_sub(count)];
+    let mut iteration = 0i64;
+    while goes_on && iteration < most {
+        let mut inputs = vec![
+            scalar(&environment.host, Dtype::I64, iteration.to_ne_bytes().to_vec())?,
+            scalar(&environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
+        ];
+        inputs.append(&mut carried);
+        let mut made = body.run(environment, inputs, captured)?.into_iter();
+        goes_on = truth(&made.next().ok_or_else(|| too_few("a condition"))?)?;
+        carried = made.by_ref().take(count).collect();
+        for list in &mut stacked {
+            list.push(made.next().ok_or_else(|| too_few("an output to stack"))?.tensor()?.clone());
+        }
+        iteration += 1;
+    }
+    let mut outputs = carried;
+    for (index, list) in stacked.into_iter().enumerate() {
+        outputs.push(Datum::Tensor(stack(environment, &list, 0, || body.output(1 + count + index))?));
+    }
+    Ok(outputs)
+}
+
+#[cold]
+pub(super) fn too_few(what: &str) -> Error {
+    Error::invalid_argument(format!("expected {what} among the outputs of the body, found none"))
+}
+
+/// Puts tensors of one shape beside each other along a new dimension.
+pub(super) fn stack(
+    environment: &Environment,
+    tensors: &[Tensor],
+    axis: i64,
+    empty: impl FnOnce() -> (Dtype, Vec<i64>),
+) -> Result<Tensor> {
+    if tensors.is_empty() {
+        let (dtype, mut dims) = empty();
+        let axis = usize::try_from(axis).unwrap_or(0).min(dims.len());
+        dims.insert(axis, 0);
+        return Tensor::from_bytes(&environment.host, dtype, &dims, &[]);
+    }
+    super::sequence::concatenate(environment, tensors, axis, true)
+}
+
+/// Runs a body on the elements of sequences, one after the other.
+fn map_sequence(
+    body: &Body,
+    environment: &Environment,
+    own: &[Option<Datum>],
+    captured: &[Datum],
+    outputs: usize,
+) -> Result<Vec<Datum>> {
+    let count = given(own, 0)?.sequence()?.len();
+    let mut made: Vec<Vec<Datum>> = vec![Vec::new(); outputs];
+    for at in 0..count {
+        let element =
+            |(index, input): (usize, &Option<Datum>)| match input {
+                Some(Datum::Sequence(elements)) => elements.get(at).cloned().ok_or_else(|| {
+                    Error::invalid_argument(format!(
+                        "expected sequences of {count} elements, found {}",
+                        elements.len()
+                    ))
+                    .of_operand(format!("input {index}"))
+                }),
+                Some(other) => Ok(other.clone()),
+                None => Err(Error::invalid_argument("expected a value, found none")
+                    .of_operand(format!("input {index}"))),
+            };
+        let inputs: Vec<Datum> = own.iter().enumerate().map(element).collect::<Result<_>>()?;
+        for (list, datum) in made.iter_mut().zip(body.run(environment, inputs, captured)?) {
+            list.push(datum);
+        }
+    }
+    Ok(made.into_iter().map(Datum::Sequence).collect())
+}

@@ -1,0 +1,245 @@
+//! Runs: the loop over the steps of a plan.
+
+#![expect(unsafe_code, reason = "kernels run on memory whose places the plan decided")]
+
+mod control;
+mod scan;
+mod sequence;
+
+use std::time::{Duration, Instant};
+
+use oarlock_core::memory::Allocation;
+use oarlock_core::stream::Stream;
+use oarlock_core::{Device, Error, Invocation, Outputs, Packed, Place, Result, Tensor};
+
+pub(crate) use control::Control;
+
+use crate::datum::Datum;
+use crate::environment::Environment;
+use crate::plan::{Call, Eager, Operand, Plan, Source, Step, Work};
+
+/// What a run needs beside the plan: memory, and calls with the places of their operands in it. A run has one for itself.
+pub(crate) struct Context {
+    /// The memory that operands of the calls lie in.
+    _arenas: Vec<Allocation>,
+    /// For each step that calls a ready kernel the call.
+    calls: Vec<Option<Packed>>,
+    slots: Vec<Option<Datum>>,
+}
+
+impl Context {
+    fn new(plan: &Plan, environment: &Environment) -> Result<Self> {
+        let take = |(device, size): &(Device, u64)| -> Result<Allocation> {
+            device.pool()?.allocate(*size, device.stream()?.id(), "model")
+        };
+        let arenas: Vec<Allocation> = plan.arenas.iter().map(take).collect::<Result<_>>()?;
+        let pack = |step: &Step| match &step.work {
+            Work::Call(call) => pack(call, step.device.stream()?, &arenas, environment).map(Some),
+            _ => Ok(None),
+        };
+        let calls = plan.steps.iter().map(pack).collect::<Result<_>>()?;
+        Ok(Self { _arenas: arenas, calls, slots: (0..plan.slots).map(|_| None).collect() })
+    }
+}
+
+/// A call with places for all operands that lie in arenas.
+fn pack(call: &Call, stream: &Stream, arenas: &[Allocation], environment: &Environment) -> Result<Packed> {
+    let mut packed = call.ready.pack(&environment.runtime, stream);
+    let place = |operand: &Operand| match operand {
+        Operand::Arena(arena, offset) => Some(Place::within(&arenas[*arena], *offset)),
+        Operand::Fixed | Operand::Slot(_) => None,
+    };
+    for (index, operand) in call.inputs.iter().enumerate() {
+        place(operand).into_iter().for_each(|place| packed.place_input(index, place));
+    }
+    for (index, operand) in call.outputs.iter().enumerate() {
+        place(operand).into_iter().for_each(|place| packed.place_output(index, place));
+    }
+    if let Some((arena, offset)) = call.workspace {
+        packed.place_workspace(Place::within(&arenas[arena], offset));
+    }
+    Ok(packed)
+}
+
+/// When a step of a plan ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// The place of the step in the plan.
+    pub step: usize,
+    /// When it began, since the run did.
+    pub begin: Duration,
+    /// When it was done.
+    pub end: Duration,
+}
+
+/// Notes when steps run. Every step is waited for, so that its work on a device counts as its own.
+pub(crate) struct Clock {
+    start: Instant,
+    pub(crate) timings: Vec<Timing>,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        Self { start: Instant::now(), timings: Vec::new() }
+    }
+
+    #[cold]
+    fn time(&mut self, step: usize, device: &Device, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        let begin = self.start.elapsed();
+        run()?;
+        device.stream()?.synchronize()?;
+        self.timings.push(Timing { step, begin, end: self.start.elapsed() });
+        Ok(())
+    }
+}
+
+/// Runs a plan on inputs that have the shapes it was made for.
+pub(crate) fn run(
+    plan: &Plan,
+    environment: &Environment,
+    inputs: &[Datum],
+    clock: Option<&mut Clock>,
+) -> Result<Vec<Datum>> {
+    let mut context = match plan.contexts.pop() {
+        Some(context) => context,
+        None => Context::new(plan, environment)?,
+    };
+    let outputs = context.run(plan, environment, inputs, clock);
+    context.slots.iter_mut().for_each(|slot| *slot = None);
+    // A full queue has enough; the memory of this one goes back to the pool.
+    _ = plan.contexts.push(context);
+    outputs
+}
+
+impl Context {
+    fn run(
+        &mut self,
+        plan: &Plan,
+        environment: &Environment,
+        inputs: &[Datum],
+        mut clock: Option<&mut Clock>,
+    ) -> Result<Vec<Datum>> {
+        for (input, home) in inputs.iter().zip(&plan.inputs) {
+            if let Some((slot, device)) = home {
+                self.slots[*slot] = Some(ready_input(input, device, environment)?);
+            }
+        }
+        for (at, step) in plan.steps.iter().enumerate() {
+            let ran = match &mut clock {
+                None => self.step(at, step, environment),
+                Some(clock) => clock.time(at, &step.device, || self.step(at, step, environment)),
+            };
+            if let Err(error) = ran {
+                let node = &plan.graph.nodes[step.node];
+                return Err(error.of_op(&node.op).of_node(&node.name));
+            }
+            for slot in &step.frees {
+                self.slots[*slot] = None;
+            }
+        }
+        plan.outputs.iter().map(|output| datum(&self.slots, output)).collect()
+    }
+
+    #[inline]
+    fn step(&mut self, at: usize, step: &Step, environment: &Environment) -> Result<()> {
+        match &step.work {
+            Work::Call(call) => self.call(at, call, environment),
+            Work::Eager(eager) => self.dispatch(eager, &step.device, environment),
+            Work::View { from, dims, to } => self.view(from, dims, *to),
+            Work::Copy { from, to } => self.copy(from, *to, &step.device),
+            Work::Control(control) => control.run(environment, &mut self.slots),
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, at: usize, call: &Call, environment: &Environment) -> Result<()> {
+        let Some(packed) = &mut self.calls[at] else { return Err(missing()) };
+        for (index, operand) in call.inputs.iter().enumerate() {
+            if let Operand::Slot(slot) = operand {
+                let tensor = slot_tensor(&self.slots, *slot)?;
+                packed.wait_for(tensor)?;
+                packed.place_input(index, Place::of(tensor));
+            }
+        }
+        for (index, operand) in call.outputs.iter().enumerate() {
+            if let Operand::Slot(slot) = operand {
+                let tensor = call.ready.take_output(index, packed.stream())?;
+                packed.place_output(index, Place::of(&tensor));
+                self.slots[*slot] = Some(Datum::Tensor(tensor));
+            }
+        }
+        // SAFETY: the plan gave every operand a place that is free for it from this step to its last use: in an arena of
+        // this context, which no other run has, in a constant that the kernel keeps, or in a tensor of a slot. Tensors
+        // that were handed in have the shapes the kernel was readied for, as `ready_input` and the choice of the plan
+        // see to; memory that goes back to a pool while a stream still uses it is handed out in the order of the stream.
+        unsafe { packed.run()? };
+        if environment.runtime.is_watching() {
+            let made = call.outputs.iter().map(|operand| match operand {
+                Operand::Slot(slot) => slot_tensor(&self.slots, *slot).ok().cloned(),
+                Operand::Fixed | Operand::Arena(..) => None,
+            });
+            let outputs: Outputs = made.collect();
+            call.ready.look_at(&environment.runtime, packed.stream(), &outputs)?;
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, eager: &Eager, device: &Device, environment: &Environment) -> Result<()> {
+        let given = |source: &Option<Source>| -> Result<Option<Tensor>> {
+            let Some(source) = source else { return Ok(None) };
+            datum(&self.slots, source)?.tensor()?.to(device).map(Some)
+        };
+        let inputs: Vec<Option<Tensor>> = eager.inputs.iter().map(given).collect::<Result<_>>()?;
+        let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+        let call =
+            Invocation { inputs: &inputs, outputs: eager.outputs.len(), device: Some(device), stream: None };
+        let made = eager.op.invoke(&environment.runtime, &call)?;
+        for (slot, tensor) in eager.outputs.iter().zip(made) {
+            if let (Some(slot), Some(tensor)) = (slot, tensor) {
+                self.slots[*slot] = Some(Datum::Tensor(tensor));
+            }
+        }
+        Ok(())
+    }
+
+    fn view(&mut self, from: &Source, dims: &[i64], to: usize) -> Result<()> {
+        let tensor = datum(&self.slots, from)?.tensor()?.reshape(dims)?;
+        self.slots[to] = Some(Datum::Tensor(tensor));
+        Ok(())
+    }
+
+    fn copy(&mut self, from: &Source, to: usize, device: &Device) -> Result<()> {
+        let tensor = datum(&self.slots, from)?.tensor()?.to(device)?;
+        self.slots[to] = Some(Datum::Tensor(tensor));
+        Ok(())
+    }
+}
+
+/// An input as the steps want it: on their device, its elements one after the other.
+#[inline]
+fn ready_input(input: &Datum, device: &Device, environment: &Environment) -> Result<Datum> {
+    let Datum::Tensor(tensor) = input else { return Ok(input.clone()) };
+    if tensor.device().is(device) && tensor.is_contiguous() {
+        return Ok(input.clone());
+    }
+    let tensor = environment.runtime.contiguous(&tensor.to(device)?, device.stream()?)?;
+    Ok(Datum::Tensor(tensor))
+}
+
+/// What a source has.
+fn datum(slots: &[Option<Datum>], source: &Source) -> Result<Datum> {
+    match source {
+        Source::Constant(tensor) => Ok(Datum::Tensor(tensor.clone())),
+        Source::Slot(slot) => slots.get(*slot).cloned().flatten().ok_or_else(missing),
+    }
+}
+
+#[inline]
+fn slot_tensor(slots: &[Option<Datum>], slot: usize) -> Result<&Tensor> {
+    slots.get(slot).and_then(Option::as_ref).ok_or_else(missing)?.tensor()
+}
+
+#[cold]
+fn missing() -> Error {
+    Error::fatal("expected a value that was made before, found none")
+}

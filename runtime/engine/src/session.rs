@@ -1,0 +1,209 @@
+//! Sessions: models that are ready to run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use oarlock_core::{Device, Error, Result, Runtime, Tensor};
+
+use crate::datum::Datum;
+use crate::environment::Environment;
+use crate::graph::{self, Dimension, Graph, Value, ValueType};
+use crate::import::Model;
+use crate::passes::Effect;
+use crate::plan::Plan;
+use crate::program::Program;
+use crate::run::Timing;
+
+/// How a session runs its model.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any the
+    /// runtime's default.
+    pub devices: Vec<Device>,
+}
+
+/// A model that is ready to run, from as many threads at once as one likes.
+pub struct Session {
+    environment: Environment,
+    program: Program,
+    inputs: Vec<Slot>,
+    outputs: Vec<Slot>,
+}
+
+/// An input or output of a model.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What the model says about it.
+    pub declared: ValueType,
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.declared)
+    }
+}
+
+impl Session {
+    /// Readies a model: checks it, and does whatever can be done before the shapes of inputs are known.
+    pub fn new(runtime: Arc<Runtime>, model: &Model, options: &SessionOptions) -> Result<Self> {
+        graph::check(&model.graph)?;
+        let devices = match options.devices.as_slice() {
+            [] => vec![runtime.default_device()?.clone()],
+            devices => devices.to_vec(),
+        };
+        let environment = Environment::new(runtime, devices)?;
+        let slots = |graph: &Graph, ids: &[graph::ValueId]| -> Vec<Slot> {
+            let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
+            ids.iter().map(|id| slot(graph.value(*id))).collect()
+        };
+        let (inputs, outputs) =
+            (slots(&model.graph, &model.graph.inputs), slots(&model.graph, &model.graph.outputs));
+        let program = Program::new(model.graph.clone(), &environment)?;
+        Ok(Self { environment, program, inputs, outputs })
+    }
+
+    /// What a run is to be given.
+    pub fn inputs(&self) -> &[Slot] {
+        &self.inputs
+    }
+
+    /// What a run gives.
+    pub fn outputs(&self) -> &[Slot] {
+        &self.outputs
+    }
+
+    /// The devices that nodes run on, the first one first.
+    pub fn devices(&self) -> &[Device] {
+        &self.environment.devices
+    }
+
+    /// What passes did before shapes are known.
+    pub fn effects(&self) -> &[Effect] {
+        self.program.effects()
+    }
+
+    /// Runs the model on its inputs, in their order.
+    pub fn run(&self, inputs: &[Datum]) -> Result<Vec<Datum>> {
+        self.program.run(&self.environment, self.checked(inputs)?)
+    }
+
+    /// Runs the model, waits for each step, and says when it ran. The steps are those of [`Session::plan`].
+    pub fn run_timed(&self, inputs: &[Datum]) -> Result<(Vec<Datum>, Vec<Timing>)> {
+        self.program.run_timed(&self.environment, self.checked(inputs)?)
+    }
+
+    /// Runs the model on inputs by name.
+    pub fn run_named(&self, feeds: &[(&str, Datum)]) -> Result<Vec<Datum>> {
+        self.run(&self.in_order(feeds)?)
+    }
+
+    /// Puts inputs that have names into their order.
+    pub fn in_order(&self, feeds: &[(&str, Datum)]) -> Result<Vec<Datum>> {
+        if let Some((unknown, _)) =
+            feeds.iter().find(|(name, _)| self.inputs.iter().all(|slot| &*slot.name != *name))
+        {
+            let nearest = oarlock_host::did_you_mean(unknown, self.inputs.iter().map(|slot| &*slot.name));
+            return Err(Error::not_found(format!(
+                "expected one of the inputs {}, found `{unknown}`{nearest}",
+                self.names()
+            )));
+        }
+        let find = |slot: &Slot| {
+            let fed = feeds.iter().find(|(name, _)| *name == &*slot.name).map(|(_, datum)| datum.clone());
+            fed.ok_or_else(|| {
+                Error::invalid_argument(format!("expected the input `{slot}`, found no value for it"))
+            })
+        };
+        self.inputs.iter().map(find).collect()
+    }
+
+    /// The plan for inputs of these shapes.
+    pub fn plan(&self, inputs: &[Datum]) -> Result<Arc<Plan>> {
+        self.program.plan(&self.environment, self.checked(inputs)?)
+    }
+
+    fn names(&self) -> String {
+        self.inputs.iter().map(|slot| format!("`{}`", slot.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Checks that inputs are what the model says it takes.
+    fn checked<'a>(&self, inputs: &'a [Datum]) -> Result<&'a [Datum]> {
+        if inputs.len() != self.inputs.len() {
+            let (expected, found) = (self.inputs.len(), inputs.len());
+            return Err(Error::invalid_argument(format!(
+                "expected {expected} inputs ({}), found {found}",
+                self.names()
+            )));
+        }
+        for (slot, input) in self.inputs.iter().zip(inputs) {
+            check(slot, input)?;
+        }
+        self.check_symbols(inputs)?;
+        Ok(inputs)
+    }
+
+    /// Checks that dimensions of one name have one size.
+    fn check_symbols(&self, inputs: &[Datum]) -> Result<()> {
+        let mut known: Vec<(&str, i64, &str)> = Vec::new();
+        for (slot, input) in self.inputs.iter().zip(inputs) {
+            let (ValueType::Tensor { dims: Some(dims), .. }, Datum::Tensor(tensor)) = (&slot.declared, input)
+            else {
+                continue;
+            };
+            for (dim, size) in dims.iter().zip(tensor.dims()) {
+                let Dimension::Symbol(symbol) = dim else { continue };
+                match known.iter().find(|(name, ..)| *name == &**symbol) {
+                    Some((_, other, first)) if other != size => {
+                        return Err(Error::invalid_argument(format!(
+                            "expected `{symbol}` to be {other} as in `{first}`, found {size}"
+                        ))
+                        .of_operand(format!("input `{slot}`")));
+                    }
+                    Some(_) => {}
+                    None => known.push((symbol, *size, &slot.name)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that an input is what the model says it takes.
+#[inline]
+fn check(slot: &Slot, input: &Datum) -> Result<()> {
+    let is_right = match (&slot.declared, input) {
+        (ValueType::Unknown | ValueType::Optional(_), _) | (ValueType::Sequence(_), Datum::Sequence(_)) => {
+            true
+        }
+        (ValueType::Tensor { dtype, dims }, Datum::Tensor(tensor)) => {
+            dtype.is_none_or(|dtype| dtype == tensor.dtype())
+                && dims.as_ref().is_none_or(|dims| fits(dims, tensor.dims()))
+        }
+        _ => false,
+    };
+    if is_right { Ok(()) } else { Err(misfit(slot, input)) }
+}
+
+fn fits(dims: &[Dimension], sizes: &[i64]) -> bool {
+    let fits = |(dim, size): (&Dimension, &i64)| {
+        if let Dimension::Known(known) = dim { known == size } else { true }
+    };
+    dims.len() == sizes.len() && dims.iter().zip(sizes).all(fits)
+}
+
+#[cold]
+fn misfit(slot: &Slot, input: &Datum) -> Error {
+    let found = match input {
+        Datum::Tensor(tensor) => describe(tensor),
+        other => other.kind().to_owned(),
+    };
+    Error::invalid_argument(format!("expected {}, found {found}", slot.declared))
+        .of_operand(format!("input `{}`", slot.name))
+}
+
+fn describe(tensor: &Tensor) -> String {
+    let dims: Vec<String> = tensor.dims().iter().map(i64::to_string).collect();
+    format!("{}[{}]", tensor.dtype(), dims.join(", "))
+}
