@@ -25,7 +25,9 @@ pub struct Expected<'a> {
     pub dtype: Dtype,
     /// The sizes of its dimensions. It will be contiguous.
     pub dims: &'a [i64],
-    /// The very tensor, where it will be the same in every call; kernels ready themselves for it.
+    /// Whether it will be the same in every call.
+    pub is_constant: bool,
+    /// The very tensor, where it is the same in every call and is there; kernels ready themselves for it.
     pub constant: Option<&'a Tensor>,
     /// Its elements, where they are known: those of shapes and axes must be.
     pub value: Option<&'a Constant>,
@@ -66,14 +68,59 @@ impl Op {
         inputs: &[Option<Expected<'_>>],
         outputs: usize,
     ) -> Result<Readied> {
-        let ready = || -> Result<Readied> {
-            let values: Values =
-                inputs.iter().map(|input| input.as_ref().and_then(|input| input.value.cloned())).collect();
-            let form = |input: &Option<Expected<'_>>| match input {
-                Some(Expected { constant: Some(tensor), .. }) => Ok(Some(tensor.form().clone())),
-                Some(Expected { dtype, dims, .. }) => Form::contiguous(device, *dtype, dims).map(Some),
-                None => Ok(None),
-            };
+        self.attempt(runtime, device, stream, inputs, outputs, |attempt, explanation| {
+            let Some(row) = explanation.chosen().cloned() else { return Ok(Readied::Nothing(explanation)) };
+            let mut site = attempt.ready(&row)?;
+            site._constants = inputs.iter().flatten().filter_map(|input| input.constant.cloned()).collect();
+            Ok(Readied::Kernel(Ready { site: Arc::new(site), row }))
+        })
+        .map(|readied| readied.unwrap_or(Readied::NeedsValues))
+    }
+
+    /// Whether some kernel of a device would take such calls. Nothing is readied, so constants need not be there.
+    pub fn is_taken(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        inputs: &[Option<Expected<'_>>],
+        outputs: usize,
+    ) -> Result<bool> {
+        let taken = self.attempt(runtime, device, device.stream()?, inputs, outputs, |_, explanation| {
+            Ok(explanation.chosen().is_some())
+        });
+        Ok(taken?.unwrap_or(false))
+    }
+
+    /// Which kernels of a device would take such calls, and why others would not; nothing where kernels want to know more
+    /// of the inputs. Nothing is readied, so constants need not be there.
+    pub fn consider(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        inputs: &[Option<Expected<'_>>],
+        outputs: usize,
+    ) -> Result<Option<Explanation>> {
+        self.attempt(runtime, device, device.stream()?, inputs, outputs, |_, explanation| Ok(explanation))
+    }
+
+    /// Looks for a kernel and does something with what was found; nothing where kernels want to know more of the inputs.
+    fn attempt<T>(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        stream: &Stream,
+        inputs: &[Option<Expected<'_>>],
+        outputs: usize,
+        done: impl FnOnce(Attempt<'_>, Explanation) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let values: Values =
+            inputs.iter().map(|input| input.as_ref().and_then(|input| input.value.cloned())).collect();
+        let form = |input: &Option<Expected<'_>>| match input {
+            Some(Expected { constant: Some(tensor), .. }) => Ok(Some(tensor.form().clone())),
+            Some(Expected { dtype, dims, .. }) => Form::contiguous(device, *dtype, dims).map(Some),
+            None => Ok(None),
+        };
+        let attempt = || {
             let forms = inputs.iter().map(form).collect::<Result<Vec<Option<Arc<Form>>>>>()?;
             let given: Vec<Option<Given<'_>>> = forms
                 .iter()
@@ -81,22 +128,18 @@ impl Op {
                 .map(|(form, input)| Some(given(form.as_ref()?, input.as_ref()?)))
                 .collect();
             let attempt = Attempt::new(self.request(runtime, device, stream, &given, outputs, &values))?;
-            let explanation = match attempt.consider()? {
-                Resolution::Done(explanation) => explanation,
-                Resolution::NeedsValues(_) => return Ok(Readied::NeedsValues),
-            };
-            let Some(row) = explanation.chosen().cloned() else { return Ok(Readied::Nothing(explanation)) };
-            let mut site = attempt.ready(&row)?;
-            site._constants = inputs.iter().flatten().filter_map(|input| input.constant.cloned()).collect();
-            Ok(Readied::Kernel(Ready { site: Arc::new(site), row }))
+            match attempt.consider()? {
+                Resolution::Done(explanation) => done(attempt, explanation).map(Some),
+                Resolution::NeedsValues(_) => Ok(None),
+            }
         };
-        ready().map_err(|error| error.of_op(self.node.name).on_device(device))
+        attempt().map_err(|error: Error| error.of_op(self.node.name).on_device(device))
     }
 }
 
 fn given<'a>(form: &'a Arc<Form>, input: &Expected<'_>) -> Given<'a> {
     let place = input.constant.map_or((abi::Memory(0), 0), Tensor::place);
-    Given { form, place, is_constant: input.constant.is_some() }
+    Given { form, place, is_constant: input.is_constant }
 }
 
 impl Ready {

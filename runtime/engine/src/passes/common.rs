@@ -1,12 +1,83 @@
-//! What several passes need.
+//! What several passes need: looking at who makes and who reads a value, and asking whether a device takes a node.
 
-use oarlock_core::Result;
+use std::collections::HashMap;
 
+use oarlock_core::{Dims, Dtype, Expected};
+
+use super::infer::op_of;
+use super::{Pass, Scene};
 use crate::graph::{Graph, Node, ValueId};
 
+/// A graph with the makers and readers of its values, as they are when it is made.
+pub(super) struct Look<'a> {
+    pub(super) graph: &'a Graph,
+    makers: Vec<Option<usize>>,
+    uses: Vec<u32>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn at(graph: &'a Graph) -> Self {
+        Self { graph, makers: graph.makers(), uses: graph.use_counts() }
+    }
+
+    /// The node that makes a value.
+    pub(super) fn maker(&self, value: ValueId) -> Option<&'a Node> {
+        self.makers[value.index()].map(|at| &self.graph.nodes[at])
+    }
+
+    /// The node that makes a value, if it is this op of ONNX.
+    pub(super) fn made_by(&self, value: ValueId, op: &str) -> Option<&'a Node> {
+        self.maker(value).filter(|node| node.is(op))
+    }
+
+    /// The same, if moreover nobody else reads the value, so that the node may become part of its reader.
+    pub(super) fn made_only_for(&self, value: ValueId, op: &str) -> Option<&'a Node> {
+        self.made_by(value, op).filter(|_| self.is_read_once(value))
+    }
+
+    /// Whether a value has one reader, which is no output of the graph.
+    pub(super) fn is_read_once(&self, value: ValueId) -> bool {
+        self.uses[value.index()] == 1 && !self.graph.outputs.contains(&value)
+    }
+
+    /// The one element of a constant that has one.
+    pub(super) fn scalar(&self, value: ValueId) -> Option<f64> {
+        match self.graph.value(value).numbers()?.floats().ok()?.as_slice() {
+            [element] => Some(*element),
+            _ => None,
+        }
+    }
+
+    pub(super) fn dims(&self, value: ValueId) -> Option<Dims> {
+        self.graph.value(value).dims()
+    }
+
+    pub(super) fn dtype(&self, value: ValueId) -> Option<Dtype> {
+        self.graph.value(value).dtype()
+    }
+
+    /// The two inputs of a node that has two, in both orders.
+    pub(super) fn either_way(&self, node: &Node) -> [Option<(ValueId, ValueId)>; 2] {
+        let pair = node.input(0).zip(node.input(1));
+        [pair, pair.map(|(a, b)| (b, a))]
+    }
+}
+
+/// Puts nodes into the places of others.
+pub(super) fn replace(graph: &mut Graph, replacements: HashMap<usize, Vec<Node>>) -> usize {
+    let count = replacements.len();
+    if count == 0 {
+        return 0;
+    }
+    let mut replacements = replacements;
+    let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
+    graph.nodes = nodes.flat_map(|(at, node)| replacements.remove(&at).unwrap_or_else(|| vec![node])).collect();
+    count
+}
+
 /// Removes the nodes for which `decide` gives a value to use instead of their first output.
-pub(super) fn bypass(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> Option<ValueId>) -> Result<usize> {
-    let mut replaced = std::collections::HashMap::new();
+pub(super) fn bypass(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> Option<ValueId>) -> usize {
+    let mut replaced = HashMap::new();
     let mut kept = Vec::new();
     for node in std::mem::take(&mut graph.nodes) {
         match (decide(graph, &node), node.output(0)) {
@@ -18,5 +89,54 @@ pub(super) fn bypass(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> Option
     }
     graph.nodes = kept;
     graph.replace_uses(&replaced);
-    Ok(replaced.len())
+    replaced.len()
+}
+
+impl Scene<'_> {
+    /// Whether the device has a kernel that takes a node with operands of the shapes they have; no where shapes are not
+    /// known.
+    pub(super) fn takes(&self, graph: &Graph, node: &Node) -> bool {
+        let dims: Option<Vec<Option<Dims>>> = node
+            .inputs
+            .iter()
+            .map(|input| input.map_or(Some(None), |input| graph.value(input).dims().map(Some)))
+            .collect();
+        let Some(dims) = dims else { return false };
+        let expected: Option<Vec<Option<Expected<'_>>>> = node
+            .inputs
+            .iter()
+            .zip(&dims)
+            .map(|(input, dims)| {
+                let (Some(input), Some(dims)) = (input, dims) else { return Some(None) };
+                let value = graph.value(*input);
+                Some(Some(Expected {
+                    dtype: value.dtype()?,
+                    dims,
+                    is_constant: value.weight.is_some(),
+                    constant: None,
+                    value: value.numbers(),
+                }))
+            })
+            .collect();
+        let (Some(expected), Ok(op)) = (expected, op_of(node, self)) else { return false };
+        op.is_taken(self.runtime, self.device, &expected, node.outputs.len()).unwrap_or(false)
+    }
+
+    /// Whether the device has any kernel for an op of Oarlock's own, so that it is worth to look for places for it.
+    pub(super) fn has(&self, op: &str) -> bool {
+        let mut rows = self.runtime.registry().rows_of(OARLOCK, op);
+        rows.any(|row| row.info().device_type == self.device.device_type())
+    }
+}
+
+/// The domain of the ops that only Oarlock has.
+pub(super) const OARLOCK: &str = "oarlock";
+
+/// A pass, for the table.
+pub(super) const fn pass(
+    name: &'static str,
+    purpose: &'static str,
+    run: fn(&mut Graph, &Scene<'_>) -> oarlock_core::Result<usize>,
+) -> Pass {
+    Pass { name, purpose, run }
 }

@@ -2,14 +2,15 @@
 
 use oarlock_core::Result;
 
+use super::common::pass;
 use super::{Pass, Scene};
 use crate::graph::Graph;
 
-pub(super) const PASS: Pass = Pass {
-    name: "dead code",
-    purpose: "removes nodes whose outputs nobody reads, so that they cost neither time nor memory",
+pub(super) const PASS: Pass = pass(
+    "dead code",
+    "removes nodes whose outputs nobody reads, so that they cost neither time nor memory",
     run,
-};
+);
 
 fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
     let mut is_read = vec![false; graph.value_count()];

@@ -2,22 +2,30 @@
 
 use oarlock_core::{Constant, Device, Dtype, Invocation, Result, Tensor, shape};
 
+use super::common::pass;
 use super::infer::op_of;
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, Weight};
 
-pub(super) const PASS: Pass = Pass {
-    name: "constant folding",
-    purpose: "computes once what does not depend on the inputs, such as shapes that are put together from sizes",
+pub(super) const PASS: Pass = pass(
+    "constant folding",
+    "computes once what does not depend on the inputs, such as shapes that are put together from sizes",
     run,
-};
+);
 
 /// Constants are not folded into ones that are much larger than this and what they are made of.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Ops whose outputs differ from call to call.
-const RANDOM: [&str; 6] =
-    ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
+const RANDOM: [&str; 7] = [
+    "Bernoulli",
+    "Dropout",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+];
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let mut kept = Vec::new();
@@ -41,7 +49,7 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 
 /// What a node makes, where it is always the same. A node that fails stays, and fails in the run with its inputs.
 fn constants(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<Vec<Weight>> {
-    if !node.subgraphs.is_empty() || RANDOM.contains(&&*node.op) {
+    if !node.subgraphs.is_empty() || draws(node) {
         return None;
     }
     let inferred = |output: &Option<_>| match output {
@@ -76,6 +84,11 @@ fn constants(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<Vec<Weight
 
 /// Ops that see the same elements in another shape.
 const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
+
+/// Whether the outputs of a node differ from call to call.
+pub(super) fn draws(node: &Node) -> bool {
+    RANDOM.contains(&&*node.op)
+}
 
 fn size(dtype: Dtype, dims: &[i64]) -> Option<u64> {
     shape::size_in_bytes(dtype, dims).ok()

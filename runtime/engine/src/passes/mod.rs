@@ -6,9 +6,12 @@
 //! none needs to know which of the two it is in.
 
 mod common;
+mod cse;
 mod dead;
 mod fold;
+mod gelu;
 mod infer;
+mod layer_norm;
 mod tidy;
 
 pub(crate) use fold::tensor_of;
@@ -51,7 +54,7 @@ pub struct Effect {
 }
 
 /// Every pass, in the order in which they run.
-pub const ALL: &[Pass] = &[fold::PASS, tidy::PASS, dead::PASS];
+pub const ALL: &[Pass] = &[fold::PASS, tidy::PASS, cse::PASS, gelu::PASS, layer_norm::PASS, layer_norm::SKIP, dead::PASS];
 
 /// How often all passes run one after the other, at most: each round may let another pass find more.
 const ROUNDS: usize = 4;

@@ -2,19 +2,19 @@
 
 use oarlock_core::Result;
 
-use super::common::bypass;
+use super::common::{bypass, pass};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, ValueId};
 
-pub(super) const PASS: Pass = Pass {
-    name: "no-ops",
-    purpose: "removes nodes that hand on their input as it is: Identity, Dropout outside of training, casts to the \
+pub(super) const PASS: Pass = pass(
+    "no-ops",
+    "removes nodes that hand on their input as it is: Identity, Dropout outside of training, casts to the \
               same dtype, transposes that move nothing",
     run,
-};
+);
 
 fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
-    bypass(graph, handed_on)
+    Ok(bypass(graph, handed_on))
 }
 
 /// The input that a node hands on as it is.

@@ -80,6 +80,7 @@ impl<'a> Builder<'a> {
 
     fn build(mut self, effects: Vec<Effect>) -> Result<Plan> {
         for at in 0..self.graph.nodes.len() {
+            self.environment.progress.tell(at, self.graph.nodes.len());
             let node = self.graph.nodes[at].clone();
             self.draft(at, &node).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
         }
@@ -171,6 +172,7 @@ impl<'a> Builder<'a> {
                     Some(Expected {
                         dtype: value.dtype()?,
                         dims: dims[index].as_deref().unwrap_or_default(),
+                        is_constant: constants[index].is_some(),
                         constant: constants[index].as_ref(),
                         value: value.numbers(),
                     })

@@ -7,12 +7,14 @@
 mod build;
 mod layout;
 mod memory;
+mod report;
 mod step;
 
 use crossbeam_queue::ArrayQueue;
 use oarlock_core::Device;
 
 pub(crate) use build::build;
+pub use report::{Ability, Cost, Lodging, ability, cost, weight_bytes};
 pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};
 
 use crate::graph::Graph;

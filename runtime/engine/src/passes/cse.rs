@@ -1,0 +1,49 @@
+//! Nodes that compute what another one has computed.
+
+use std::collections::HashMap;
+
+use oarlock_core::Result;
+
+use super::common::pass;
+use super::{Pass, Scene};
+use crate::graph::{Graph, Node, ValueId};
+
+pub(super) const PASS: Pass = pass(
+    "common subexpressions",
+    "computes once what several nodes compute from the same inputs in the same way",
+    run,
+);
+
+fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
+    let mut known: HashMap<(String, Vec<Option<ValueId>>), Vec<Node>> = HashMap::new();
+    let mut replaced: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut kept = Vec::new();
+    let outputs = graph.outputs.clone();
+    for mut node in std::mem::take(&mut graph.nodes) {
+        node.inputs.iter_mut().flatten().for_each(|input| *input = *replaced.get(input).unwrap_or(input));
+        let captures = node.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);
+        captures.for_each(|captured| *captured = *replaced.get(captured).unwrap_or(captured));
+        // What draws numbers differs from call to call, and sequences and graphs are not compared.
+        let is_comparable = node.subgraphs.is_empty() && !super::fold::draws(&node);
+        let key = (format!("{}.{}:{}", node.domain, node.op, node.opset), node.inputs.to_vec());
+        let same = known.get(&key).into_iter().flatten().find(|other| {
+            other.attributes == node.attributes
+                && other.outputs.len() == node.outputs.len()
+                && node.outputs.iter().zip(&other.outputs).all(|(own, others)| own.is_none() || others.is_some())
+        });
+        let is_output = node.makes().any(|value| outputs.contains(&value));
+        match same.filter(|_| is_comparable && !is_output) {
+            Some(other) => {
+                let pairs = node.outputs.iter().zip(&other.outputs);
+                replaced.extend(pairs.filter_map(|(own, others)| own.zip(*others)));
+            }
+            None => {
+                known.entry(key).or_default().push(node.clone());
+                kept.push(node);
+            }
+        }
+    }
+    graph.nodes = kept;
+    graph.replace_uses(&replaced);
+    Ok(replaced.len())
+}

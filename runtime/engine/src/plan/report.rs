@@ -1,0 +1,212 @@
+//! What there is to say about a plan and its graph: where values lie, how much work a step is, what a device can do.
+
+use oarlock_core::registry::Explanation;
+use oarlock_core::{Device, Dims, Error, Expected, Op, Result, Runtime, shape};
+
+use super::{Operand, Plan, StepInfo, Work};
+use crate::graph::{Graph, Node, Value};
+use crate::run::Control;
+
+/// A part of an arena that a value, or the scratch memory of a kernel, has for some steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lodging {
+    /// The name of the value; empty for scratch memory.
+    pub value: String,
+    /// The arena, as an index into [`Plan::arenas`].
+    pub arena: usize,
+    /// How many bytes from its start.
+    pub offset: u64,
+    /// How many bytes.
+    pub size: u64,
+    /// The first and the last step that uses it.
+    pub steps: (usize, usize),
+}
+
+/// How much work a node is, as far as its operands tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Multiplications and additions of floating-point numbers, for products and convolutions.
+    pub flops: Option<u64>,
+    /// The size of all inputs and outputs, each of which has to be read or written once.
+    pub bytes: Option<u64>,
+}
+
+/// What a device can do about a node.
+#[derive(Debug)]
+pub enum Ability {
+    /// The rows that were looked at; one of them runs it, or none does.
+    Kernels(Explanation),
+    /// The kernel is found in the run, as its inputs are not known before. There are so many rows for the op and the type
+    /// of the device.
+    InTheRun(usize),
+    /// The engine does it without a kernel.
+    Engine,
+    /// The node makes no sense.
+    Wrong(Error),
+}
+
+impl Ability {
+    /// Whether the device can run the node, as far as is known before the run.
+    pub fn is_there(&self) -> bool {
+        match self {
+            Self::Kernels(explanation) => explanation.chosen().is_some(),
+            Self::InTheRun(rows) => *rows > 0,
+            Self::Engine => true,
+            Self::Wrong(_) => false,
+        }
+    }
+
+    /// Why the device cannot run the node.
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Kernels(explanation) if explanation.chosen().is_none() => {
+                Some(explanation.error().message().to_owned())
+            }
+            Self::InTheRun(0) => Some("expected a kernel for this type of devices, found none".to_owned()),
+            Self::Wrong(error) => Some(error.message().to_owned()),
+            Self::Kernels(_) | Self::InTheRun(_) | Self::Engine => None,
+        }
+    }
+}
+
+/// Asks what a device can do about a node of a graph, in which everything that is known was written down by
+/// [`crate::passes::infer`].
+pub fn ability(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Ability {
+    if Control::is_for(node) || is_view(graph, node) {
+        return Ability::Engine;
+    }
+    considered(graph, node, runtime, device).unwrap_or_else(Ability::Wrong)
+}
+
+fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Result<Ability> {
+    let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
+    let rows = || {
+        let rows = runtime.registry().rows_of(&node.domain, &node.op);
+        Ability::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
+    };
+    let mut known: Vec<Option<(&Value, Dims)>> = Vec::new();
+    for input in &node.inputs {
+        let value = input.map(|input| graph.value(input));
+        match value.map(|value| value.dims().filter(|_| value.dtype().is_some())) {
+            Some(None) => return Ok(rows()),
+            Some(Some(dims)) => known.push(value.zip(Some(dims))),
+            None => known.push(None),
+        }
+    }
+    let expected = known.iter().map(|known| {
+        let (value, dims) = known.as_ref()?;
+        let (dtype, is_constant) = (value.dtype()?, value.weight.is_some());
+        Some(Expected { dtype, dims, is_constant, constant: None, value: value.numbers() })
+    });
+    let expected: Vec<Option<Expected<'_>>> = expected.collect();
+    let explanation = op.consider(runtime, device, &expected, node.outputs.len())?;
+    Ok(explanation.map_or_else(rows, Ability::Kernels))
+}
+
+/// Whether a node only sees its input in another shape.
+fn is_view(graph: &Graph, node: &Node) -> bool {
+    const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
+    let size = |value| size_of(graph.value(value));
+    let ends = node.input(0).zip(node.output(0));
+    node.domain.is_empty()
+        && VIEWS.contains(&&*node.op)
+        && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
+}
+
+fn size_of(value: &Value) -> Option<u64> {
+    shape::size_in_bytes(value.dtype()?, &value.dims()?).ok()
+}
+
+/// How much work a node of a graph is.
+pub fn cost(graph: &Graph, node: &Node) -> Cost {
+    let values = node.inputs.iter().chain(&node.outputs).flatten();
+    let bytes = values.map(|value| size_of(graph.value(*value))).sum();
+    Cost { flops: flops(graph, node), bytes }
+}
+
+/// Twice the multiplications, as each has an addition.
+fn flops(graph: &Graph, node: &Node) -> Option<u64> {
+    let count = |dims: &[i64]| shape::element_count(dims).ok();
+    let input = |index| graph.value(node.input(index)?).dims();
+    let output = graph.value(node.output(0)?).dims()?;
+    let is_ours = node.domain.is_empty() || &*node.domain == "oarlock";
+    let each = match &*node.op {
+        "Conv" if is_ours => {
+            let weights = input(1)?;
+            count(weights.get(1..)?)?
+        }
+        "ConvTranspose" if is_ours => {
+            let (given, weights) = (input(0)?, input(1)?);
+            return Some(2 * count(&given)? * count(weights.get(1..)?)?);
+        }
+        "MatMul" | "Gemm" if is_ours => {
+            let left = input(0)?;
+            let is_turned = matches!(node.attributes.int("transA"), Ok(Some(1)));
+            let from_end = if is_turned { 2 } else { 1 };
+            left.len().checked_sub(from_end).and_then(|at| left.get(at)).copied()?.unsigned_abs()
+        }
+        _ => return None,
+    };
+    count(&output)?.checked_mul(each)?.checked_mul(2)
+}
+
+/// How many bytes the constants of a graph have, those of its subgraphs too.
+pub fn weight_bytes(graph: &Graph) -> u64 {
+    let own: u64 =
+        graph.values().filter(|(_, value)| value.weight.is_some()).filter_map(|(_, value)| size_of(value)).sum();
+    let subgraphs = graph.nodes.iter().flat_map(|node| &node.subgraphs);
+    own + subgraphs.map(|subgraph| weight_bytes(&subgraph.graph)).sum::<u64>()
+}
+
+impl Plan {
+    /// Where in the arenas the values of a run lie, and when, in the order of the steps. Values that share their memory
+    /// with one another, as one that takes the place of another does, are there one by one.
+    pub fn lodgings(&self) -> Vec<Lodging> {
+        let mut lodgings: Vec<Lodging> = Vec::new();
+        for (at, step) in self.steps.iter().enumerate() {
+            let Work::Call(call) = &step.work else { continue };
+            for operand in &call.inputs {
+                let Operand::Arena(arena, offset) = *operand else { continue };
+                // What was written there last is what is read.
+                let written =
+                    lodgings.iter_mut().rev().find(|other| (other.arena, other.offset) == (arena, offset));
+                written.into_iter().for_each(|lodging| lodging.steps.1 = at);
+            }
+            let node = &self.graph.nodes[step.node];
+            for (index, operand) in call.outputs.iter().enumerate() {
+                let Operand::Arena(arena, offset) = *operand else { continue };
+                let known = call.ready.outputs().nth(index).flatten();
+                let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
+                let value = node.output(index).map_or_else(String::new, |id| self.graph.value(id).name.to_string());
+                lodgings.push(Lodging { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
+            }
+            if let Some((arena, offset)) = call.workspace {
+                let size = call.ready.workspace();
+                lodgings.push(Lodging { value: String::new(), arena, offset, size, steps: (at, at) });
+            }
+        }
+        lodgings
+    }
+}
+
+impl<'a> StepInfo<'a> {
+    /// The index of the node in the plan's graph.
+    pub fn node_index(&self) -> usize {
+        self.step.node
+    }
+
+    /// The row of the registry whose kernel is called, where one was readied.
+    pub fn row(&self) -> Option<&'a oarlock_core::registry::Row> {
+        if let Work::Call(call) = &self.step.work { Some(call.ready.row()) } else { None }
+    }
+
+    /// Whether it copies a value from one device to another.
+    pub fn is_copy(&self) -> bool {
+        matches!(self.step.work, Work::Copy { .. })
+    }
+
+    /// How much work it is.
+    pub fn cost(&self) -> Cost {
+        if self.is_copy() { Cost::default() } else { cost(&self.plan.graph, self.node()) }
+    }
+}
