@@ -5,14 +5,20 @@
 //! ops are joined where the device has a kernel for what they do together. A pass that finds nothing costs little, so
 //! none needs to know which of the two it is in.
 
+mod attention;
+mod batch_norm;
+mod channels_last;
 mod common;
 mod cse;
 mod dead;
+mod finish;
 mod fold;
 mod gelu;
 mod infer;
 mod layer_norm;
+mod product;
 mod tidy;
+mod transposes;
 
 pub(crate) use fold::tensor_of;
 pub use infer::infer;
@@ -54,7 +60,23 @@ pub struct Effect {
 }
 
 /// Every pass, in the order in which they run.
-pub const ALL: &[Pass] = &[fold::PASS, tidy::PASS, cse::PASS, gelu::PASS, layer_norm::PASS, layer_norm::SKIP, dead::PASS];
+pub const ALL: &[Pass] = &[
+    fold::PASS,
+    tidy::PASS,
+    cse::PASS,
+    batch_norm::PASS,
+    gelu::PASS,
+    layer_norm::PASS,
+    channels_last::PASS,
+    transposes::PASS,
+    attention::PASS,
+    attention::PAST,
+    attention::ROWS,
+    product::PASS,
+    finish::PASS,
+    layer_norm::SKIP,
+    dead::PASS,
+];
 
 /// How often all passes run one after the other, at most: each round may let another pass find more.
 const ROUNDS: usize = 4;

@@ -1,0 +1,150 @@
+//! Images have their channels last where the device's kernels want them so.
+//!
+//! A convolution is put between two transposes; so are pools. The pass `transposes` then moves these through what lies
+//! between two convolutions until they meet and cancel out.
+
+use std::collections::HashMap;
+
+use oarlock_core::infer::Fact;
+use oarlock_core::{Attribute, Attributes, Dims, Dtype, Result};
+
+use super::common::{Look, OARLOCK, pass, replace};
+use super::{Pass, Scene};
+use crate::graph::{Graph, Node, Value, ValueId};
+
+pub(super) const PASS: Pass = pass(
+    "channels last",
+    "has convolutions and pools read and write images whose channels lie side by side, as vector units want them",
+    run,
+);
+
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+    if !scene.has("Conv") {
+        return Ok(0);
+    }
+    let found: Vec<(usize, Wanted)> = {
+        let look = Look::at(graph);
+        let wanted = graph.nodes.iter().enumerate();
+        wanted.filter_map(|(at, node)| Some((at, wanted_for(&look, node)?))).collect()
+    };
+    let mut replacements = HashMap::new();
+    for (at, wanted) in found {
+        let node = graph.nodes[at].clone();
+        if let Some(nodes) = turned(graph, scene, &node, wanted) {
+            replacements.insert(at, nodes);
+        }
+    }
+    Ok(replace(graph, replacements))
+}
+
+/// What a node becomes.
+struct Wanted {
+    domain: &'static str,
+    op: &'static str,
+    opset: u32,
+    attributes: Attributes,
+}
+
+fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
+    let x = node.input(0)?;
+    let dims = look.dims(x)?;
+    let is_plain = node.domain.is_empty() && node.outputs.iter().skip(1).all(Option::is_none);
+    if !is_plain || !(3..=4).contains(&dims.len()) || look.dtype(x)? != Dtype::F32 {
+        return None;
+    }
+    let own = |op: &'static str, attributes| Wanted { domain: OARLOCK, op, opset: 1, attributes };
+    match &*node.op {
+        "Conv" => {
+            let kernel = look.dims(node.input(1)?)?[2..].to_vec();
+            Some(own("Conv", window(look, node, &dims[2..], kernel, &["group"])?))
+        }
+        "MaxPool" | "AveragePool" => {
+            let kernel = node.attributes.ints("kernel_shape").ok()??.to_vec();
+            let is_max = &*node.op == "MaxPool";
+            let kept: &[&str] =
+                if is_max { &["ceil_mode"] } else { &["ceil_mode", "count_include_pad"] };
+            Some(own(if is_max { "MaxPool" } else { "AveragePool" }, window(look, node, &dims[2..], kernel, kept)?))
+        }
+        "GlobalAveragePool" => {
+            let axes = (1..i64::try_from(dims.len()).ok()? - 1).collect();
+            let attributes = Attributes::new().with("axes", Attribute::Ints(axes)).with("keepdims", Attribute::Int(1));
+            Some(Wanted { domain: "", op: "ReduceMean", opset: 13, attributes })
+        }
+        _ => None,
+    }
+}
+
+/// The attributes of a window that slides over an image, with pads in place of `auto_pad`.
+fn window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>, kept: &[&str]) -> Option<Attributes> {
+    let rank = size.len();
+    let list = |name: &str, default: i64, count: usize| -> Option<Vec<i64>> {
+        let found = node.attributes.ints(name).ok()?;
+        found.map_or_else(|| Some(vec![default; count]), |list| (list.len() == count).then(|| list.to_vec()))
+    };
+    let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
+    let made = look.dims(node.output(0)?)?;
+    let pads = match node.attributes.string("auto_pad").ok()? {
+        None | Some("NOTSET" | "") => list("pads", 0, 2 * rank)?,
+        Some("VALID") => vec![0; 2 * rank],
+        Some(mode @ ("SAME_UPPER" | "SAME_LOWER")) => {
+            let mut pads = vec![0; 2 * rank];
+            for axis in 0..rank {
+                let reach = (kernel[axis] - 1) * dilations[axis] + 1;
+                let total = ((made[2 + axis] - 1) * strides[axis] + reach - size[axis]).max(0);
+                let (less, more) = (total / 2, total - total / 2);
+                (pads[axis], pads[rank + axis]) =
+                    if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
+            }
+            pads
+        }
+        Some(_) => return None,
+    };
+    let mut attributes = Attributes::new()
+        .with("kernel_shape", Attribute::Ints(kernel))
+        .with("strides", Attribute::Ints(strides))
+        .with("dilations", Attribute::Ints(dilations))
+        .with("pads", Attribute::Ints(pads));
+    for name in kept {
+        if let Some(value) = node.attributes.get(name) {
+            attributes.set(*name, value.clone());
+        }
+    }
+    Some(attributes)
+}
+
+/// The orders of dimensions that put the channels last, and back.
+pub(super) fn orders(rank: usize) -> (Vec<i64>, Vec<i64>) {
+    let rank = i64::try_from(rank).unwrap_or(0);
+    let last = std::iter::once(0).chain(2..rank).chain([1]).collect();
+    let first = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    (last, first)
+}
+
+/// A node with its image turned before and after it, if the device takes it.
+fn turned(graph: &mut Graph, scene: &Scene<'_>, node: &Node, wanted: Wanted) -> Option<Vec<Node>> {
+    let (x, y) = node.input(0).zip(node.output(0))?;
+    let (last, first) = orders(graph.value(x).dims()?.len());
+    let turned_x = add_turned(graph, x, &last)?;
+    let turned_y = add_turned(graph, y, &last)?;
+    let others = node.inputs.iter().skip(1).copied();
+    let inputs = std::iter::once(Some(turned_x)).chain(others);
+    let mut own = Node::new(wanted.domain, wanted.op, wanted.opset, inputs, [Some(turned_y)]);
+    own.attributes = wanted.attributes;
+    own.name = node.name.clone();
+    scene.takes(graph, &own).then(|| vec![transpose(x, turned_x, last), own, transpose(turned_y, y, first)])
+}
+
+/// A new value that is another one with its dimensions in another order.
+pub(super) fn add_turned(graph: &mut Graph, value: ValueId, order: &[i64]) -> Option<ValueId> {
+    let of = graph.value(value);
+    let (dtype, dims) = (of.dtype()?, of.dims()?);
+    let turned: Dims = order.iter().map(|axis| usize::try_from(*axis).ok().map(|axis| dims[axis])).collect::<Option<_>>()?;
+    let name = format!("{} in another order", of.name);
+    Some(graph.add(Value::known(name, Fact::of_shape(dtype, &turned))))
+}
+
+pub(super) fn transpose(from: ValueId, to: ValueId, order: Vec<i64>) -> Node {
+    let mut node = Node::new("", "Transpose", 13, [Some(from)], [Some(to)]);
+    node.attributes.set("perm", Attribute::Ints(order));
+    node
+}

@@ -1,0 +1,158 @@
+//! What follows a convolution or a product becomes part of it.
+
+use std::collections::HashMap;
+
+use oarlock_core::{Attribute, Result};
+
+use super::common::{Look, OARLOCK, pass};
+use super::{Pass, Scene};
+use crate::graph::{Graph, Node, ValueId};
+
+pub(super) const PASS: Pass = pass(
+    "finishing",
+    "has convolutions and products add bias and residual and apply activations while their results are in the cache",
+    run,
+);
+
+/// The places of bias and residual among the inputs of both ops.
+const BIAS: usize = 2;
+const RESIDUAL: usize = 3;
+
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+    let mut count = 0;
+    // Joining changes who makes and reads what, so each round looks anew; a chain grows by one op a round.
+    loop {
+        let joined = join(graph, scene);
+        if joined == 0 {
+            return Ok(count);
+        }
+        count += joined;
+    }
+}
+
+fn join(graph: &mut Graph, scene: &Scene<'_>) -> usize {
+    let look = Look::at(graph);
+    let mut replaced: HashMap<usize, Node> = HashMap::new();
+    let mut removed = Vec::new();
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let inputs = node.input(0).into_iter().chain(node.input(1));
+        for input in inputs {
+            let Some(base) = look.maker(input).filter(|base| can_grow(base) && look.is_read_once(input)) else {
+                continue;
+            };
+            let is_taken = removed.contains(&base.output(0));
+            if let Some(grown) = grown(&look, base, input, node).filter(|_| !is_taken)
+                && scene.takes(graph, &grown)
+            {
+                removed.push(base.output(0));
+                replaced.insert(at, grown);
+                break;
+            }
+        }
+    }
+    let count = replaced.len();
+    for (at, node) in replaced {
+        graph.nodes[at] = node;
+    }
+    graph.nodes.retain(|node| !(can_grow(node) && removed.contains(&node.output(0))));
+    count
+}
+
+fn can_grow(node: &Node) -> bool {
+    &*node.domain == OARLOCK && matches!(&*node.op, "Conv" | "MatMul") && !has_activation(node)
+}
+
+fn has_activation(node: &Node) -> bool {
+    node.attributes.string("activation").ok().flatten().is_some_and(|name| !name.is_empty())
+}
+
+/// A convolution or product with the node that reads it in it.
+fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Node> {
+    if !next.domain.is_empty() || next.outputs.iter().skip(1).any(Option::is_some) {
+        return None;
+    }
+    let mut grown = base.clone();
+    grown.outputs.clone_from(&next.outputs);
+    if let Some((name, parameters)) = activation(look, next, made) {
+        grown.attributes.set("activation", Attribute::String(name.to_owned()));
+        if !parameters.is_empty() {
+            grown.attributes.set("activation_parameters", Attribute::Floats(parameters));
+        }
+        return Some(grown);
+    }
+    let is_product = &*base.op == "MatMul";
+    match &*next.op {
+        "Add" => {
+            let other = look.either_way(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
+            let place = if base.input(BIAS).is_none() && is_bias(look, other, made, is_product) {
+                BIAS
+            } else if base.input(RESIDUAL).is_none() && look.dims(other)? == look.dims(made)? && other != made {
+                RESIDUAL
+            } else {
+                return None;
+            };
+            while grown.inputs.len() <= place {
+                grown.inputs.push(None);
+            }
+            grown.inputs[place] = Some(other);
+            Some(grown)
+        }
+        "Mul" | "Div" if is_product && base.input(BIAS).is_none() && base.input(RESIDUAL).is_none() => {
+            let (a, b) = next.input(0).zip(next.input(1))?;
+            let factor = match (&*next.op, a == made) {
+                ("Div", true) => 1.0 / look.scalar(b)?,
+                ("Mul", true) => look.scalar(b)?,
+                ("Mul", false) => look.scalar(a)?,
+                _ => return None,
+            };
+            let is_same_shape = look.dims(next.output(0)?)? == look.dims(made)?;
+            let alpha = base.attributes.float("alpha").ok()?.unwrap_or(1.0) * factor;
+            grown.attributes.set("alpha", Attribute::Float(alpha));
+            is_same_shape.then_some(grown)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value can be the bias: one constant for each channel or column.
+fn is_bias(look: &Look<'_>, bias: ValueId, made: ValueId, is_product: bool) -> bool {
+    let fits = || {
+        let (bias, made) = (look.dims(bias)?, look.dims(made)?);
+        let columns = *made.last()?;
+        Some(bias.last() == Some(&columns) && bias.iter().rev().skip(1).all(|dim| *dim == 1) && bias.len() <= 2)
+    };
+    let is_list = || look.dims(bias).is_some_and(|dims| dims.len() == 1);
+    look.graph.value(bias).weight.is_some() && fits().unwrap_or(false) && (is_product || is_list())
+}
+
+/// The activation that a node is, with its parameters.
+fn activation(look: &Look<'_>, node: &Node, made: ValueId) -> Option<(&'static str, Vec<f64>)> {
+    let float = |name: &str, default: f64| node.attributes.float(name).ok().map(|found| found.unwrap_or(default));
+    if node.input(0) != Some(made) {
+        return None;
+    }
+    Some(match &*node.op {
+        "Relu" => ("Relu", vec![]),
+        "Clip" => ("Clip", bounds(look, node)?),
+        "LeakyRelu" => ("LeakyRelu", vec![float("alpha", 0.01)?]),
+        "HardSigmoid" => ("HardSigmoid", vec![float("alpha", 0.2)?, float("beta", 0.5)?]),
+        "HardSwish" => ("HardSwish", vec![]),
+        "Sigmoid" => ("Sigmoid", vec![]),
+        "Tanh" => ("Tanh", vec![]),
+        "Swish" if float("alpha", 1.0)? == 1.0 => ("Silu", vec![]),
+        "Gelu" => match node.attributes.string("approximate").ok()? {
+            Some("tanh") => ("GeluTanh", vec![]),
+            _ => ("Gelu", vec![]),
+        },
+        _ => return None,
+    })
+}
+
+/// The bounds of a `Clip`: inputs, or attributes in old versions.
+fn bounds(look: &Look<'_>, node: &Node) -> Option<Vec<f64>> {
+    let bound = |index: usize, name: &str, default: f64| match node.input(index) {
+        Some(value) => look.scalar(value),
+        None => node.attributes.float(name).ok().map(|found| found.unwrap_or(default)),
+    };
+    Some(vec![bound(1, "min", f64::NEG_INFINITY)?, bound(2, "max", f64::INFINITY)?])
+}
