@@ -1788,6 +1788,8 @@ impl OperandFlags {
     pub const VARIADIC: Self = Self(1 << 1);
     /// Strides other than contiguous are welcome.
     pub const STRIDED: Self = Self(1 << 2);
+    /// A constant may lie at any address, not only at a multiple of the size of its elements, as in a mapped file.
+    pub const UNALIGNED: Self = Self(1 << 3);
 
     /// The name in the contract, or `None` for a number this version does not know.
     pub const fn name(self) -> Option<&'static str> {
@@ -1795,6 +1797,7 @@ impl OperandFlags {
             Self::OPTIONAL => Some("optional"),
             Self::VARIADIC => Some("variadic"),
             Self::STRIDED => Some("strided"),
+            Self::UNALIGNED => Some("unaligned"),
             _ => None,
         }
     }
@@ -1977,7 +1980,8 @@ pub struct Kernel {
     pub in_place_count: u64,
     /// Handed back as the first argument of every function of this kernel.
     pub context: *mut c_void,
-    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
+    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message. It is asked
+    /// about shapes, and must not read elements, those of constants included.
     pub supports: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,
     /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
     pub infer: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,

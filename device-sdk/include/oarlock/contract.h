@@ -257,6 +257,9 @@ typedef uint32_t oarlock_operand_flags;
 /** Strides other than contiguous are welcome. */
 #define OARLOCK_OPERAND_FLAGS_STRIDED (1u << 2)
 
+/** A constant may lie at any address, not only at a multiple of the size of its elements, as in a mapped file. */
+#define OARLOCK_OPERAND_FLAGS_UNALIGNED (1u << 3)
+
 /** Numbers of dimensions that are none. */
 typedef uint32_t oarlock_rank;
 
@@ -888,7 +891,8 @@ struct oarlock_kernel {
     uint64_t in_place_count;
     /** Handed back as the first argument of every function of this kernel. */
     void *context;
-    /** Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
+    /** Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message. It is asked
+     *  about shapes, and must not read elements, those of constants included.
      *  Optional; when null: whatever meets the constraints is taken. */
     oarlock_error (*supports)(void *context, const oarlock_call *call);
     /** Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.

@@ -65,6 +65,15 @@ impl Constant {
         (self.bytes.as_ptr() as usize).is_multiple_of(size.max(1))
     }
 
+    /// The same constant where a processor reads it best: itself, or a copy.
+    pub fn aligned(&self) -> Self {
+        if self.is_aligned() {
+            return self.clone();
+        }
+        // What is allocated lies at a multiple of more than any element needs.
+        Self { dtype: self.dtype, dims: self.dims.clone(), bytes: Bytes::copy_from_slice(&self.bytes) }
+    }
+
     /// Its elements as integers, where they are `i32` or `i64`.
     pub fn ints(&self) -> Result<Vec<i64>> {
         match self.dtype {

@@ -7,6 +7,7 @@ use oarlock_core::{Device, Dims, Dtype, Result, Runtime, Tensor};
 
 use crate::graph::Weight;
 use crate::passes::{Scene, tensor_of};
+use crate::progress::Progress;
 
 /// The runtime, the devices, and the constants that are on them.
 pub(crate) struct Environment {
@@ -15,6 +16,8 @@ pub(crate) struct Environment {
     pub(crate) devices: Vec<Device>,
     /// Where constants are computed, and what controls the run.
     pub(crate) host: Device,
+    /// Who is told how far plans are.
+    pub(crate) progress: Progress,
     constants: Mutex<HashMap<Key, Tensor>>,
 }
 
@@ -33,7 +36,7 @@ impl Environment {
         if !devices.iter().any(|device| device.is(&host)) {
             devices.push(host.clone());
         }
-        Ok(Self { runtime, devices, host, constants: Mutex::default() })
+        Ok(Self { runtime, devices, host, progress: Progress::default(), constants: Mutex::default() })
     }
 
     /// Where most of a graph runs.
@@ -46,8 +49,20 @@ impl Environment {
         Scene { runtime: &self.runtime, host: &self.host, device: self.main_device() }
     }
 
-    /// A constant on a device: the same tensor for the same bytes, however many plans want it.
-    pub(crate) fn constant(&self, weight: &Weight, device: &Device) -> Result<Tensor> {
+    /// A constant on a device: the same tensor for the same bytes, however many plans want it. Where its elements may lie
+    /// at any address, those of a mapped file are used where they are.
+    pub(crate) fn constant(
+        &self,
+        weight: &Weight,
+        device: &Device,
+        takes_any_address: bool,
+    ) -> Result<Tensor> {
+        if let Weight::Numbers(numbers) = weight
+            && takes_any_address
+            && !numbers.is_aligned()
+        {
+            return Tensor::of_constant(device, numbers);
+        }
         let address = match weight {
             Weight::Numbers(numbers) => numbers.bytes().as_ptr() as usize,
             Weight::Texts { texts, .. } => texts.as_ptr() as usize,

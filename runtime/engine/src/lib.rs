@@ -7,11 +7,13 @@ pub mod import;
 pub mod passes;
 mod plan;
 mod program;
+mod progress;
 mod run;
 mod session;
 
 pub use datum::Datum;
 pub use import::Model;
-pub use plan::{Plan, StepInfo};
+pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost, weight_bytes};
+pub use progress::Progress;
 pub use run::Timing;
 pub use session::{Session, SessionOptions, Slot};

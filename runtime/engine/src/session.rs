@@ -12,6 +12,7 @@ use crate::import::Model;
 use crate::passes::Effect;
 use crate::plan::Plan;
 use crate::program::Program;
+use crate::progress::Progress;
 use crate::run::Timing;
 
 /// How a session runs its model.
@@ -20,6 +21,8 @@ pub struct SessionOptions {
     /// Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any the
     /// runtime's default.
     pub devices: Vec<Device>,
+    /// Who is told how far the session is where that takes long.
+    pub progress: Progress,
 }
 
 /// A model that is ready to run, from as many threads at once as one likes.
@@ -53,7 +56,8 @@ impl Session {
             [] => vec![runtime.default_device()?.clone()],
             devices => devices.to_vec(),
         };
-        let environment = Environment::new(runtime, devices)?;
+        let mut environment = Environment::new(runtime, devices)?;
+        environment.progress = options.progress.clone();
         let slots = |graph: &Graph, ids: &[graph::ValueId]| -> Vec<Slot> {
             let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
             ids.iter().map(|id| slot(graph.value(*id))).collect()

@@ -1088,7 +1088,8 @@ impl KernelCalls {
         self.context
     }
 
-    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message.
+    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message. It is asked
+    /// about shapes, and must not read elements, those of constants included.
     ///
     /// # Safety
     ///

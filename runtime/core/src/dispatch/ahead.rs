@@ -25,10 +25,8 @@ pub struct Expected<'a> {
     pub dtype: Dtype,
     /// The sizes of its dimensions. It will be contiguous.
     pub dims: &'a [i64],
-    /// Whether it will be the same in every call.
+    /// Whether it will be the same in every call, so that kernels may ready themselves for it.
     pub is_constant: bool,
-    /// The very tensor, where it is the same in every call and is there; kernels ready themselves for it.
-    pub constant: Option<&'a Tensor>,
     /// Its elements, where they are known: those of shapes and axes must be.
     pub value: Option<&'a Constant>,
 }
@@ -59,7 +57,8 @@ impl Op {
         inferred.map(|(_, facts)| facts).map_err(|error| error.of_op(self.node.name))
     }
 
-    /// Readies a kernel of a device for calls in one of its streams.
+    /// Readies a kernel of a device for calls in one of its streams. `constant` gives the tensor that an input will always
+    /// be, on the device; it is told the place of the input, and whether its elements may lie at any address.
     pub fn ready(
         &self,
         runtime: &Runtime,
@@ -67,28 +66,36 @@ impl Op {
         stream: &Stream,
         inputs: &[Option<Expected<'_>>],
         outputs: usize,
+        constant: impl Fn(usize, bool) -> Result<Tensor>,
     ) -> Result<Readied> {
-        self.attempt(runtime, device, stream, inputs, outputs, |attempt, explanation| {
-            let Some(row) = explanation.chosen().cloned() else { return Ok(Readied::Nothing(explanation)) };
-            let mut site = attempt.ready(&row)?;
-            site._constants = inputs.iter().flatten().filter_map(|input| input.constant.cloned()).collect();
-            Ok(Readied::Kernel(Ready { site: Arc::new(site), row }))
-        })
-        .map(|readied| readied.unwrap_or(Readied::NeedsValues))
-    }
-
-    /// Whether some kernel of a device would take such calls. Nothing is readied, so constants need not be there.
-    pub fn is_taken(
-        &self,
-        runtime: &Runtime,
-        device: &Device,
-        inputs: &[Option<Expected<'_>>],
-        outputs: usize,
-    ) -> Result<bool> {
-        let taken = self.attempt(runtime, device, device.stream()?, inputs, outputs, |_, explanation| {
-            Ok(explanation.chosen().is_some())
-        });
-        Ok(taken?.unwrap_or(false))
+        let chosen = self.consider(runtime, device, inputs, outputs)?;
+        let Some(explanation) = chosen else { return Ok(Readied::NeedsValues) };
+        let Some(row) = explanation.chosen().cloned() else { return Ok(Readied::Nothing(explanation)) };
+        let demands = &row.info().inputs;
+        let tensor = |(index, input): (usize, &Option<Expected<'_>>)| {
+            let demand = demands.get(index).or(demands.last());
+            let takes_value = demand.is_some_and(|demand| demand.place == abi::MemoryKind::HOST.0);
+            let is_wanted = input.as_ref().is_some_and(|input| input.is_constant) && !takes_value;
+            let takes_any = demand.is_some_and(|demand| demand.unaligned);
+            is_wanted.then(|| constant(index, takes_any)).transpose()
+        };
+        let constants: Vec<Option<Tensor>> =
+            inputs.iter().enumerate().map(tensor).collect::<Result<_>>()?;
+        let values = values_of(inputs);
+        let forms = forms_of(device, inputs)?;
+        let given: Vec<Option<Given<'_>>> = forms
+            .iter()
+            .zip(&constants)
+            .map(|(form, constant)| match constant {
+                Some(tensor) => Some(Given { is_constant: true, ..Given::from(tensor) }),
+                None => Some(later(form.as_ref()?, false)),
+            })
+            .collect();
+        let readied = Attempt::new(self.request(runtime, device, stream, &given, outputs, &values))
+            .and_then(|attempt| attempt.ready(&row));
+        let mut site = readied.map_err(|error| error.of_op(self.node.name).on_device(device))?;
+        site._constants = constants.into_iter().flatten().collect();
+        Ok(Readied::Kernel(Ready { site: Arc::new(site), row }))
     }
 
     /// Which kernels of a device would take such calls, and why others would not; nothing where kernels want to know more
@@ -100,46 +107,37 @@ impl Op {
         inputs: &[Option<Expected<'_>>],
         outputs: usize,
     ) -> Result<Option<Explanation>> {
-        self.attempt(runtime, device, device.stream()?, inputs, outputs, |_, explanation| Ok(explanation))
-    }
-
-    /// Looks for a kernel and does something with what was found; nothing where kernels want to know more of the inputs.
-    fn attempt<T>(
-        &self,
-        runtime: &Runtime,
-        device: &Device,
-        stream: &Stream,
-        inputs: &[Option<Expected<'_>>],
-        outputs: usize,
-        done: impl FnOnce(Attempt<'_>, Explanation) -> Result<T>,
-    ) -> Result<Option<T>> {
-        let values: Values =
-            inputs.iter().map(|input| input.as_ref().and_then(|input| input.value.cloned())).collect();
-        let form = |input: &Option<Expected<'_>>| match input {
-            Some(Expected { constant: Some(tensor), .. }) => Ok(Some(tensor.form().clone())),
-            Some(Expected { dtype, dims, .. }) => Form::contiguous(device, *dtype, dims).map(Some),
-            None => Ok(None),
-        };
-        let attempt = || {
-            let forms = inputs.iter().map(form).collect::<Result<Vec<Option<Arc<Form>>>>>()?;
+        let values = values_of(inputs);
+        let stream = device.stream()?;
+        let consider = || {
+            let forms = forms_of(device, inputs)?;
             let given: Vec<Option<Given<'_>>> = forms
                 .iter()
                 .zip(inputs)
-                .map(|(form, input)| Some(given(form.as_ref()?, input.as_ref()?)))
+                .map(|(form, input)| Some(later(form.as_ref()?, input.as_ref()?.is_constant)))
                 .collect();
             let attempt = Attempt::new(self.request(runtime, device, stream, &given, outputs, &values))?;
             match attempt.consider()? {
-                Resolution::Done(explanation) => done(attempt, explanation).map(Some),
+                Resolution::Done(explanation) => Ok(Some(explanation)),
                 Resolution::NeedsValues(_) => Ok(None),
             }
         };
-        attempt().map_err(|error: Error| error.of_op(self.node.name).on_device(device))
+        consider().map_err(|error: Error| error.of_op(self.node.name).on_device(device))
     }
 }
 
-fn given<'a>(form: &'a Arc<Form>, input: &Expected<'_>) -> Given<'a> {
-    let place = input.constant.map_or((abi::Memory(0), 0), Tensor::place);
-    Given { form, place, is_constant: input.is_constant }
+fn values_of(inputs: &[Option<Expected<'_>>]) -> Values {
+    inputs.iter().map(|input| input.as_ref().and_then(|input| input.value.cloned())).collect()
+}
+
+fn forms_of(device: &Device, inputs: &[Option<Expected<'_>>]) -> Result<Vec<Option<Arc<Form>>>> {
+    let form = |Expected { dtype, dims, .. }: &Expected<'_>| Form::contiguous(device, *dtype, dims);
+    inputs.iter().map(|input| input.as_ref().map(form).transpose()).collect()
+}
+
+/// An input that is nowhere yet.
+fn later(form: &Arc<Form>, is_constant: bool) -> Given<'_> {
+    Given { form, place: (abi::Memory(0), 0), is_constant }
 }
 
 impl Ready {

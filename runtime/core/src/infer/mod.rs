@@ -14,6 +14,8 @@ mod table;
 mod values;
 
 mod attention;
+mod channels_last;
+mod classic;
 mod conv;
 mod convert;
 mod create;

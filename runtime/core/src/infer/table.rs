@@ -56,6 +56,7 @@ const TABLES: &[&[Rule]] = &[
     super::slice::RULES,
     super::index::RULES,
     super::conv::RULES,
+    super::channels_last::RULES,
     super::pool::RULES,
     super::spatial::RULES,
     super::resize::RULES,
@@ -67,6 +68,7 @@ const TABLES: &[&[Rule]] = &[
     super::loss::RULES,
     super::training::RULES,
     super::text::RULES,
+    super::classic::RULES,
 ];
 
 type ByOp = HashMap<(&'static str, &'static str), Vec<&'static Rule>>;

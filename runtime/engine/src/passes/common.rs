@@ -92,34 +92,40 @@ pub(super) fn bypass(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> Option
     replaced.len()
 }
 
+/// Does something with what is known of the inputs of a node before a run; nothing where some shape is not known.
+pub(crate) fn with_expected<T>(
+    graph: &Graph,
+    node: &Node,
+    done: impl FnOnce(&[Option<Expected<'_>>]) -> T,
+) -> Option<T> {
+    let dims = |input: &Option<ValueId>| input.map_or(Some(None), |input| graph.value(input).dims().map(Some));
+    let dims: Vec<Option<Dims>> = node.inputs.iter().map(dims).collect::<Option<_>>()?;
+    if node.inputs.iter().flatten().any(|input| graph.value(*input).dtype().is_none()) {
+        return None;
+    }
+    let expected: Vec<Option<Expected<'_>>> = node
+        .inputs
+        .iter()
+        .zip(&dims)
+        .map(|(input, dims)| {
+            let value = graph.value((*input)?);
+            let (dtype, is_constant) = (value.dtype()?, value.weight.is_some());
+            Some(Expected { dtype, dims: dims.as_ref()?, is_constant, value: value.numbers() })
+        })
+        .collect();
+    Some(done(&expected))
+}
+
 impl Scene<'_> {
     /// Whether the device has a kernel that takes a node with operands of the shapes they have; no where shapes are not
     /// known.
     pub(super) fn takes(&self, graph: &Graph, node: &Node) -> bool {
-        let dims: Option<Vec<Option<Dims>>> = node
-            .inputs
-            .iter()
-            .map(|input| input.map_or(Some(None), |input| graph.value(input).dims().map(Some)))
-            .collect();
-        let Some(dims) = dims else { return false };
-        let expected: Option<Vec<Option<Expected<'_>>>> = node
-            .inputs
-            .iter()
-            .zip(&dims)
-            .map(|(input, dims)| {
-                let (Some(input), Some(dims)) = (input, dims) else { return Some(None) };
-                let value = graph.value(*input);
-                Some(Some(Expected {
-                    dtype: value.dtype()?,
-                    dims,
-                    is_constant: value.weight.is_some(),
-                    constant: None,
-                    value: value.numbers(),
-                }))
-            })
-            .collect();
-        let (Some(expected), Ok(op)) = (expected, op_of(node, self)) else { return false };
-        op.is_taken(self.runtime, self.device, &expected, node.outputs.len()).unwrap_or(false)
+        let Ok(op) = op_of(node, self) else { return false };
+        let considered = with_expected(graph, node, |expected| {
+            op.consider(self.runtime, self.device, expected, node.outputs.len())
+        });
+        let considered = considered.and_then(|considered| considered.ok().flatten());
+        considered.is_some_and(|considered| considered.chosen().is_some())
     }
 
     /// Whether the device has any kernel for an op of Oarlock's own, so that it is worth to look for places for it.

@@ -110,7 +110,7 @@ fn compute(node: &Node, weights: &[Option<&Weight>], scene: &Scene<'_>) -> Resul
 /// A constant as a tensor on a device.
 pub(crate) fn tensor_of(weight: &Weight, device: &Device) -> Result<Tensor> {
     match weight {
-        Weight::Numbers(numbers) => Tensor::of_constant(device, numbers),
+        Weight::Numbers(numbers) => Tensor::of_constant(device, &numbers.aligned()),
         Weight::Texts { dims, texts } => Tensor::from_texts(device, dims, texts.to_vec()),
     }
 }

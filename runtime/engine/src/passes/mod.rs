@@ -20,6 +20,7 @@ mod product;
 mod tidy;
 mod transposes;
 
+pub(crate) use common::with_expected;
 pub(crate) use fold::tensor_of;
 pub use infer::infer;
 pub(crate) use infer::op_of;

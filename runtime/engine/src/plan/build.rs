@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use oarlock_core::{Device, Dims, Expected, Readied, Ready, Result, shape};
+use oarlock_core::{Device, Dims, Readied, Ready, Result, shape};
 
 use super::layout::Layout;
 use super::{Plan, kept_contexts};
 use crate::environment::Environment;
 use crate::graph::{Graph, Node, ValueId};
-use crate::passes::{self, Effect, op_of};
+use crate::passes::{self, Effect, op_of, with_expected};
 use crate::run::Control;
 
 /// What is known of a value while a plan is made. Copies to other devices are values too.
@@ -148,37 +148,18 @@ impl<'a> Builder<'a> {
         let Environment { runtime, devices, .. } = self.environment;
         let op = op_of(node, &self.environment.scene())?;
         let mut refused = None;
-        let is_known = node.inputs.iter().flatten().all(|input| {
-            let value = self.graph.value(*input);
-            value.dtype().is_some() && value.dims().is_some()
-        });
-        if !is_known {
-            return Ok((self.eager_device(node), DraftWay::Eager(op)));
-        }
         for device in devices {
             let stream = device.stream()?;
-            let constants = self.constants(node, device)?;
-            let dims: Vec<Option<Dims>> = node
-                .inputs
-                .iter()
-                .map(|input| input.and_then(|input| self.graph.value(input).dims()))
-                .collect();
-            let expected: Vec<Option<Expected<'_>>> = node
-                .inputs
-                .iter()
-                .enumerate()
-                .map(|(index, input)| {
-                    let value = self.graph.value((*input)?);
-                    Some(Expected {
-                        dtype: value.dtype()?,
-                        dims: dims[index].as_deref().unwrap_or_default(),
-                        is_constant: constants[index].is_some(),
-                        constant: constants[index].as_ref(),
-                        value: value.numbers(),
-                    })
-                })
-                .collect();
-            match op.ready(runtime, device, stream, &expected, node.outputs.len())? {
+            let constant = |index: usize, takes_any_address: bool| {
+                let weight = node.input(index).and_then(|input| self.graph.value(input).weight.as_ref());
+                let missing = || oarlock_core::Error::fatal("expected a constant, found none");
+                self.environment.constant(weight.ok_or_else(missing)?, device, takes_any_address)
+            };
+            let readied = with_expected(&self.graph, node, |expected| {
+                op.ready(runtime, device, stream, expected, node.outputs.len(), constant)
+            });
+            let Some(readied) = readied else { return Ok((self.eager_device(node), DraftWay::Eager(op))) };
+            match readied? {
                 Readied::Kernel(ready) if ready.takes_tensors_only() => {
                     return Ok((device.clone(), DraftWay::Eager(op)));
                 }
@@ -203,15 +184,6 @@ impl<'a> Builder<'a> {
             rows.any(|row| row.info().device_type == device.device_type())
         };
         devices.iter().find(has_kernel).unwrap_or(host).clone()
-    }
-
-    /// The constants among the inputs of a node, on a device.
-    fn constants(&self, node: &Node, device: &Device) -> Result<Vec<Option<oarlock_core::Tensor>>> {
-        let constant = |input: &Option<ValueId>| {
-            let weight = input.and_then(|input| self.graph.value(input).weight.as_ref());
-            weight.map(|weight| self.environment.constant(weight, device)).transpose()
-        };
-        node.inputs.iter().map(constant).collect()
     }
 
     /// A value on a device, with a step that copies it there where it is on another one.

@@ -289,7 +289,7 @@ impl<'a> Layout<'a> {
             return Ok(Source::Slot(slot));
         }
         let weight = self.graph.value(self.pieces[piece].value).weight.as_ref().ok_or_else(homeless)?;
-        let tensor: Tensor = self.environment.constant(weight, device)?;
+        let tensor: Tensor = self.environment.constant(weight, device, false)?;
         Ok(Source::Constant(tensor))
     }
 }

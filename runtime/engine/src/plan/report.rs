@@ -1,10 +1,11 @@
 //! What there is to say about a plan and its graph: where values lie, how much work a step is, what a device can do.
 
 use oarlock_core::registry::Explanation;
-use oarlock_core::{Device, Dims, Error, Expected, Op, Result, Runtime, shape};
+use oarlock_core::{Device, Error, Op, Result, Runtime, shape};
 
 use super::{Operand, Plan, StepInfo, Work};
 use crate::graph::{Graph, Node, Value};
+use crate::passes::with_expected;
 use crate::run::Control;
 
 /// A part of an arena that a value, or the scratch memory of a kernel, has for some steps.
@@ -84,23 +85,10 @@ fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) ->
         let rows = runtime.registry().rows_of(&node.domain, &node.op);
         Ability::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
     };
-    let mut known: Vec<Option<(&Value, Dims)>> = Vec::new();
-    for input in &node.inputs {
-        let value = input.map(|input| graph.value(input));
-        match value.map(|value| value.dims().filter(|_| value.dtype().is_some())) {
-            Some(None) => return Ok(rows()),
-            Some(Some(dims)) => known.push(value.zip(Some(dims))),
-            None => known.push(None),
-        }
-    }
-    let expected = known.iter().map(|known| {
-        let (value, dims) = known.as_ref()?;
-        let (dtype, is_constant) = (value.dtype()?, value.weight.is_some());
-        Some(Expected { dtype, dims, is_constant, constant: None, value: value.numbers() })
+    let considered = with_expected(graph, node, |expected| {
+        op.consider(runtime, device, expected, node.outputs.len())
     });
-    let expected: Vec<Option<Expected<'_>>> = expected.collect();
-    let explanation = op.consider(runtime, device, &expected, node.outputs.len())?;
-    Ok(explanation.map_or_else(rows, Ability::Kernels))
+    Ok(considered.transpose()?.flatten().map_or_else(rows, Ability::Kernels))
 }
 
 /// Whether a node only sees its input in another shape.

@@ -96,6 +96,12 @@ impl Control {
         Ok(Some(Self { kind, own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }))
     }
 
+    /// Whether the engine runs a node itself.
+    pub(crate) fn is_for(node: &Node) -> bool {
+        let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
+        node.domain.is_empty() && (runs_graphs || matches!(SequenceOp::of(node), Ok(Some(_))))
+    }
+
     /// Says where the inputs come from and the outputs go.
     pub(crate) fn connect(&mut self, inputs: Vec<Option<Source>>, outputs: Vec<Option<usize>>) {
         (self.inputs, self.outputs) = (inputs, outputs);

@@ -68,6 +68,8 @@ pub struct Timing {
     pub step: usize,
     /// When it began, since the run did.
     pub begin: Duration,
+    /// When the host had launched it. A device may still be at work then.
+    pub launched: Duration,
     /// When it was done.
     pub end: Duration,
 }
@@ -87,8 +89,9 @@ impl Clock {
     fn time(&mut self, step: usize, device: &Device, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let begin = self.start.elapsed();
         run()?;
+        let launched = self.start.elapsed();
         device.stream()?.synchronize()?;
-        self.timings.push(Timing { step, begin, end: self.start.elapsed() });
+        self.timings.push(Timing { step, begin, launched, end: self.start.elapsed() });
         Ok(())
     }
 }

@@ -142,6 +142,9 @@ pub struct OperandInfo {
     pub variadic: bool,
     /// Whether strides other than contiguous are welcome.
     pub strided: bool,
+    /// Whether a constant may lie at any address.
+    #[serde(default)]
+    pub unaligned: bool,
 }
 
 impl OperandInfo {

@@ -164,6 +164,7 @@ unsafe fn operands(
             optional: operand.bits.contains(abi::OperandFlags::OPTIONAL),
             variadic,
             strided: operand.bits.contains(abi::OperandFlags::STRIDED),
+            unaligned: operand.bits.contains(abi::OperandFlags::UNALIGNED),
         });
     }
     Ok(operands)

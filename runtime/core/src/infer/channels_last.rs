@@ -1,0 +1,81 @@
+//! Convolutions and poolings whose channels are the last dimension, as the engine lays images out.
+
+use super::call::{Call, wrong_attribute};
+use super::fact::{Dim, Listed, PartialDims};
+use super::output::{Output, one};
+use super::table::{LATEST, Rule, rule};
+use super::window::{Window, spatial};
+use crate::Result;
+
+pub(super) const RULES: &[Rule] = &[
+    rule("Conv", 1, LATEST, &[], conv).of_domain("oarlock"),
+    rule("MaxPool AveragePool", 1, LATEST, &[], pool).of_domain("oarlock"),
+];
+
+/// An image.
+struct Image<'a> {
+    batches: Dim,
+    spatial: &'a [Dim],
+    channels: Dim,
+}
+
+impl<'a> Image<'a> {
+    fn read(call: &Call<'a>) -> Result<Option<Self>> {
+        let dims = call.dims_of_at_least(0, 3)?;
+        Ok(dims.and_then(|dims| match dims {
+            [batches, spatial @ .., channels] => {
+                Some(Self { batches: *batches, spatial, channels: *channels })
+            }
+            _ => None,
+        }))
+    }
+
+    /// The shape of what windows over this make, with so many channels.
+    fn under(
+        &self,
+        call: &Call<'_>,
+        window: &Window<'_>,
+        channels: Dim,
+        may_overhang: bool,
+    ) -> Result<PartialDims> {
+        let counts = window.count(call, 0, self.spatial, may_overhang)?;
+        Ok([self.batches].into_iter().chain(counts).chain([channels]).collect())
+    }
+}
+
+fn conv(call: &Call<'_>) -> Result<Vec<Output>> {
+    let groups = match call.int_or("group", 1)? {
+        groups if groups >= 1 => groups,
+        groups => return Err(wrong_attribute("group", "at least 1", groups)),
+    };
+    let (image, weight) = (Image::read(call)?, spatial(call, 1)?);
+    if let Some(([outputs, channels_per_group], _)) = weight {
+        if !outputs.may_divide_by(groups) {
+            return Err(call.wrong(1, format!("a number of outputs that {groups} groups divide"), outputs));
+        }
+        if let Some(image) = &image
+            && !image.channels.agrees(channels_per_group.times(groups)?)
+        {
+            let expected = format!("{channels_per_group} channels for each of {groups} groups");
+            return Err(call.wrong(0, expected, format!("{} channels", image.channels)));
+        }
+        call.expect_dims(2, &[outputs])?;
+    }
+    let Some(image) = image else { return one(None) };
+    let outputs = weight.map_or(Dim::Unknown, |([outputs, _], _)| outputs);
+    let unknown = PartialDims::from_elem(Dim::Unknown, image.spatial.len());
+    let kernel = weight.map_or(unknown.as_slice(), |(_, kernel)| kernel);
+    if kernel.len() != image.spatial.len() {
+        return Err(call.wrong(1, format!("{} spatial dimensions", image.spatial.len()), Listed(kernel)));
+    }
+    let window = Window::read(call, image.spatial.len(), Some((1, kernel)))?;
+    let dims = image.under(call, &window, outputs, false)?;
+    call.expect_dims(3, &dims)?;
+    one(dims)
+}
+
+fn pool(call: &Call<'_>) -> Result<Vec<Output>> {
+    let Some(image) = Image::read(call)? else { return one(None) };
+    let window = Window::read(call, image.spatial.len(), None)?;
+    one(image.under(call, &window, image.channels, call.flag("ceil_mode", false)?)?)
+}
