@@ -52,7 +52,7 @@ mod tests {
     use super::super::{Node, Value};
     use super::*;
 
-    fn graph_of(nodes: &[(&str, &[&str], &[&str])]) -> Graph {
+    fn graph_of(nodes: &[(&str, &[&'static str], &[&'static str])]) -> Graph {
         let mut graph = Graph::new("test");
         let mut names = std::collections::HashMap::new();
         let input = graph.add(Value::named("x"));
@@ -61,7 +61,7 @@ mod tests {
         for (op, inputs, outputs) in nodes {
             let mut ids = |list: &[&'static str]| -> Vec<Option<ValueId>> {
                 list.iter()
-                    .map(|name| Some(*names.entry(name).or_insert_with(|| graph.add(Value::named(*name)))))
+                    .map(|name| Some(*names.entry(*name).or_insert_with(|| graph.add(Value::named(*name)))))
                     .collect()
             };
             let (inputs, outputs) = (ids(inputs), ids(outputs));

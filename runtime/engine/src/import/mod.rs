@@ -1,8 +1,14 @@
 //! Models from files.
 
+mod mapped;
 pub mod onnx;
+pub mod paddle;
+mod place;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use oarlock_core::Result;
 
 use crate::graph::Graph;
 
@@ -15,8 +21,18 @@ pub struct Model {
     pub format: String,
     /// Who made it, as the file says.
     pub producer: String,
-    /// The opset of each domain that the model was made for.
+    /// The opset of each domain that the model was made for; ONNX's own is called `ai.onnx`.
     pub opsets: BTreeMap<String, u32>,
     /// What else the file says about itself.
     pub metadata: BTreeMap<String, String>,
+}
+
+/// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel`, or an ONNX one. Its weights stay in the file, which must not be changed while the model, or anything that was made of
+/// it, is there.
+pub fn load(path: &Path) -> Result<Model> {
+    if path.extension().is_some_and(|extension| extension == "pdmodel") {
+        paddle::load(path)
+    } else {
+        onnx::load(path)
+    }
 }

@@ -202,35 +202,47 @@ fn with_past(look: &Look<'_>, at: usize, node: &Node) -> Option<(usize, Node, [V
 }
 
 fn run_rows(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    let found: Vec<(usize, Vec<Node>)> = {
+    let found: Vec<(usize, InRows)> = {
         let look = Look::at(graph);
         let nodes = graph.nodes.iter().enumerate();
-        nodes.filter_map(|(at, node)| in_rows(&look, at, node)).collect()
+        nodes.filter_map(|(at, node)| Some((at, in_rows(&look, at, node)?))).collect()
     };
     let mut replacements = HashMap::new();
-    for (at, nodes) in found {
-        if nodes.iter().all(|node| scene.takes(graph, node)) {
-            replacements.insert(at, nodes);
+    let mut count = 0;
+    for (at, InRows { node, replaced }) in found {
+        if scene.takes(graph, &node) {
+            replacements.insert(at, vec![node]);
+            replacements.extend(replaced.map(|at| (at, Vec::new())));
+            count += 1;
         }
     }
-    Ok(replace(graph, replacements))
+    replace(graph, replacements);
+    Ok(count)
+}
+
+/// Attention on rows.
+struct InRows {
+    node: Node,
+    /// The places of what it makes needless: the transpose and the reshape behind it.
+    replaced: [usize; 2],
 }
 
 /// Attention on rows: its output is put together where its heads were.
-fn in_rows(look: &Look<'_>, at: usize, node: &Node) -> Option<(usize, Vec<Node>)> {
+fn in_rows(look: &Look<'_>, at: usize, node: &Node) -> Option<InRows> {
     if !node.is("Attention") {
         return None;
     }
     let made = node.output(0)?;
     let rows: Vec<ValueId> = (0..3).map(|index| rows_of(look, node.input(index)?)).collect::<Option<_>>()?;
     // The readers of the output: a transpose that puts heads side by side, and a reshape that joins them.
-    let reader = look.graph.nodes.iter().enumerate().skip(at).find(|(_, other)| other.input(0) == Some(made))?;
-    let turned = reader.1.output(0)?;
-    let is_back = reader.1.is("Transpose") && reader.1.attributes.ints("perm").ok()?? == [0, 2, 1, 3];
+    let behind = || look.graph.nodes.iter().enumerate().skip(at + 1);
+    let (turning, reader) = behind().find(|(_, other)| other.input(0) == Some(made))?;
+    let turned = reader.output(0)?;
+    let is_back = reader.is("Transpose") && reader.attributes.ints("perm").ok()?? == [0, 2, 1, 3];
     if !is_back || !look.is_read_once(made) || !look.is_read_once(turned) {
         return None;
     }
-    let joined = look.graph.nodes.iter().skip(at).find(|other| other.input(0) == Some(turned))?;
+    let (joining, joined) = behind().find(|(_, other)| other.input(0) == Some(turned))?;
     let output = joined.output(0)?;
     let (dims, heads) = (look.dims(made)?, look.dims(node.input(0)?)?[1]);
     let key_heads = look.dims(node.input(1)?)?[1];
@@ -246,7 +258,7 @@ fn in_rows(look: &Look<'_>, at: usize, node: &Node) -> Option<(usize, Vec<Node>)
     own.attributes.set("q_num_heads", Attribute::Int(heads));
     own.attributes.set("kv_num_heads", Attribute::Int(key_heads));
     // The node stays at its place: what it reads is made before what it read, and what it makes is read after it.
-    Some((at, vec![own]))
+    Some(InRows { node: own, replaced: [turning, joining] })
 }
 
 /// The rows in which heads lie side by side, of which a value has the heads apart.

@@ -27,7 +27,7 @@ pub(crate) use infer::op_of;
 
 use oarlock_core::{Device, Result, Runtime};
 
-use crate::graph::Graph;
+use crate::graph::{self, Graph};
 
 /// One kind of change.
 pub struct Pass {
@@ -92,6 +92,7 @@ pub fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<Vec<Effect>> {
             let before = graph.nodes.len();
             let changes = (pass.run)(graph, scene)?;
             if changes > 0 {
+                debug_assert!(graph::check(graph).is_ok(), "{}: {:?}\n{graph}", pass.name, graph::check(graph));
                 changed = true;
                 effects.push(Effect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
             }

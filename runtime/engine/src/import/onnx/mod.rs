@@ -1,1 +1,116 @@
 //! ONNX files.
+//!
+//! A model is decoded into the messages of `onnx-ml.proto` and then read name by name: [`scope`] knows what a name means
+//! where, [`body`] makes graphs of graphs, [`node`] nodes of nodes, and [`call`] puts the nodes of a function in the place
+//! of a call. Nothing of the file is trusted; what is wrong is said with its place.
+//!
+//! Where the standard is stricter than what models do, this is lenient: nodes may stand in any order that can be sorted,
+//! names of nodes may repeat or be missing, and the type of an attribute may be left to its content.
+//!
+//! Until IR 3 a weight had to be an input too, and since then one may be, to be overridden. Both are weights here and no
+//! inputs.
+
+mod attribute;
+mod body;
+mod budget;
+mod call;
+mod external;
+mod legacy;
+pub mod messages;
+mod node;
+mod opsets;
+mod order;
+mod scope;
+mod sparse;
+mod tensor;
+mod typed;
+mod types;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use oarlock_core::{Error, Result};
+use prost::Message as _;
+
+use self::body::Importer;
+use self::messages::ModelProto;
+use super::mapped;
+use super::place::{Within as _, quoted, wrong};
+use crate::Model;
+
+/// The versions of the file format that are known. What a newer one adds could change what a model means.
+const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
+
+/// Reads a model from a file. Its weights stay there, and in the files beside it that it names.
+pub fn load(path: &Path) -> Result<Model> {
+    let read = || {
+        let bytes = mapped::map(path)?;
+        // What lies beside a link may be reached through it, and so may what lies beside the file it leads to: caches of
+        // models keep both as links into one directory.
+        let led_to = path.canonicalize().ok();
+        let beside = [Some(path), led_to.as_deref()];
+        let directories = beside.into_iter().flatten().filter_map(Path::parent);
+        import(bytes, directories.map(or_here).collect())
+    };
+    read().within(|| quoted(&path.display().to_string()))
+}
+
+/// Reads a model from memory. Weights that it keeps in files are looked for in a directory and below; without one they are
+/// refused.
+pub fn decode(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
+    import(bytes, directory.into_iter().map(or_here).collect())
+}
+
+/// A directory; the empty path means the current one.
+fn or_here(directory: &Path) -> PathBuf {
+    if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() }
+}
+
+fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
+    let size = bytes.len();
+    if size == 0 {
+        return Err(wrong("an ONNX model", "an empty file"));
+    }
+    let model = ModelProto::decode(bytes).map_err(|error| {
+        let hint = "the file may be cut off, or of another format";
+        wrong("an ONNX model", format!("{size} bytes that are none: {error}")).hint(hint)
+    })?;
+    let ir_version = model.ir_version.unwrap_or_default();
+    if !IR_VERSIONS.contains(&ir_version) {
+        let (oldest, newest) = (IR_VERSIONS.start(), IR_VERSIONS.end());
+        let found = match model.ir_version {
+            Some(version) => format!("{version}"),
+            None => "none; is this an ONNX model?".to_owned(),
+        };
+        let error = wrong(format!("an IR version from {oldest} to {newest}"), found);
+        return Err(Error::unimplemented(error.message()));
+    }
+    let opsets = opsets::read(&model.opset_import)?;
+    let graph = model.graph.as_ref().ok_or_else(|| wrong("a graph", "a model without one"))?;
+    let graph = Importer::new(&model, &opsets, directories)?.model(graph)?;
+    let producer = [&model.producer_name, &model.producer_version];
+    let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();
+    let metadata =
+        model.metadata_props.iter().map(|entry| (entry.key().to_owned(), entry.value().to_owned()));
+    Ok(Model {
+        graph,
+        format: format!("ONNX, IR {ir_version}"),
+        producer: producer.join(" ").trim().to_owned(),
+        metadata: metadata.collect(),
+        opsets: opsets
+            .into_iter()
+            .map(|(domain, opset)| (shown(domain).to_owned(), opset))
+            .collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// The name of a domain as the graph has it: ONNX's own, which has two, is empty.
+fn domain_of(name: &str) -> &str {
+    if name == oarlock_core::schema::ONNX { "" } else { name }
+}
+
+/// The name of a domain as people read it.
+fn shown(domain: &str) -> &str {
+    if domain.is_empty() { oarlock_core::schema::ONNX } else { domain }
+}

@@ -1,0 +1,87 @@
+//! Nodes of opsets before 7, written as 7 has them.
+//!
+//! Until then operands were repeated only where an attribute said so, and from an axis on that another one named, and ops
+//! were told by an attribute that they are not in training.
+
+use oarlock_core::{Attribute, Attributes, Error, Result};
+
+use super::scope::Scopes;
+use crate::graph::{Node, Value, ValueId, ValueType};
+use crate::import::place::wrong;
+
+/// The first opset in which operands are repeated as everywhere since.
+const MODERN: u32 = 7;
+
+/// Rewrites a node of ONNX's own domain, if its opset is old and its op has changed in 7.
+pub(super) fn modernise(node: &mut Node, scopes: &mut Scopes<'_>) -> Result<()> {
+    if node.opset >= MODERN {
+        return Ok(());
+    }
+    let dropped: &[&str] = match &*node.op {
+        "Add" | "And" | "Div" | "Equal" | "Greater" | "Less" | "Mul" | "Or" | "Pow" | "Sub" | "Xor" => {
+            if let Some(axis) = node.attributes.int("axis")? {
+                align(node, axis, scopes)?;
+            }
+            &["axis", "broadcast", "consumed_inputs"]
+        }
+        "Gemm" => &["broadcast"],
+        "BatchNormalization" | "Dropout" => {
+            if node.makes().count() > 1 && node.attributes.int("is_test")? != Some(1) {
+                return Err(Error::unimplemented(
+                    "expected an op that is not in training, found one that is",
+                ));
+            }
+            &["consumed_inputs", "is_test"]
+        }
+        "PRelu" => {
+            // One slope for all, or one for each channel, which is the second dimension.
+            let slope = node.input(1).and_then(|slope| scopes.graph().value(slope).weight.as_ref());
+            if slope.is_none_or(|slope| slope.dims() != [1]) {
+                align(node, 1, scopes)?;
+            }
+            &["consumed_inputs"]
+        }
+        _ => return Ok(()),
+    };
+    let kept = node.attributes.iter().filter(|(name, _)| !dropped.contains(name));
+    node.attributes = kept.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    node.opset = MODERN;
+    Ok(())
+}
+
+/// Adds dimensions of 1 to the second operand, so that it begins at an axis of the first.
+fn align(node: &mut Node, axis: i64, scopes: &mut Scopes<'_>) -> Result<()> {
+    let (Some(left), Some(right)) = (node.input(0), node.input(1)) else { return Ok(()) };
+    let (Some(rank), Some(second)) = (rank_of(scopes, left), rank_of(scopes, right)) else {
+        let message =
+            "expected operands of a known number of dimensions, found one of which the model does not say it";
+        return Err(Error::unimplemented(message));
+    };
+    let first = if axis < 0 { axis.saturating_add(rank) } else { axis };
+    let missing = rank.saturating_sub(first).saturating_sub(second);
+    if first < 0 || missing < 0 {
+        return Err(wrong(format!("an axis from which on {second} of {rank} dimensions follow"), axis));
+    }
+    if missing == 0 {
+        return Ok(());
+    }
+    let graph = scopes.graph();
+    let aligned = graph.add(Value::named(format!("{} aligned", graph.value(right).name)));
+    let mut unsqueeze = Node::new("", "Unsqueeze", node.opset, [Some(right)], [Some(aligned)]);
+    unsqueeze.attributes =
+        Attributes::new().with("axes", Attribute::Ints((second..second + missing).collect()));
+    graph.nodes.push(unsqueeze);
+    node.inputs[1] = Some(aligned);
+    Ok(())
+}
+
+/// How many dimensions a value has, where the model says it.
+fn rank_of(scopes: &mut Scopes<'_>, id: ValueId) -> Option<i64> {
+    let value = scopes.graph().value(id);
+    let rank = match (&value.weight, &value.declared) {
+        (Some(weight), _) => weight.dims().len(),
+        (None, ValueType::Tensor { dims: Some(dims), .. }) => dims.len(),
+        _ => return None,
+    };
+    i64::try_from(rank).ok()
+}

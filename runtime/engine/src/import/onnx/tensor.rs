@@ -1,0 +1,73 @@
+//! Tensors of a model: what its weights and attributes hold.
+
+use bytes::Bytes;
+use oarlock_core::{Constant, Dtype, Result, shape};
+
+use super::external::External;
+use super::messages::TensorProto;
+use super::messages::tensor_proto::DataLocation;
+use super::{typed, types};
+use crate::graph::Weight;
+use crate::import::place::{quoted, wrong};
+
+const _: () = assert!(cfg!(target_endian = "little"), "models hold their numbers with the lowest byte first");
+
+/// Weights of at most this many bytes are copied, so that they keep no file mapped.
+const TINY: usize = 256;
+
+/// The elements of a tensor. They stay where they are, in the model or in a file of its own, unless they are few or have
+/// to be written differently.
+pub(super) fn weight(tensor: &TensorProto, external: &mut External) -> Result<Weight> {
+    let (rank, most) = (tensor.dims.len(), shape::MOST_DIMENSIONS);
+    if rank > most {
+        return Err(wrong(format!("at most {most} dimensions"), rank));
+    }
+    if tensor.segment.is_some() {
+        return Err(wrong("a whole tensor", "a segment of one"));
+    }
+    let dtype = types::dtype(tensor.data_type())?;
+    let location = tensor.data_location.unwrap_or_default();
+    let is_external = match DataLocation::try_from(location) {
+        Ok(location) => location == DataLocation::External,
+        Err(_) => return Err(wrong("elements in the model or in a file", format!("location {location}"))),
+    };
+    if dtype == Dtype::String {
+        return if is_external { Err(wrong("texts in the model", "texts in a file")) } else { texts(tensor) };
+    }
+    let size = shape::size_in_bytes(dtype, &tensor.dims)?;
+    let bytes = match tensor.raw_data.as_ref().filter(|bytes| !bytes.is_empty()) {
+        _ if is_external => external.bytes(&tensor.external_data, size)?,
+        Some(bytes) => bytes.clone(),
+        None => typed::bytes(tensor, dtype)?,
+    };
+    let bytes = if bytes.len() <= TINY { Bytes::copy_from_slice(&bytes) } else { bytes };
+    let bytes = if dtype == Dtype::Bool { truths(bytes) } else { bytes };
+    Ok(Weight::Numbers(Constant::new(dtype, &tensor.dims, bytes)?))
+}
+
+/// Booleans that are 0 or 1, as every reader of them relies on.
+fn truths(bytes: Bytes) -> Bytes {
+    if bytes.iter().all(|byte| *byte <= 1) {
+        return bytes;
+    }
+    bytes.iter().map(|byte| u8::from(*byte != 0)).collect()
+}
+
+fn texts(tensor: &TensorProto) -> Result<Weight> {
+    let (expected, found) = (shape::element_count(&tensor.dims)?, tensor.string_data.len());
+    if found as u64 != expected {
+        return Err(wrong(format!("{expected} texts for the shape {:?}", tensor.dims), found));
+    }
+    let texts = tensor.string_data.iter().map(|bytes| text(bytes)).collect::<Result<_>>()?;
+    Ok(Weight::Texts { dims: tensor.dims.clone(), texts })
+}
+
+/// Text, which must be UTF-8.
+pub(super) fn text(bytes: &[u8]) -> Result<String> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => {
+            Err(wrong("text in UTF-8", quoted(&String::from_utf8_lossy(&bytes[..bytes.len().min(512)]))))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a model says about types.
+
+use oarlock_core::{Dtype, Error, Result, shape};
+
+use super::messages::tensor_shape_proto::Dimension as DimensionProto;
+use super::messages::tensor_shape_proto::dimension::Value as DimensionValue;
+use super::messages::type_proto::Value as TypeValue;
+use super::messages::{TensorShapeProto, TypeProto, tensor_proto};
+use crate::graph::{Dimension, ValueType};
+use crate::import::place::wrong;
+
+/// The type of a value.
+pub(super) fn value_type(proto: &TypeProto) -> Result<ValueType> {
+    let inner = |proto: Option<&TypeProto>| proto.map_or(Ok(ValueType::Unknown), value_type);
+    match &proto.value {
+        None => Ok(ValueType::Unknown),
+        Some(TypeValue::TensorType(tensor)) => {
+            let dtype = match tensor.elem_type.unwrap_or_default() {
+                0 => None,
+                number => Some(dtype(number)?),
+            };
+            Ok(ValueType::Tensor { dtype, dims: tensor.shape.as_ref().map(dimensions).transpose()? })
+        }
+        Some(TypeValue::SequenceType(of)) => Ok(ValueType::Sequence(inner(of.elem_type.as_deref())?.into())),
+        Some(TypeValue::OptionalType(of)) => Ok(ValueType::Optional(inner(of.elem_type.as_deref())?.into())),
+        Some(TypeValue::MapType(map)) => {
+            Ok(ValueType::Map(dtype(map.key_type())?, inner(map.value_type.as_deref())?.into()))
+        }
+        Some(TypeValue::SparseTensorType(_)) => Err(unsupported("a sparse tensor")),
+        Some(TypeValue::OpaqueType(_)) => Err(unsupported("an opaque type")),
+    }
+}
+
+/// The dtype behind a number of ONNX.
+pub(super) fn dtype(number: i32) -> Result<Dtype> {
+    Dtype::from_onnx(number.into()).ok_or_else(|| match tensor_proto::DataType::try_from(number) {
+        Ok(tensor_proto::DataType::Undefined) => wrong("a dtype", "none"),
+        Ok(known) => unsupported(&format!("`{}`", known.as_str_name())),
+        Err(_) => wrong("a dtype of ONNX", format!("number {number}")),
+    })
+}
+
+fn unsupported(found: &str) -> Error {
+    Error::unimplemented(format!("expected a type that is supported, found {found}"))
+}
+
+fn dimensions(shape: &TensorShapeProto) -> Result<Vec<Dimension>> {
+    let (rank, most) = (shape.dim.len(), shape::MOST_DIMENSIONS);
+    if rank > most {
+        return Err(wrong(format!("at most {most} dimensions"), rank));
+    }
+    shape.dim.iter().map(dimension).collect()
+}
+
+/// The size of a dimension. Some exporters write -1 where they know none.
+fn dimension(proto: &DimensionProto) -> Result<Dimension> {
+    match &proto.value {
+        None | Some(DimensionValue::DimValue(-1)) => Ok(Dimension::Unknown),
+        Some(DimensionValue::DimValue(size)) if *size < 0 => {
+            Err(wrong("dimensions of at least 0", format!("one of {size}")))
+        }
+        Some(DimensionValue::DimValue(size)) => Ok(Dimension::Known(*size)),
+        Some(DimensionValue::DimParam(name)) if name.is_empty() => Ok(Dimension::Unknown),
+        Some(DimensionValue::DimParam(name)) => Ok(Dimension::Symbol(name.as_str().into())),
+    }
+}

@@ -1,0 +1,69 @@
+//! What an op of a program says about itself.
+
+use oarlock_core::Result;
+
+use super::messages::{OpDesc, Scalar, op_desc};
+use crate::import::place::{quoted, wrong};
+
+impl OpDesc {
+    /// The names of the operands under a name; none where it is left out.
+    pub(super) fn operands<'m>(lists: &'m [op_desc::Var], name: &str) -> &'m [String] {
+        lists.iter().find(|list| list.parameter() == name).map_or(&[], |list| &list.arguments)
+    }
+
+    fn attribute(&self, name: &str) -> Option<&op_desc::Attr> {
+        self.attrs.iter().find(|attribute| attribute.name() == name)
+    }
+
+    /// An integer.
+    pub(super) fn int(&self, name: &str, default: i64) -> i64 {
+        let Some(attribute) = self.attribute(name) else { return default };
+        let scalar = || attribute.scalar.as_ref().and_then(|scalar| scalar.i);
+        attribute.i.map(i64::from).or(attribute.l).or_else(scalar).unwrap_or(default)
+    }
+
+    /// A number.
+    pub(super) fn float(&self, name: &str, default: f64) -> f64 {
+        let Some(attribute) = self.attribute(name) else { return default };
+        let of_scalar = |scalar: &Scalar| scalar.r.or(scalar.i.map(|int| int as f64));
+        let scalar = || attribute.scalar.as_ref().and_then(of_scalar);
+        attribute.f.map(f64::from).or(attribute.float64).or_else(scalar).unwrap_or(default)
+    }
+
+    /// Whether something is so.
+    pub(super) fn flag(&self, name: &str, default: bool) -> bool {
+        self.attribute(name).and_then(|attribute| attribute.b).unwrap_or(default)
+    }
+
+    /// A text; empty where it is left out.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.attribute(name).map_or("", |attribute| attribute.s())
+    }
+
+    /// Integers; none where they are left out.
+    pub(super) fn ints(&self, name: &str) -> Vec<i64> {
+        let Some(attribute) = self.attribute(name) else { return Vec::new() };
+        let scalars = attribute.scalars.iter().filter_map(|scalar| scalar.i);
+        let ints = attribute.ints.iter().map(|int| i64::from(*int));
+        // One integer where several are meant, as axes are written at times.
+        let one = attribute.i.map(i64::from);
+        ints.chain(attribute.longs.iter().copied()).chain(scalars).chain(one).collect()
+    }
+
+    /// Numbers of any type; none where they are left out.
+    pub(super) fn floats(&self, name: &str) -> Vec<f64> {
+        let Some(attribute) = self.attribute(name) else { return Vec::new() };
+        let floats = attribute.floats.iter().map(|float| f64::from(*float));
+        let scalars = attribute.scalars.iter().filter_map(|scalar| scalar.r);
+        floats.chain(attribute.float64s.iter().copied()).chain(scalars).collect()
+    }
+
+    /// Refuses an op of which an attribute is not what it is for all ops that are supported.
+    pub(super) fn expect(&self, name: &str, expected: &[&str]) -> Result<()> {
+        match self.text(name) {
+            "" => Ok(()),
+            found if expected.contains(&found) => Ok(()),
+            found => Err(wrong(format!("`{name}` to be {}", expected.join(" or ")), quoted(found))),
+        }
+    }
+}

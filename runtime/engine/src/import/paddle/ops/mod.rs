@@ -1,0 +1,77 @@
+//! What the ops of Paddle are in ONNX's.
+
+mod activation;
+mod arithmetic;
+mod create;
+mod indexing;
+mod reduce;
+mod shaping;
+mod spatial;
+
+use half::{bf16, f16};
+use oarlock_core::{Attribute, Attributes, Dtype, Error, Result};
+
+use super::messages::OpDesc;
+use super::program::Program;
+
+/// Adds the nodes that an op is.
+pub(super) type Translate = for<'m> fn(&mut Program<'m>, &'m OpDesc) -> Result<()>;
+
+/// How an op is translated, where it is supported.
+pub(super) fn find(name: &str) -> Option<Translate> {
+    let families = [
+        activation::find,
+        arithmetic::find,
+        create::find,
+        indexing::find,
+        reduce::find,
+        shaping::find,
+        spatial::find,
+    ];
+    match name {
+        "feed" => Some(|program, op| program.feed(op)),
+        "fetch" => Some(|program, op| program.fetch(op)),
+        name => families.iter().find_map(|find| find(name)),
+    }
+}
+
+fn int(value: i64) -> Attribute {
+    Attribute::Int(value)
+}
+
+fn float(value: f64) -> Attribute {
+    Attribute::Float(value)
+}
+
+fn ints(values: &[i64]) -> Attribute {
+    Attribute::Ints(values.to_vec())
+}
+
+/// One op of ONNX, from one operand to one.
+fn unary<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str, attributes: Attributes) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    let made = program.node(name, &[x], attributes);
+    program.give(op, "Out", made)
+}
+
+/// The bytes of numbers that were written as `f64`.
+pub(super) fn bytes_of(values: &[f64], dtype: Dtype) -> Result<Vec<u8>> {
+    fn all<const SIZE: usize>(values: &[f64], encode: impl Fn(f64) -> [u8; SIZE]) -> Vec<u8> {
+        values.iter().flat_map(|value| encode(*value)).collect()
+    }
+    Ok(match dtype {
+        Dtype::F16 => all(values, |value| f16::from_f64(value).to_ne_bytes()),
+        Dtype::BF16 => all(values, |value| bf16::from_f64(value).to_ne_bytes()),
+        Dtype::F32 => all(values, |value| (value as f32).to_ne_bytes()),
+        Dtype::F64 => all(values, f64::to_ne_bytes),
+        Dtype::Bool => all(values, |value| [u8::from(value != 0.0)]),
+        Dtype::I8 => all(values, |value| (value as i8).to_ne_bytes()),
+        Dtype::U8 => all(values, |value| (value as u8).to_ne_bytes()),
+        Dtype::I16 => all(values, |value| (value as i16).to_ne_bytes()),
+        Dtype::I32 => all(values, |value| (value as i32).to_ne_bytes()),
+        Dtype::I64 => all(values, |value| (value as i64).to_ne_bytes()),
+        other => {
+            return Err(Error::unimplemented(format!("expected numbers of a common dtype, found {other}")));
+        }
+    })
+}

@@ -1,0 +1,122 @@
+//! The file of parameters: their elements one after another, in the order of their names, which the file does not hold.
+//!
+//! Each is a version (`u32`), how many levels of nesting follow (`u64`), each with its size in bytes (`u64`), a version
+//! again (`u32`), the size of a description (`i32`), the description, and the elements.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use oarlock_core::{Constant, Dtype, Result, shape};
+use prost::Message as _;
+
+use super::messages::{BlockDesc, var_type::TensorDesc};
+use crate::graph::Weight;
+use crate::import::place::{Within as _, quoted, wrong};
+
+/// What the type of a variable is that is fed or fetched, and no parameter.
+const FEED_OR_FETCH: [i32; 2] = [9, 10];
+/// Weights of at most this many bytes are copied, so that they keep no file mapped.
+const TINY: usize = 256;
+
+/// The names of the parameters of a program.
+pub(super) fn names(block: &BlockDesc) -> impl Iterator<Item = &str> {
+    let kept = block.vars.iter().filter(|var| {
+        let kind = var.r#type.as_ref().map(|kind| kind.r#type());
+        var.persistable() && kind.is_none_or(|kind| !FEED_OR_FETCH.contains(&kind))
+    });
+    kept.map(|var| var.name())
+}
+
+/// The parameters of a program.
+pub(super) fn read(block: &BlockDesc, bytes: Bytes) -> Result<BTreeMap<&str, Weight>> {
+    let mut weights = BTreeMap::new();
+    let mut names: Vec<&str> = names(block).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut rest = Stream { bytes };
+    for name in names {
+        weights.insert(name, rest.parameter().within(|| quoted(name))?);
+    }
+    match rest.bytes.len() {
+        0 => Ok(weights),
+        more => Err(wrong("a file that ends with the last parameter", format!("{more} bytes more"))),
+    }
+}
+
+/// What is left of a file of parameters.
+struct Stream {
+    bytes: Bytes,
+}
+
+impl Stream {
+    fn take(&mut self, size: u64) -> Result<Bytes> {
+        match usize::try_from(size).ok().filter(|size| *size <= self.bytes.len()) {
+            Some(size) => Ok(self.bytes.split_to(size)),
+            None => Err(wrong(
+                format!("{size} more bytes"),
+                format!("{} to the end of the file", self.bytes.len()),
+            )),
+        }
+    }
+
+    /// A number that takes some bytes.
+    fn number(&mut self, size: u64) -> Result<u64> {
+        let bytes = self.take(size)?;
+        Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    fn version(&mut self) -> Result<()> {
+        match self.number(4)? {
+            0 => Ok(()),
+            other => Err(wrong("version 0 of the format", other)),
+        }
+    }
+
+    fn parameter(&mut self) -> Result<Weight> {
+        self.version()?;
+        for _ in 0..self.number(8)? {
+            let size = self.number(8)?;
+            self.take(size)?;
+        }
+        self.version()?;
+        let size = self.number(4)?;
+        let description = TensorDesc::decode(self.take(size)?)
+            .map_err(|error| wrong("the description of a tensor", format!("none: {error}")))?;
+        let (rank, most) = (description.dims.len(), shape::MOST_DIMENSIONS);
+        if rank > most {
+            return Err(wrong(format!("at most {most} dimensions"), rank));
+        }
+        let dtype = dtype(description.data_type())?;
+        let elements = self.take(shape::size_in_bytes(dtype, &description.dims)?)?;
+        let elements = if elements.len() <= TINY { Bytes::copy_from_slice(&elements) } else { elements };
+        let elements = match dtype {
+            Dtype::Bool => elements.iter().map(|byte| u8::from(*byte != 0)).collect(),
+            _ => elements,
+        };
+        Ok(Weight::Numbers(Constant::new(dtype, &description.dims, elements)?))
+    }
+}
+
+/// The dtype behind a number of Paddle.
+pub(super) fn dtype(number: i32) -> Result<Dtype> {
+    Ok(match number {
+        0 => Dtype::Bool,
+        1 => Dtype::I16,
+        2 => Dtype::I32,
+        3 => Dtype::I64,
+        4 => Dtype::F16,
+        5 => Dtype::F32,
+        6 => Dtype::F64,
+        20 => Dtype::U8,
+        21 => Dtype::I8,
+        22 => Dtype::BF16,
+        23 => Dtype::C64,
+        24 => Dtype::C128,
+        32 => Dtype::F8E4M3,
+        33 => Dtype::F8E5M2,
+        36 => Dtype::U16,
+        37 => Dtype::U32,
+        38 => Dtype::U64,
+        other => return Err(wrong("a dtype of Paddle", format!("number {other}"))),
+    })
+}

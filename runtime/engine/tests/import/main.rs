@@ -1,0 +1,12 @@
+//! ONNX models, whole and broken, are read or refused with a reason. Each model here is made in a few lines.
+
+#![expect(clippy::unwrap_used, reason = "a model that cannot be made fails its test")]
+
+mod build;
+mod external;
+mod functions;
+mod hostile;
+mod models;
+mod paddle;
+mod scopes;
+mod weights;

@@ -1,0 +1,235 @@
+//! What a file says about itself, its inputs and outputs, types and attributes.
+
+use oarlock_core::{Attribute, ErrorKind};
+use oarlock_engine::import::onnx;
+use oarlock_engine::import::onnx::messages::*;
+
+use crate::build::*;
+
+fn relu() -> ModelProto {
+    model(graph(&["x"], vec![node("Relu", &["x"], &["y"])], &["y"]))
+}
+
+#[test]
+fn a_model_says_who_made_it_and_for_what() {
+    let mut proto = relu();
+    proto.producer_name = Some("maker".into());
+    proto.producer_version = Some("2.1".into());
+    proto.opset_import.push(opset("com.example", 3));
+    let entry = StringStringEntryProto { key: Some("licence".into()), value: Some("free".into()) };
+    proto.metadata_props.push(entry);
+    let model = read(&proto).unwrap();
+    assert_eq!((model.format.as_str(), model.producer.as_str()), ("ONNX, IR 10", "maker 2.1"));
+    assert_eq!(model.opsets["ai.onnx"], 20);
+    assert_eq!(model.opsets["com.example"], 3);
+    assert_eq!(model.metadata["licence"], "free");
+    assert_eq!(model.graph.to_string(), "input x: ?\ny = Relu(x)\noutput y\n");
+    assert_eq!(model.graph.nodes[0].opset, 20);
+}
+
+#[test]
+fn both_names_of_onnxs_own_domain_are_one() {
+    let mut proto = model(graph(&["x"], vec![node("Relu", &["x"], &["y"]).of("ai.onnx")], &["y"]));
+    proto.opset_import = vec![opset("ai.onnx", 13)];
+    let graph = graph_of(&proto);
+    assert!(graph.nodes[0].is("Relu"));
+    assert_eq!(graph.nodes[0].opset, 13);
+}
+
+#[test]
+fn versions_that_nobody_knows_are_refused_with_those_that_are_known() {
+    for version in [None, Some(2), Some(15), Some(i64::MIN)] {
+        let error = read(&ModelProto { ir_version: version, ..relu() }).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unimplemented);
+        says(error.message(), &["expected an IR version from 3 to 14, found "]);
+    }
+    for version in [0, -1, 1000, i64::MAX] {
+        let error = read(&ModelProto { opset_import: vec![opset("", version)], ..relu() }).unwrap_err();
+        says(error.message(), &["expected an opset of `ai.onnx` from 1 to ", &format!("found {version}")]);
+    }
+    let twice = vec![opset("", 20), opset("ai.onnx", 21)];
+    says(
+        &refusal(&ModelProto { opset_import: twice, ..relu() }),
+        &["one opset of `ai.onnx`", "two that differ"],
+    );
+}
+
+#[test]
+fn a_node_of_a_domain_that_the_model_does_not_import_is_refused() {
+    let of_other = node("Fast", &["x"], &["y"]).of("com.example").named("fast1");
+    says(
+        &refusal(&model(graph(&["x"], vec![of_other], &["y"]))),
+        &["graph `g`: `com.example.Fast` (`fast1`)", "an opset of `com.example`", "found `ai.onnx`"],
+    );
+    says(
+        &refusal(&ModelProto { opset_import: Vec::new(), ..relu() }),
+        &["an opset of `ai.onnx`", "none at all"],
+    );
+}
+
+#[test]
+fn what_is_no_model_is_refused() {
+    says(
+        &onnx::decode(bytes::Bytes::new(), None).unwrap_err().to_string(),
+        &["an ONNX model", "an empty file"],
+    );
+    let text = bytes::Bytes::from_static(b"<html>not here</html>");
+    says(
+        &onnx::decode(text, None).unwrap_err().to_string(),
+        &["expected an ONNX model, found 21 bytes that are none"],
+    );
+    says(&refusal(&ModelProto { graph: None, ..relu() }), &["expected a graph, found a model without one"]);
+}
+
+#[test]
+fn a_file_that_is_none_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = oarlock_engine::import::load(&directory.path().join("missing.onnx")).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    says(missing.message(), &["missing.onnx`", "found none"]);
+    says(
+        oarlock_engine::import::load(directory.path()).unwrap_err().message(),
+        &["expected a file", "is none"],
+    );
+}
+
+#[test]
+fn types_are_read_with_their_symbols() {
+    use tensor_shape_proto::dimension::Value::{DimParam, DimValue};
+    let dim = |value| tensor_shape_proto::Dimension { value };
+    let dims = [Some(DimParam("batch".into())), Some(DimValue(3)), Some(DimValue(-1)), None];
+    let shape = TensorShapeProto { dim: dims.into_iter().map(dim).collect() };
+    let tensor = type_proto::Tensor { elem_type: Some(1), shape: Some(shape) };
+    let inner = |tensor: &type_proto::Tensor| {
+        Some(Box::new(TypeProto { value: Some(type_proto::Value::TensorType(tensor.clone())) }))
+    };
+    let unranked = type_proto::Tensor { elem_type: Some(7), shape: None };
+    let sequence = type_proto::Sequence { elem_type: inner(&unranked) };
+    let optional = type_proto::Optional { elem_type: inner(&tensor) };
+    let map = type_proto::Map { key_type: Some(8), value_type: inner(&unranked) };
+    let mut proto = graph(&[], vec![node("Relu", &["x"], &["y"])], &["y"]);
+    proto.input = vec![
+        of_type("x", type_proto::Value::TensorType(tensor)),
+        of_type("s", type_proto::Value::SequenceType(Box::new(sequence))),
+        of_type("o", type_proto::Value::OptionalType(Box::new(optional))),
+        of_type("m", type_proto::Value::MapType(Box::new(map))),
+    ];
+    proto.value_info = vec![floats_of("y", &[1, 2]), floats_of("nobody", &[1])];
+    let graph = graph_of(&model(proto));
+    let types: Vec<String> = graph.inputs.iter().map(|id| graph.value(*id).declared.to_string()).collect();
+    assert_eq!(
+        types,
+        [
+            "f32[batch, 3, ?, ?]",
+            "sequence of i64[…]",
+            "optional f32[batch, 3, ?, ?]",
+            "map of string to i64[…]"
+        ]
+    );
+    assert_eq!(graph.value(graph.outputs[0]).declared.to_string(), "f32[1, 2]");
+}
+
+#[test]
+fn types_that_cannot_be_are_refused() {
+    let input = |value| {
+        let mut proto = graph(&[], vec![node("Relu", &["x"], &["y"])], &["y"]);
+        proto.input = vec![value];
+        model(proto)
+    };
+    says(&refusal(&input(floats_of("x", &[3, -5]))), &["graph `g`: input `x`", "at least 0", "-5"]);
+    says(&refusal(&input(floats_of("x", &[1; 65]))), &["at most 64 dimensions, found 65"]);
+    let tensor = |elem_type| type_proto::Value::TensorType(type_proto::Tensor { elem_type, shape: None });
+    says(&refusal(&input(of_type("x", tensor(Some(999))))), &["a dtype of ONNX, found number 999"]);
+    says(&refusal(&input(of_type("x", tensor(Some(23))))), &["supported, found `FLOAT4E2M1`"]);
+}
+
+#[test]
+fn attributes_of_every_type_are_read() {
+    use attribute_proto::AttributeType as Type;
+    let texts =
+        |texts: &[&'static str]| texts.iter().map(|text| bytes::Bytes::from(*text)).collect::<Vec<_>>();
+    let odd = node("Odd", &["x"], &["y"])
+        .with(int("int", -3))
+        .with(float("float", 0.5))
+        .with(AttributeProto { s: Some("text".into()), ..attribute("string", Type::String) })
+        .with(AttributeProto { ints: vec![1, 2], ..attribute("ints", Type::Ints) })
+        .with(AttributeProto { floats: vec![1.5], ..attribute("floats", Type::Floats) })
+        .with(AttributeProto { strings: texts(&["a", "b"]), ..attribute("strings", Type::Strings) })
+        .with(tensor_attribute("tensor", floats("", &[2], &[1.0, 2.0])))
+        .with(attribute("nothing", Type::Ints))
+        .with(AttributeProto { name: Some("untyped".into()), i: Some(7), ..AttributeProto::default() })
+        .of("com.example");
+    let mut proto = model(graph(&["x"], vec![odd], &["y"]));
+    proto.opset_import.push(opset("com.example", 1));
+    let graph = graph_of(&proto);
+    let attributes = &graph.nodes[0].attributes;
+    assert_eq!(attributes.int("int").unwrap(), Some(-3));
+    assert_eq!(attributes.float("float").unwrap(), Some(0.5));
+    assert_eq!(attributes.string("string").unwrap(), Some("text"));
+    assert_eq!(attributes.ints("ints").unwrap(), Some([1, 2].as_slice()));
+    assert_eq!(attributes.get("floats"), Some(&Attribute::Floats(vec![1.5])));
+    assert_eq!(attributes.get("strings"), Some(&Attribute::Strings(vec!["a".into(), "b".into()])));
+    assert_eq!(attributes.tensor("tensor").unwrap().unwrap().floats().unwrap(), [1.0, 2.0]);
+    assert_eq!(attributes.ints("nothing").unwrap(), Some([].as_slice()));
+    assert_eq!(attributes.int("untyped").unwrap(), Some(7));
+}
+
+#[test]
+fn attributes_that_cannot_be_are_refused_with_their_node() {
+    use attribute_proto::AttributeType as Type;
+    let of =
+        |attribute| refusal(&model(graph(&["x"], vec![node("Elu", &["x"], &["y"]).with(attribute)], &["y"])));
+    let unknown = AttributeProto { r#type: Some(99), ..attribute("alpha", Type::Int) };
+    says(&of(unknown), &["the `Elu` that makes `y`: the attribute `alpha`", "number 99"]);
+    says(&of(attribute("alpha", Type::Graph)), &["the type `GRAPH`, found none"]);
+    says(
+        &of(AttributeProto { name: Some("alpha".into()), ..Default::default() }),
+        &["without type and value"],
+    );
+    let text = AttributeProto { s: Some(vec![0xff].into()), ..attribute("alpha", Type::String) };
+    says(&of(text), &["text in UTF-8"]);
+    says(&of(reference("alpha", Type::Float, "a")), &["this is no function", "`a`"]);
+    let twice = node("Elu", &["x"], &["y"]).with(float("alpha", 1.0)).with(float("alpha", 2.0));
+    says(
+        &refusal(&model(graph(&["x"], vec![twice], &["y"]))),
+        &["every attribute once, found `alpha` twice"],
+    );
+}
+
+#[test]
+fn the_type_of_an_optional_becomes_that_of_its_value() {
+    let tensor = type_proto::Tensor { elem_type: Some(1), shape: None };
+    let declared = TypeProto { value: Some(type_proto::Value::TensorType(tensor)) };
+    let kind = attribute("type", attribute_proto::AttributeType::TypeProto);
+    let optional =
+        node("Optional", &[], &["y"]).with(AttributeProto { tp: Some(Box::new(declared)), ..kind });
+    let graph = graph_of(&model(graph(&[], vec![optional], &["y"])));
+    assert_eq!(graph.value(graph.outputs[0]).declared.to_string(), "optional f32[…]");
+}
+
+#[test]
+fn operands_that_are_left_out_keep_the_places_of_the_others() {
+    let clip = node("Clip", &["x", "", "high"], &["y"]);
+    let resize = node("Split", &["y", "", ""], &["a", "", "c"]);
+    let graph = graph_of(&model(graph(&["x", "high"], vec![clip, resize], &["a", "c"])));
+    assert_eq!(
+        graph.to_string(),
+        "input x: ?\ninput high: ?\ny = Clip(x, _, high)\na, _, c = Split(y)\noutput a\noutput c\n"
+    );
+    assert_eq!(graph.nodes[1].inputs.len(), 1);
+}
+
+#[test]
+fn operands_that_an_old_model_repeats_from_an_axis_on_get_the_dimensions_they_lack() {
+    let add = node("Add", &["x", "b"], &["y"]).with(int("broadcast", 1)).with(int("axis", 1));
+    let mut proto = graph(&[], vec![add], &["y"]);
+    proto.input = vec![floats_of("x", &[2, 3, 4, 5]), floats_of("b", &[3])];
+    let old = |graph| ModelProto { opset_import: vec![opset("", 6)], ..model(graph) };
+    let graph = graph_of(&old(proto.clone()));
+    says(&graph.to_string(), &["b aligned = Unsqueeze(b) axes=Ints([1, 2])\ny = Add(x, b aligned)\n"]);
+    assert_eq!(graph.nodes[1].opset, 7);
+    proto.input[1] = floats_of("b", &[3, 4, 5, 6]);
+    says(&refusal(&old(proto.clone())), &["an axis from which on 4 of 4 dimensions follow, found 1"]);
+    proto.input[1] = value("b");
+    says(&refusal(&old(proto)), &["operands of a known number of dimensions"]);
+}
