@@ -1,0 +1,145 @@
+//! What the engine makes of whole models, compared with what ONNX's own tests say: all of those that the package onnx
+//! brings without downloads.
+//!
+//! `scripts/export-operator-cases` writes them; without them there is one test, which is ignored and says so.
+//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it the only one is `cpu`. What is not right yet is
+//! listed in `tests/operators/expected/models-DEVICE.txt`, each with the reason, and `OARLOCK_TEST_SHRINK`, set to anything,
+//! takes the tests that pass from the lists. `OARLOCK_TEST_LIST`, set to a file, has those that fail written there.
+
+mod case;
+#[path = "../operators/compare.rs"]
+mod compare;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use oarlock_core::Runtime;
+use oarlock_core::flags::Flags;
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+
+use crate::case::Case;
+
+const BUILT_IN: [BuiltIn; 3] = [
+    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
+    BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("operator-cases").join("models");
+    if !file.with_extension("jsonl").is_file() {
+        let missing = format!("`{}` is missing: run `scripts/export-operator-cases`", file.display());
+        eprintln!("No model is tested. {missing}.");
+        let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
+        return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
+    }
+    let cases: Vec<Arc<Case>> = Case::read_all(&file).into_iter().map(Arc::new).collect();
+    let runtime = Arc::new(start());
+    let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
+    let outcomes: Vec<Arc<Outcomes>> =
+        devices.split(',').map(|device| Arc::new(Outcomes::of(device.trim()))).collect();
+    let mut trials = vec![compare::trial()];
+    for outcomes in &outcomes {
+        trials.push(outcomes.list(&cases));
+        for case in &cases {
+            let (runtime, case, outcomes) = (runtime.clone(), case.clone(), outcomes.clone());
+            trials.push(Trial::test(format!("{}/{}", outcomes.device, case.name()), move || {
+                let device = runtime.device(&outcomes.device).map_err(|error| error.to_string())?;
+                outcomes.judge(case.name(), case.run(&runtime, &device))
+            }));
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    outcomes.iter().for_each(|outcomes| outcomes.report());
+    conclusion.exit_code()
+}
+
+fn start() -> Runtime {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
+    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
+    let mut options = HostOptions::new("tests 1.0", config, environment);
+    options.built_in = BUILT_IN.to_vec();
+    options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    Runtime::start(options, flags).expect("a runtime")
+}
+
+/// How the models ended on one device, and what is expected of them.
+struct Outcomes {
+    device: String,
+    /// The tests that fail, with the reason.
+    expected: BTreeMap<String, String>,
+    ended: Mutex<BTreeMap<String, Result<(), String>>>,
+}
+
+impl Outcomes {
+    fn of(device: &str) -> Self {
+        let text = fs::read_to_string(list_of(device)).unwrap_or_default();
+        let entry = |line: &str| match line.split_once(": ") {
+            Some((case, reason)) => (case.to_owned(), reason.to_owned()),
+            None => panic!("`{}`: expected `test: reason`, found `{line}`", list_of(device).display()),
+        };
+        let expected = text.lines().filter(|line| !line.starts_with('#')).map(entry).collect();
+        Self { device: device.to_owned(), expected, ended: Mutex::default() }
+    }
+
+    fn judge(&self, case: &str, ended: Result<(), String>) -> Result<(), Failed> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(case.to_owned(), ended.clone());
+        match (ended, self.expected.get(case)) {
+            (Ok(()), Some(reason)) => {
+                let list = list_of(&self.device);
+                Err(format!("it passes: remove its line from `{}` ({reason})", list.display()).into())
+            }
+            (Err(message), None) => Err(message.into()),
+            (Ok(()), None) | (Err(_), Some(_)) => Ok(()),
+        }
+    }
+
+    /// Looks at the list itself.
+    fn list(&self, cases: &[Arc<Case>]) -> Trial {
+        let names: BTreeSet<&str> = cases.iter().map(|case| case.name()).collect();
+        let unknown: Vec<String> =
+            self.expected.keys().filter(|case| !names.contains(case.as_str())).cloned().collect();
+        Trial::test(format!("{}/the list of expected failures is about tests there are", self.device), move || {
+            if unknown.is_empty() { Ok(()) } else { Err(format!("there are no {unknown:?}").into()) }
+        })
+    }
+
+    /// Prints the counts, and brings the lists up to date that the environment asks for.
+    fn report(&self) {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = ended.values().filter(|ended| ended.is_ok()).count();
+        println!("{}: {passed} of {} models passed", self.device, ended.len());
+        let failed = ended.iter().filter_map(|(case, ended)| Some((case, ended.as_ref().err()?)));
+        if let Some(file) = std::env::var_os("OARLOCK_TEST_LIST") {
+            let mut text = String::new();
+            for (case, message) in failed {
+                _ = writeln!(text, "{case}: {}", message.replace('\n', " "));
+            }
+            fs::write(&file, text).unwrap_or_else(|error| panic!("{error}"));
+        }
+        if std::env::var_os("OARLOCK_TEST_SHRINK").is_some() {
+            let file = list_of(&self.device);
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            let stays = |line: &&str| {
+                let case = line.split_once(": ").map_or("", |(case, _)| case);
+                ended.get(case).is_none_or(Result::is_err)
+            };
+            let left: String = text.lines().filter(stays).map(|line| format!("{line}\n")).collect();
+            fs::write(&file, left).unwrap_or_else(|error| panic!("`{}`: {error}", file.display()));
+        }
+    }
+}
+
+/// The file that says which models a device does not do right.
+fn list_of(device: &str) -> PathBuf {
+    let kind = device.split(':').next().unwrap_or_default();
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("operators/expected").join(format!("models-{kind}.txt"))
+}
