@@ -8,6 +8,7 @@ import math
 import ml_dtypes
 import numpy
 from case_file import View
+from numpy_recurrent import write_recurrent
 from numpy_views import FLOATS, INTEGERS, LAYOUTS, PAIRS, SHAPES, Writer, label, turns, values, view, widened
 from numpy_windows import write_windows
 
@@ -366,3 +367,4 @@ def write(cases):
     write_rows(writer)
     write_large(writer)
     write_windows(writer)
+    write_recurrent(writer)

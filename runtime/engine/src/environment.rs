@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_core::{Device, Dims, Dtype, Result, Runtime, Tensor};
+use oarlock_core::{Device, Dims, Dtype, Result, Runtime, Tensor, shape};
 
 use crate::graph::Weight;
 use crate::passes::{Scene, tensor_of};
@@ -18,8 +18,14 @@ pub(crate) struct Environment {
     pub(crate) host: Device,
     /// Who is told how far plans are.
     pub(crate) progress: Progress,
-    constants: Mutex<HashMap<Key, Tensor>>,
+    /// Large constants, which several plans share, each with what it was made of.
+    constants: Mutex<HashMap<Key, (Weight, Tensor)>>,
+    /// Whether only the passes run without which there may be no plan.
+    pub(crate) is_plain: bool,
 }
+
+/// Smaller constants are made anew for each plan: most of them are shapes that only one plan has.
+const SHARED_BYTES: u64 = 1 << 16;
 
 /// What tells constants apart: the place of their bytes, which stay there as long as the constant is known.
 #[derive(PartialEq, Eq, Hash)]
@@ -36,7 +42,7 @@ impl Environment {
         if !devices.iter().any(|device| device.is(&host)) {
             devices.push(host.clone());
         }
-        Ok(Self { runtime, devices, host, progress: Progress::default(), constants: Mutex::default() })
+        Ok(Self { runtime, devices, host, progress: Progress::default(), constants: Mutex::default(), is_plain: false })
     }
 
     /// Where most of a graph runs.
@@ -46,7 +52,7 @@ impl Environment {
 
     /// What passes need to know.
     pub(crate) fn scene(&self) -> Scene<'_> {
-        Scene { runtime: &self.runtime, host: &self.host, device: self.main_device() }
+        Scene { runtime: &self.runtime, host: &self.host, device: self.main_device(), is_plain: self.is_plain }
     }
 
     /// A constant on a device: the same tensor for the same bytes, however many plans want it. Where its elements may lie
@@ -63,23 +69,22 @@ impl Environment {
         {
             return Tensor::of_constant(device, numbers);
         }
-        let address = match weight {
-            Weight::Numbers(numbers) => numbers.bytes().as_ptr() as usize,
-            Weight::Texts { texts, .. } => texts.as_ptr() as usize,
+        let size = shape::size_in_bytes(weight.dtype(), weight.dims())?;
+        let Some(numbers) = weight.numbers().filter(|_| size >= SHARED_BYTES) else {
+            return tensor_of(weight, device);
         };
         let key = Key {
             device: device.name().to_owned(),
-            address,
+            address: numbers.bytes().as_ptr() as usize,
             dtype: weight.dtype(),
             dims: weight.dims().into(),
         };
         let mut constants = self.constants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = constants.get(&key) {
+        if let Some((_, known)) = constants.get(&key) {
             return Ok(known.clone());
         }
         let tensor = tensor_of(weight, device)?;
-        // The elements of a copy would not keep the bytes at the address, which other ones could then take.
-        constants.insert(key, tensor.clone());
+        constants.insert(key, (weight.clone(), tensor.clone()));
         Ok(tensor)
     }
 }

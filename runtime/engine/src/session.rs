@@ -21,6 +21,8 @@ pub struct SessionOptions {
     /// Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any the
     /// runtime's default.
     pub devices: Vec<Device>,
+    /// Whether passes that only make things faster are left out, to find out what they do, or which of them is to blame.
+    pub is_plain: bool,
     /// Who is told how far the session is where that takes long.
     pub progress: Progress,
 }
@@ -58,6 +60,7 @@ impl Session {
         };
         let mut environment = Environment::new(runtime, devices)?;
         environment.progress = options.progress.clone();
+        environment.is_plain = options.is_plain;
         let slots = |graph: &Graph, ids: &[graph::ValueId]| -> Vec<Slot> {
             let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
             ids.iter().map(|id| slot(graph.value(*id))).collect()
@@ -203,8 +206,14 @@ fn misfit(slot: &Slot, input: &Datum) -> Error {
         Datum::Tensor(tensor) => describe(tensor),
         other => other.kind().to_owned(),
     };
-    Error::invalid_argument(format!("expected {}, found {found}", slot.declared))
-        .of_operand(format!("input `{}`", slot.name))
+    let error = Error::invalid_argument(format!("expected {}, found {found}", slot.declared))
+        .of_operand(format!("input `{}`", slot.name));
+    match (&slot.declared, input) {
+        (ValueType::Tensor { dtype: Some(dtype), .. }, Datum::Tensor(tensor)) if *dtype != tensor.dtype() => {
+            error.hint(format!("convert it to {dtype} first"))
+        }
+        _ => error,
+    }
 }
 
 fn describe(tensor: &Tensor) -> String {

@@ -151,7 +151,7 @@ impl Case {
                 WrittenAttribute::Floats(values) => Attribute::Floats(values.clone()),
                 WrittenAttribute::Strings(values) => Attribute::Strings(values.clone()),
                 WrittenAttribute::Tensor(Written::Number { dtype, dims, at, size, .. }) => {
-                    Attribute::Tensor(Constant::new(dtype.parse()?, dims, self.content(*at, *size))?)
+                    Attribute::Tensor(Constant::new(dtype.parse()?, dims, self.content(*at, *size).to_vec())?)
                 }
                 WrittenAttribute::Tensor(Written::Text { .. }) => {
                     return Err(Error::unimplemented(

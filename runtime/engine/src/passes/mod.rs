@@ -9,6 +9,7 @@ mod attention;
 mod batch_norm;
 mod channels_last;
 mod common;
+mod branch;
 mod cse;
 mod dead;
 mod finish;
@@ -47,7 +48,12 @@ pub struct Scene<'a> {
     pub host: &'a Device,
     /// Where the graph will run.
     pub device: &'a Device,
+    /// Whether only those passes run without which there may be no plan.
+    pub is_plain: bool,
 }
+
+/// The passes without which there may be no plan: shapes may have to be computed, and branches chosen.
+const PLAIN: [&str; 3] = [fold::PASS.name, branch::PASS.name, dead::PASS.name];
 
 /// What a pass did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,7 @@ pub struct Effect {
 /// Every pass, in the order in which they run.
 pub const ALL: &[Pass] = &[
     fold::PASS,
+    branch::PASS,
     tidy::PASS,
     cse::PASS,
     batch_norm::PASS,
@@ -88,7 +95,7 @@ pub fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<Vec<Effect>> {
     infer(graph, scene)?;
     for _ in 0..ROUNDS {
         let mut changed = false;
-        for pass in ALL {
+        for pass in ALL.iter().filter(|pass| !scene.is_plain || PLAIN.contains(&pass.name)) {
             let before = graph.nodes.len();
             let changes = (pass.run)(graph, scene)?;
             if changes > 0 {

@@ -85,9 +85,8 @@ fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) ->
         let rows = runtime.registry().rows_of(&node.domain, &node.op);
         Ability::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
     };
-    let considered = with_expected(graph, node, |expected| {
-        op.consider(runtime, device, expected, node.outputs.len())
-    });
+    let considered =
+        with_expected(graph, node, |expected| op.consider(runtime, device, expected, node.outputs.len()));
     Ok(considered.transpose()?.flatten().map_or_else(rows, Ability::Kernels))
 }
 
@@ -140,8 +139,11 @@ fn flops(graph: &Graph, node: &Node) -> Option<u64> {
 
 /// How many bytes the constants of a graph have, those of its subgraphs too.
 pub fn weight_bytes(graph: &Graph) -> u64 {
-    let own: u64 =
-        graph.values().filter(|(_, value)| value.weight.is_some()).filter_map(|(_, value)| size_of(value)).sum();
+    let own: u64 = graph
+        .values()
+        .filter(|(_, value)| value.weight.is_some())
+        .filter_map(|(_, value)| size_of(value))
+        .sum();
     let subgraphs = graph.nodes.iter().flat_map(|node| &node.subgraphs);
     own + subgraphs.map(|subgraph| weight_bytes(&subgraph.graph)).sum::<u64>()
 }
@@ -165,7 +167,8 @@ impl Plan {
                 let Operand::Arena(arena, offset) = *operand else { continue };
                 let known = call.ready.outputs().nth(index).flatten();
                 let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
-                let value = node.output(index).map_or_else(String::new, |id| self.graph.value(id).name.to_string());
+                let value =
+                    node.output(index).map_or_else(String::new, |id| self.graph.value(id).name.to_string());
                 lodgings.push(Lodging { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
             }
             if let Some((arena, offset)) = call.workspace {

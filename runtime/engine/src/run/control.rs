@@ -7,6 +7,7 @@ use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
 use super::datum;
 use super::scan::Scan;
 use super::sequence::SequenceOp;
+use super::text::TextOp;
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::Node;
@@ -28,6 +29,7 @@ enum Kind {
     Scan(Scan),
     SequenceMap(Body),
     Sequence(SequenceOp),
+    Text(TextOp),
 }
 
 /// A subgraph of a node, ready to run.
@@ -88,9 +90,10 @@ impl Control {
             "Loop" => Kind::Loop(body("body")?),
             "Scan" => Kind::Scan(Scan::new(node, body("body")?)?),
             "SequenceMap" => Kind::SequenceMap(body("body")?),
-            _ => match SequenceOp::of(node)? {
-                Some(op) => Kind::Sequence(op),
-                None => return Ok(None),
+            _ => match (SequenceOp::of(node)?, TextOp::of(node)?) {
+                (Some(op), _) => Kind::Sequence(op),
+                (_, Some(op)) => Kind::Text(op),
+                (None, None) => return Ok(None),
             },
         };
         Ok(Some(Self { kind, own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }))
@@ -99,7 +102,10 @@ impl Control {
     /// Whether the engine runs a node itself.
     pub(crate) fn is_for(node: &Node) -> bool {
         let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
-        node.domain.is_empty() && (runs_graphs || matches!(SequenceOp::of(node), Ok(Some(_))))
+        let runs_itself = || {
+            matches!(SequenceOp::of(node), Ok(Some(_))) || matches!(TextOp::of(node), Ok(Some(_)))
+        };
+        node.domain.is_empty() && (runs_graphs || runs_itself())
     }
 
     /// Says where the inputs come from and the outputs go.
@@ -122,6 +128,7 @@ impl Control {
             Kind::Scan(scan) => scan.run(environment, own, &captured)?,
             Kind::SequenceMap(body) => map_sequence(body, environment, own, &captured, outputs)?,
             Kind::Sequence(op) => vec![op.run(environment, own)?],
+            Kind::Text(op) => vec![op.run(environment, own)?],
         };
         for (slot, datum) in self.outputs.iter().zip(made) {
             if let Some(slot) = slot {

@@ -5,6 +5,7 @@
 mod control;
 mod scan;
 mod sequence;
+mod text;
 
 use std::time::{Duration, Instant};
 

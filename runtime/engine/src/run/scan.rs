@@ -3,6 +3,7 @@
 use oarlock_core::{Attribute, Error, Result, Tensor};
 
 use super::control::{Body, given, stack, too_few};
+use super::sequence::part_of;
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::Node;
@@ -65,7 +66,7 @@ impl Scan {
         let mut made: Vec<Vec<Tensor>> = Vec::new();
         for item in 0..batch.unsigned_abs() {
             let part: Vec<Datum> =
-                inputs.iter().map(|input| slice(input, 0, item).map(Datum::Tensor)).collect::<Result<_>>()?;
+                inputs.iter().map(|input| part_of(environment, input, 0, item).map(Datum::Tensor)).collect::<Result<_>>()?;
             for (index, output) in self.one(environment, &part, captured)?.into_iter().enumerate() {
                 if made.len() <= index {
                     made.push(Vec::new());
@@ -96,7 +97,7 @@ impl Scan {
             let mut given = std::mem::take(&mut states);
             for (tensor, axis, is_backward) in &slices {
                 let place = if *is_backward { length - 1 - step } else { step };
-                given.push(Datum::Tensor(slice(tensor, *axis, place)?));
+                given.push(Datum::Tensor(part_of(environment, tensor, *axis, place)?));
             }
             let mut made = self.body.run(environment, given, captured)?.into_iter();
             states = made.by_ref().take(count).collect();
@@ -119,12 +120,4 @@ impl Scan {
 
 fn at(list: &[i64], index: usize) -> i64 {
     list.get(index).copied().unwrap_or(0)
-}
-
-/// One index of a dimension, without the dimension.
-fn slice(tensor: &Tensor, axis: usize, index: u64) -> Result<Tensor> {
-    let part = tensor.slice(i64::try_from(axis).unwrap_or(0), index, index + 1, 1)?;
-    let mut dims = part.dims().to_vec();
-    dims.remove(axis);
-    part.reshape(&dims)
 }

@@ -78,7 +78,7 @@ impl SequenceOp {
                 let count = i64::try_from(input(0)?.sequence()?.len()).unwrap_or(i64::MAX);
                 scalar(&environment.host, Dtype::I64, count.to_ne_bytes().to_vec())
             }
-            Self::Split { axis, keeps_axis } => split(input(0)?.tensor()?, inputs.get(1), *axis, *keeps_axis),
+            Self::Split { axis, keeps_axis } => split(environment, input(0)?.tensor()?, inputs.get(1), *axis, *keeps_axis),
             Self::Concat { axis, is_new_axis } => {
                 let elements = input(0)?.sequence()?;
                 let tensors: Vec<Tensor> =
@@ -118,7 +118,13 @@ fn out_of_range(at: i64, length: usize) -> Error {
 }
 
 /// Cuts a tensor along an axis: into slices of one, of equal parts, or of parts of the sizes in a list.
-fn split(tensor: &Tensor, sizes: Option<&Option<Datum>>, axis: i64, keeps_axis: bool) -> Result<Datum> {
+fn split(
+    environment: &Environment,
+    tensor: &Tensor,
+    sizes: Option<&Option<Datum>>,
+    axis: i64,
+    keeps_axis: bool,
+) -> Result<Datum> {
     let axis = oarlock_core::shape::axis(axis, tensor.dims().len())?;
     let length = tensor.dims()[axis];
     let (sizes, drops_axis) = match sizes.and_then(Option::as_ref) {
@@ -145,16 +151,22 @@ fn split(tensor: &Tensor, sizes: Option<&Option<Datum>>, axis: i64, keeps_axis: 
     let mut elements = Vec::new();
     for size in sizes {
         let end = begin + size.unsigned_abs();
-        let mut part = tensor.slice(i64::try_from(axis).unwrap_or(0), begin, end, 1)?;
-        if drops_axis {
-            let mut dims = part.dims().to_vec();
-            dims.remove(axis);
-            part = part.reshape(&dims)?;
-        }
+        let part = match drops_axis {
+            true => part_of(environment, tensor, axis, begin)?,
+            false => tensor.slice(i64::try_from(axis).unwrap_or(0), begin, end, 1)?,
+        };
         elements.push(Datum::Tensor(part));
         begin = end;
     }
     Ok(Datum::Sequence(elements))
+}
+
+/// One index of a dimension, without the dimension.
+pub(super) fn part_of(environment: &Environment, tensor: &Tensor, axis: usize, index: u64) -> Result<Tensor> {
+    let part = tensor.slice(i64::try_from(axis).unwrap_or(0), index, index + 1, 1)?;
+    let mut dims = part.dims().to_vec();
+    dims.remove(axis);
+    environment.runtime.contiguous(&part, part.device().stream()?)?.reshape(&dims)
 }
 
 fn parts_of(length: i64, size: i64) -> Vec<i64> {

@@ -1,0 +1,5 @@
+//! The engine on the CPU and on a simulated device: passes, plans, runs, and what it makes of bad input.
+
+mod passes;
+mod runs;
+mod sketch;

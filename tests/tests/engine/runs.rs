@@ -1,0 +1,180 @@
+//! Runs: shapes that change, shapes that depend on data, control flow, many threads, and feeds that do not fit.
+
+use std::sync::Arc;
+
+use oarlock_core::{Attribute, Dtype};
+use oarlock_engine::graph::Value;
+use oarlock_engine::{Datum, Session, SessionOptions};
+
+use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, tensor};
+
+fn floats(datum: &Datum) -> Vec<f32> {
+    datum.tensor().and_then(oarlock_core::Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Y = softmax(X·W + b) of any number of rows.
+fn classifier() -> Sketch {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[-1, 16]);
+    let (w, b) = (sketch.weights(&[16, 10], 2), sketch.weights(&[10], 3));
+    let product = sketch.op("MatMul", &[x, w]);
+    let sum = sketch.op("Add", &[product, b]);
+    let y = sketch.op("Softmax", &[sum]);
+    sketch.output(&[y])
+}
+
+#[test]
+fn every_shape_gets_a_plan_of_its_own() {
+    let session = classifier().session(&SessionOptions::default());
+    for rows in (1..60).chain(1..60) {
+        let made = run(&session, &[random(&[rows, 16], 5)]);
+        assert_eq!(made[0].tensor().unwrap().dims(), [rows, 10]);
+        let sum: f32 = floats(&made[0]).iter().sum();
+        assert!((sum - rows as f32).abs() < 1e-3, "{sum}");
+    }
+}
+
+#[test]
+fn zero_rows_are_rows_too() {
+    let session = classifier().session(&SessionOptions::default());
+    let made = run(&session, &[random(&[0, 16], 5)]);
+    assert_eq!(made[0].tensor().unwrap().dims(), [0, 10]);
+}
+
+#[test]
+fn shapes_that_depend_on_data_are_found_in_the_run() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[-1]);
+    let zero = sketch.scalar(0.0);
+    let is_more = sketch.op("Greater", &[x, zero]);
+    let kept = sketch.op_with("Compress", &[x, is_more], &[("axis", Attribute::Int(0))]);
+    let y = sketch.op("Neg", &[kept]);
+    let session = sketch.output(&[y]).session(&SessionOptions::default());
+    assert_eq!(floats(&run(&session, &[tensor(&[4], &[1.0, -2.0, 3.0, -4.0])])[0]), [-1.0, -3.0]);
+    assert_eq!(floats(&run(&session, &[tensor(&[4], &[-1.0, -2.0, -3.0, 4.0])])[0]), [-4.0]);
+}
+
+#[test]
+fn a_shape_that_is_an_input_is_read_in_the_run() {
+    let mut sketch = Sketch::new();
+    let (x, shape) = (sketch.input("x", Dtype::F32, &[-1]), sketch.input("shape", Dtype::I64, &[2]));
+    let seen = sketch.op("Reshape", &[x, shape]);
+    let y = sketch.op_with("Transpose", &[seen], &[("perm", Attribute::Ints(vec![1, 0]))]);
+    let session = sketch.output(&[y]).session(&SessionOptions::default());
+    let x = tensor(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let made = run(&session, &[x.clone(), ints(&[2], &[2, 3])]);
+    assert_eq!((floats(&made[0]), made[0].tensor().unwrap().dims()), (vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[3, 2][..]));
+    let made = run(&session, &[x, ints(&[2], &[1, 6])]);
+    assert_eq!(made[0].tensor().unwrap().dims(), [6, 1]);
+}
+
+#[test]
+fn a_loop_carries_values_and_stacks_others() {
+    let mut body = Sketch::new();
+    let [iteration, condition, sum, step] = ["i", "go", "sum", "step"].map(|name| body.graph.add(Value::named(name)));
+    body.graph.inputs = vec![iteration, condition, sum, step];
+    let more = body.op("Add", &[sum, step]);
+    let go = body.op("Identity", &[condition]);
+    let square = body.op("Mul", &[more, more]);
+    let body = body.output(&[go, more, square]).graph;
+    let mut sketch = Sketch::new();
+    let (count, start, step) = (
+        sketch.input("count", Dtype::I64, &[]),
+        sketch.input("start", Dtype::F32, &[1]),
+        sketch.input("step", Dtype::F32, &[1]),
+    );
+    let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).unwrap());
+    let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
+    sketch.with_graph("body", body, &[step]);
+    let session = sketch.output(&made).session(&SessionOptions::default());
+    let outputs = run(&session, &[ints(&[], &[3]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])]);
+    assert_eq!(floats(&outputs[0]), [7.0]);
+    assert_eq!((floats(&outputs[1]), outputs[1].tensor().unwrap().dims()), (vec![9.0, 25.0, 49.0], &[3, 1][..]));
+    let outputs = run(&session, &[ints(&[], &[0]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])]);
+    assert_eq!((floats(&outputs[0]), floats(&outputs[1])), (vec![1.0], vec![]));
+}
+
+#[test]
+fn many_threads_run_one_session_and_get_their_own_results() {
+    let session: Arc<Session> = Arc::new(classifier().session(&SessionOptions::default()));
+    let expected: Vec<Vec<u8>> =
+        (0..8).map(|seed| bytes(&run(&session, &[random(&[seed + 1, 16], seed as u32)])[0])).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..8i64 {
+            let (session, expected) = (session.clone(), &expected);
+            scope.spawn(move || {
+                for round in 0..50 {
+                    let seed = (thread + round) % 8;
+                    let made = run(&session, &[random(&[seed + 1, 16], seed as u32)]);
+                    assert_eq!(bytes(&made[0]), expected[seed as usize]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn outputs_of_a_run_stay_what_they_are_in_later_runs() {
+    let session = classifier().session(&SessionOptions::default());
+    let first = run(&session, &[random(&[4, 16], 1)]);
+    let before = bytes(&first[0]);
+    (2..10).for_each(|seed| drop(run(&session, &[random(&[4, 16], seed)])));
+    assert_eq!(bytes(&first[0]), before);
+}
+
+#[test]
+fn a_device_without_a_kernel_leaves_the_node_to_the_cpu() {
+    let sim = RUNTIME.device("sim").expect("the simulated device");
+    let options = SessionOptions { devices: vec![sim], ..SessionOptions::default() };
+    let session = classifier().session(&options);
+    let plain = classifier().session(&SessionOptions::default());
+    let x = random(&[4, 16], 1);
+    let (there, here) = (run(&session, std::slice::from_ref(&x)), run(&plain, &[x]));
+    assert_eq!(there[0].tensor().unwrap().device().device_type(), "sim");
+    for (a, b) in floats(&there[0]).iter().zip(floats(&here[0])) {
+        assert!((a - b).abs() < 1e-5);
+    }
+}
+
+/// The message of a run that must fail.
+fn refused(sketch: &Sketch, feeds: &[(&str, Datum)]) -> String {
+    let session = sketch.session(&SessionOptions::default());
+    let error = session.run_named(feeds).map(drop).expect_err("a run that fails");
+    // A session stays usable.
+    run(&session, &[random(&[2, 16], 1)]);
+    error.to_string()
+}
+
+#[test]
+fn a_feed_that_does_not_fit_is_named_with_what_the_model_wants() {
+    let sketch = classifier();
+    let wrong = refused(&sketch, &[("y", random(&[1, 16], 1))]);
+    assert!(wrong.contains("expected one of the inputs `x`, found `y`"), "{wrong}");
+    let wrong = refused(&sketch, &[]);
+    assert!(wrong.contains("expected the input `x: f32[?, 16]`, found no value"), "{wrong}");
+    let wrong = refused(&sketch, &[("x", random(&[1, 15], 1))]);
+    assert!(wrong.contains("input `x`: expected f32[?, 16], found f32[1, 15]"), "{wrong}");
+    let wrong = refused(&sketch, &[("x", ints(&[1, 16], &[0; 16]))]);
+    assert!(wrong.contains("input `x`: expected f32[?, 16], found i64[1, 16]"), "{wrong}");
+    let wrong = refused(&sketch, &[("x", Datum::Nothing)]);
+    assert!(wrong.contains("found an optional that holds nothing"), "{wrong}");
+}
+
+#[test]
+fn an_op_that_no_device_has_is_named_before_anything_runs() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[1]);
+    let y = sketch.op("NoSuchOp", &[x]);
+    let model = sketch.output(&[y]).model();
+    let error = Session::new(RUNTIME.clone(), &model, &SessionOptions::default()).map(drop).expect_err("an error");
+    assert!(error.to_string().contains("NoSuchOp"), "{error}");
+}
+
+#[test]
+fn numbers_that_are_none_go_through_as_they_are() {
+    let session = classifier().session(&SessionOptions::default());
+    let mut x = vec![0.5f32; 32];
+    (x[3], x[20]) = (f32::NAN, f32::INFINITY);
+    let made = floats(&run(&session, &[tensor(&[2, 16], &x)])[0]);
+    assert!(made.iter().all(|element| element.is_nan()), "{made:?}");
+}
