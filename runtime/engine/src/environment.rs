@@ -1,11 +1,12 @@
 //! What all programs of a session share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::{Device, Dims, Dtype, Result, Runtime, Tensor, shape};
 
 use crate::graph::Weight;
+use crate::import;
 use crate::passes::{Scene, tensor_of};
 use crate::progress::Progress;
 
@@ -20,6 +21,8 @@ pub(crate) struct Environment {
     pub(crate) progress: Progress,
     /// Large constants, which several plans share, each with what it was made of.
     constants: Mutex<HashMap<Key, (Weight, Tensor)>>,
+    /// The places of constants whose memory was given back.
+    released: Mutex<HashSet<usize>>,
     /// Whether only the passes run without which there may be no plan.
     pub(crate) is_plain: bool,
 }
@@ -42,7 +45,15 @@ impl Environment {
         if !devices.iter().any(|device| device.is(&host)) {
             devices.push(host.clone());
         }
-        Ok(Self { runtime, devices, host, progress: Progress::default(), constants: Mutex::default(), is_plain: false })
+        Ok(Self {
+            runtime,
+            devices,
+            host,
+            progress: Progress::default(),
+            constants: Mutex::default(),
+            released: Mutex::default(),
+            is_plain: false,
+        })
     }
 
     /// Where most of a graph runs.
@@ -53,6 +64,15 @@ impl Environment {
     /// What passes need to know.
     pub(crate) fn scene(&self) -> Scene<'_> {
         Scene { runtime: &self.runtime, host: &self.host, device: self.main_device(), is_plain: self.is_plain }
+    }
+
+    /// Gives back the memory of a constant in a mapped file, once: whoever still reads it reads it from the file again, and
+    /// keeps it then.
+    pub(crate) fn release(&self, bytes: &[u8]) {
+        let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
+        if released.insert(bytes.as_ptr() as usize) {
+            import::release(bytes);
+        }
     }
 
     /// A constant on a device: the same tensor for the same bytes, however many plans want it. Where its elements may lie

@@ -76,6 +76,12 @@ impl Node {
         self.domain.is_empty() && &*self.op == op
     }
 
+    /// Whether it sees the elements of its first input in another shape, where it makes as many.
+    pub fn is_view(&self) -> bool {
+        let views = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
+        self.domain.is_empty() && views.contains(&&*self.op)
+    }
+
     /// The input at a place, where it is given.
     pub fn input(&self, index: usize) -> Option<ValueId> {
         self.inputs.get(index).copied().flatten()

@@ -6,8 +6,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use bytes::Bytes;
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use oarlock_core::{Error, Result};
 
 use super::place::quoted;
@@ -31,5 +33,44 @@ pub(super) fn map(path: &Path) -> Result<Bytes> {
     // SAFETY: the mapping is read-only and private. That nobody changes the file below it is not in the hands of a
     // program; it is what every reader of models asks of its users, and `load` says so.
     let mapped = unsafe { Mmap::map(&file) }.map_err(failed)?;
-    Ok(Bytes::from_owner(mapped))
+    let mapped = Arc::new(mapped);
+    let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    live.retain(|other| other.strong_count() > 0);
+    live.push(Arc::downgrade(&mapped));
+    Ok(Bytes::from_owner(Owner(mapped)))
 }
+
+/// Every mapping that is there. Bytes do not say where they come from, so who wants to give memory back looks here.
+static LIVE: Mutex<Vec<Weak<Mmap>>> = Mutex::new(Vec::new());
+
+/// What keeps a mapping for its bytes.
+struct Owner(Arc<Mmap>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Gives back the memory of bytes that lie in a mapped file. Whoever reads them later reads them from the file again.
+pub(crate) fn release(bytes: &[u8]) {
+    let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let begin = bytes.as_ptr() as usize;
+    for mapped in live.iter().filter_map(Weak::upgrade) {
+        let first = mapped.as_ptr() as usize;
+        let Some(offset) = begin.checked_sub(first).filter(|offset| offset + bytes.len() <= mapped.len())
+        else {
+            continue;
+        };
+        // Only whole pages: the rest of the first and the last one belongs to others.
+        let (from, to) = (offset.next_multiple_of(PAGE), (offset + bytes.len()) / PAGE * PAGE);
+        if from < to {
+            // SAFETY: the mapping is private, read-only and of a file, so pages that are dropped come back the same. That
+            // they could not be dropped harms nobody.
+            _ = unsafe { mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, from, to - from) };
+        }
+    }
+}
+
+/// The largest size that pages of ordinary memory have.
+const PAGE: usize = 1 << 16;

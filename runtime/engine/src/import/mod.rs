@@ -4,6 +4,9 @@ mod mapped;
 pub mod onnx;
 pub mod paddle;
 mod place;
+mod weight;
+
+pub(crate) use mapped::release;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,8 +30,8 @@ pub struct Model {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel`, or an ONNX one. Its weights stay in the file, which must not be changed while the model, or anything that was made of
-/// it, is there.
+/// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel`, or else an ONNX one. Its
+/// weights stay in the file, which must not be changed while the model, or anything that was made of it, is there.
 pub fn load(path: &Path) -> Result<Model> {
     if path.extension().is_some_and(|extension| extension == "pdmodel") {
         paddle::load(path)

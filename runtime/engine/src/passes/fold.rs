@@ -76,14 +76,11 @@ fn constants(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<Vec<Weight
         let dims = graph.value(*output).dims()?;
         Some(vec![Weight::Numbers(weight.numbers()?.reshaped(&dims).ok()?)])
     };
-    if VIEWS.contains(&&*node.op) && node.domain.is_empty() {
+    if node.is_view() {
         return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
     }
     compute(node, &weights, scene).ok()
 }
-
-/// Ops that see the same elements in another shape.
-const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
 
 /// Whether the outputs of a node differ from call to call.
 pub(super) fn draws(node: &Node) -> bool {

@@ -43,8 +43,8 @@ pub(super) enum DraftWay {
     Control(Box<Control>),
 }
 
-/// Ops that see the same elements in another shape.
-const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
+/// Constants of which it is worth to give the memory back.
+const RELEASED_BYTES: usize = 1 << 18;
 
 /// Makes a plan of a graph in which the shapes of the inputs are known. Passes run first.
 pub(crate) fn build(mut graph: Graph, environment: &Environment) -> Result<Plan> {
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
     /// The device and the shape of a node that sees its input in another shape.
     fn view(&self, node: &Node) -> Option<(Device, Dims)> {
         let input = node.input(0)?;
-        let is_view = node.domain.is_empty() && VIEWS.contains(&&*node.op);
+        let is_view = node.is_view();
         let (from, to) = (self.graph.value(input), self.graph.value(node.output(0)?));
         let is_same = from.dtype()? == to.dtype()? && self.pieces[input.index()].size? == shape_size(to)?;
         if !is_view || !is_same || from.dtype()? == oarlock_core::Dtype::String {
@@ -159,6 +159,8 @@ impl<'a> Builder<'a> {
                 op.ready(runtime, device, stream, expected, node.outputs.len(), constant)
             });
             let Some(readied) = readied else { return Ok((self.eager_device(node), DraftWay::Eager(op))) };
+            // What kernels packed, or what was copied to a device, need not stay in memory twice.
+            self.weights(node).for_each(|bytes| self.environment.release(bytes));
             match readied? {
                 Readied::Kernel(ready) if ready.takes_tensors_only() => {
                     return Ok((device.clone(), DraftWay::Eager(op)));
@@ -174,6 +176,13 @@ impl<'a> Builder<'a> {
             Some(explanation) => Err(explanation.error()),
             None => Err(oarlock_core::Error::unavailable("expected a device, found none")),
         }
+    }
+
+    /// The bytes of the large constants that a node reads.
+    fn weights(&self, node: &Node) -> impl Iterator<Item = &[u8]> {
+        let numbers = |input: &ValueId| self.graph.value(*input).weight.as_ref()?.numbers();
+        let bytes = node.inputs.iter().flatten().filter_map(numbers).map(oarlock_core::Constant::bytes);
+        bytes.filter(|bytes| bytes.len() >= RELEASED_BYTES)
     }
 
     /// The first device with any kernel for the op of a node whose shapes are not known.

@@ -92,11 +92,9 @@ fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) ->
 
 /// Whether a node only sees its input in another shape.
 fn is_view(graph: &Graph, node: &Node) -> bool {
-    const VIEWS: [&str; 5] = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
     let size = |value| size_of(graph.value(value));
     let ends = node.input(0).zip(node.output(0));
-    node.domain.is_empty()
-        && VIEWS.contains(&&*node.op)
+    node.is_view()
         && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
 }
 

@@ -1,0 +1,136 @@
+"""Runs models here and in other runtimes in turn, and prints how they compare.
+
+    models.py --oarlock PROGRAM --models DIR [--threads 1,2] [--rounds N] [--seconds S] [--only TEXT] [--json]
+              [--peers onnxruntime,openvino,openvino-bf16]
+
+DIR holds NAME.onnx with NAME.inputs.npz beside it. Every measurement is a process of its own, kept to as many processors as
+it has threads; in each round each runtime has its turn. What is reported is the median over the rounds of the medians of each,
+and the median of the ratios of the rounds. Peak memory is that of the whole process: Python and NumPy take some 45 MB of it in
+the other runtimes.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).parent
+# Threads of a pool may go on spinning after a run, and the machine turns its attention to other things.
+PAUSE = 0.3
+
+
+def own(arguments, model, inputs, threads, repeat):
+    """What it takes here."""
+    command = [arguments.oarlock, "bench", model, "-i", inputs, "--threads", str(threads), "--json", "--repeat", str(repeat)]
+    report = answer(command, threads)
+    return {
+        "load_ms": report["load_ms"],
+        "first_ms": report["first_run_ms"],
+        "median_ms": report["latency_ms"]["median"],
+        "peak_mb": report["memory"]["peak_bytes"] / 2**20,
+        "weights_mb": report["memory"]["weights_bytes"] / 2**20,
+        "arena_mb": report["memory"]["arena_bytes"] / 2**20,
+    }
+
+
+def other(peer, model, inputs, threads, seconds):
+    """What it takes in another runtime."""
+    return answer([sys.executable, HERE / "models_peer.py", peer, model, inputs, str(threads), str(seconds)], threads)
+
+
+def answer(command, threads):
+    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    last = os.cpu_count() - 1
+    processors = f"{last - threads + 1}-{last}" if threads <= os.cpu_count() else f"0-{last}"
+    done = subprocess.run(
+        ["taskset", "-c", processors, *map(str, command)], env=os.environ | limits, stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode != 0:
+        sys.exit(f"error: expected a measurement of `{' '.join(map(str, command))}`, found exit code {done.returncode}")
+    time.sleep(PAUSE)
+    return json.loads(done.stdout.splitlines()[-1] if command[0] == sys.executable else done.stdout)
+
+
+def measure(arguments, model, threads):
+    """The rounds of one model: what each runtime reported in each."""
+    inputs = model.with_suffix(".inputs.npz")
+    first = own(arguments, model, inputs, threads, 5)
+    repeat = max(5, min(100_000, int(arguments.seconds * 1e3 / first["median_ms"])))
+    rounds = []
+    for _ in range(arguments.rounds):
+        found = {"oarlock": own(arguments, model, inputs, threads, repeat)}
+        for peer in arguments.peers:
+            found[peer] = other(peer, model, inputs, threads, arguments.seconds)
+        rounds.append(found)
+    return rounds
+
+
+def median(rounds, runtime, what):
+    return statistics.median(found[runtime][what] for found in rounds)
+
+
+def ratio(rounds, peer, what=lambda report: report["median_ms"]):
+    return statistics.median(what(found[peer]) / what(found["oarlock"]) for found in rounds)
+
+
+def ready(report):
+    """How long it takes until the first result is there."""
+    return report["load_ms"] + report["first_ms"]
+
+
+def row(name, threads, rounds, peers):
+    shown = f"{median(rounds, 'oarlock', 'median_ms'):.4g}"
+    cells = [name, str(threads), shown]
+    cells += [f"{median(rounds, peer, 'median_ms'):.4g} ({ratio(rounds, peer):.2f}×)" for peer in peers]
+    cells.append(f"{statistics.median(ready(found['oarlock']) for found in rounds):.4g}")
+    cells += [f"{ratio(rounds, peer, ready):.2f}×" for peer in peers]
+    weights, arena = median(rounds, "oarlock", "weights_mb"), median(rounds, "oarlock", "arena_mb")
+    peak = median(rounds, "oarlock", "peak_mb")
+    cells.append(f"{peak:.0f} of {weights:.0f} + {arena:.0f}")
+    cells += [f"{median(rounds, peer, 'peak_mb'):.0f}" for peer in peers]
+    return cells
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--oarlock", required=True, type=os.path.realpath)
+    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("--threads", default="1,2", type=lambda text: [int(count) for count in text.split(",")])
+    parser.add_argument("--peers", default=["onnxruntime", "openvino"], type=lambda text: text.split(","))
+    parser.add_argument("--rounds", default=5, type=int)
+    parser.add_argument("--seconds", default=2.0, type=float)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    models = [model for model in sorted(arguments.models.glob("*.onnx")) if arguments.only in model.stem]
+    if not models:
+        sys.exit(f"error: expected models in `{arguments.models}`, found none")
+    everything, ratios = {}, {}
+    heads = ["model", "threads", "ms", *arguments.peers, "load + first run, ms", *arguments.peers]
+    heads += ["peak of weights + arena, MB", *arguments.peers]
+    if not arguments.json:
+        print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads), flush=True)
+    for threads in arguments.threads:
+        for model in models:
+            rounds = measure(arguments, model, threads)
+            everything[f"{model.stem}/{threads}"] = rounds
+            for peer in arguments.peers:
+                ratios.setdefault((peer, threads), []).append(ratio(rounds, peer))
+            if not arguments.json:
+                print("| " + " | ".join(row(model.stem, threads, rounds, arguments.peers)) + " |", flush=True)
+    if arguments.json:
+        print(json.dumps(everything))
+        return
+    print()
+    for (peer, threads), found in ratios.items():
+        mean = math.exp(statistics.fmean(map(math.log, found)))
+        print(f"- times of {peer} over ours on {threads} threads, geometric mean: {mean:.2f}×")
+
+
+if __name__ == "__main__":
+    main()
