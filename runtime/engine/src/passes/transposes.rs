@@ -118,6 +118,10 @@ enum Minds {
     Axis(&'static str, i64),
     /// It has an attribute that lists dimensions, and keeps them.
     Axes(&'static str),
+    /// An input, which is constant, lists dimensions, and it keeps them.
+    AxesInput(usize),
+    /// Some inputs, which are constant, have so many elements for each dimension.
+    Lists(&'static [usize], usize),
 }
 
 fn minds(node: &Node) -> Option<Minds> {
@@ -130,14 +134,51 @@ fn minds(node: &Node) -> Option<Minds> {
         | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Sign" | "Not" | "Cast" | "Identity" | "Add" | "Sub" | "Mul"
         | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean" | "ThresholdedRelu" => Minds::Nothing,
         "Concat" => Minds::Axis("axis", 0),
+        "Split" => Minds::Axis("axis", 0),
         "Softmax" | "LogSoftmax" if node.opset >= 13 => Minds::Axis("axis", -1),
         "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin"
             if node.inputs.len() == 1 && node.attributes.int("keepdims").ok()?.unwrap_or(1) == 1 =>
         {
             Minds::Axes("axes")
         }
+        "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin"
+            if node.inputs.len() == 2 && node.attributes.int("keepdims").ok()?.unwrap_or(1) == 1 =>
+        {
+            Minds::AxesInput(1)
+        }
+        "Slice" if node.input(3).is_some() => Minds::AxesInput(3),
+        "Pad" if node.opset >= 11 && node.input(3).is_none() => Minds::Lists(&[1], 2),
+        "Resize" if node.opset >= 11 && node.attributes.get("axes").is_none() => Minds::Lists(&[2, 3], 1),
         _ => return None,
     })
+}
+
+/// How many inputs are what a node computes with; others say how.
+fn data_inputs(node: &Node) -> usize {
+    match minds(node) {
+        Some(Minds::Nothing) => node.inputs.len(),
+        _ if node.is("Concat") => node.inputs.len(),
+        _ => 1,
+    }
+}
+
+fn count(dims: &[i64]) -> u64 {
+    oarlock_core::shape::element_count(dims).unwrap_or(u64::MAX)
+}
+
+/// A value is small beside another one that has so many times its elements.
+const SMALL: u64 = 16;
+
+/// A value with dimensions of one element before its own; only constants have fewer than they should.
+fn of_rank(graph: &mut Graph, value: ValueId, rank: usize) -> Option<ValueId> {
+    let dims = graph.value(value).dims()?;
+    if dims.len() == rank {
+        return Some(value);
+    }
+    let numbers = graph.value(value).weight.as_ref()?.numbers()?;
+    let wide: Vec<i64> = std::iter::repeat_n(1, rank - dims.len()).chain(dims).collect();
+    let constant = numbers.reshaped(&wide).ok()?;
+    Some(graph.add(Value::constant("a constant of more dimensions", Weight::Numbers(constant))))
 }
 
 /// Puts transposes behind nodes that do not mind.
@@ -162,8 +203,15 @@ fn order_behind(look: &Look<'_>, node: &Node) -> Option<Vec<i64>> {
     let minds = minds(node)?;
     let mut order: Option<&[i64]> = None;
     let rank = look.dims(node.output(0)?)?.len();
-    for input in node.inputs.iter().flatten() {
+    let (made, data) = (count(&look.dims(node.output(0)?)?), data_inputs(node));
+    for (index, input) in node.inputs.iter().enumerate() {
+        let Some(input) = input else { continue };
         let dims = look.dims(*input)?;
+        if index >= data {
+            // What says how, and not what: it must be known.
+            look.graph.value(*input).weight.as_ref()?;
+            continue;
+        }
         if let Some(own) = look.maker(*input).and_then(order_of) {
             // A transpose that others read too stays for them, and there would be two.
             let is_same = order.is_none_or(|order| order == own);
@@ -172,9 +220,11 @@ fn order_behind(look: &Look<'_>, node: &Node) -> Option<Vec<i64>> {
             }
             order = Some(own);
         } else {
-            let is_one = dims.iter().all(|dim| *dim == 1);
-            let is_constant = look.graph.value(*input).weight.is_some() && dims.len() == rank;
-            if !matches!(minds, Minds::Nothing) || !(is_one || is_constant) || dims.len() > rank {
+            // Constants are turned once; what is small is turned for less than what is large.
+            let is_cheap = look.graph.value(*input).weight.is_some()
+                || dims.len() == rank && count(&dims).saturating_mul(SMALL) <= made
+                || count(&dims) == 1;
+            if !matches!(minds, Minds::Nothing) || !is_cheap || dims.len() > rank {
                 return None;
             }
         }
@@ -187,11 +237,13 @@ fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>>
     let back = inverse(order);
     let mut nodes = Vec::new();
     let makers = graph.makers();
-    for input in node.inputs.iter_mut().flatten() {
+    let (minds, data) = (minds(&node)?, data_inputs(&node));
+    for input in node.inputs.iter_mut().take(data).flatten() {
         let maker = makers.get(input.index()).copied().flatten().map(|at| &graph.nodes[at]);
         if let Some(before) = maker.filter(|maker| order_of(maker).is_some()).and_then(|maker| maker.input(0)) {
             *input = before;
         } else if graph.value(*input).dims()?.iter().any(|dim| *dim != 1) {
+            *input = of_rank(graph, *input, order.len())?;
             let turned = add_turned(graph, *input, &back)?;
             nodes.push(transpose(*input, turned, back.clone()));
             *input = turned;
@@ -201,7 +253,7 @@ fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>>
         let axis = oarlock_core::shape::axis(axis, order.len()).ok()?;
         order.get(axis).copied()
     };
-    match minds(&node)? {
+    match minds {
         Minds::Nothing => {}
         Minds::Axis(name, default) => {
             let axis = node.attributes.int(name).ok()?.unwrap_or(default);
@@ -211,11 +263,47 @@ fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>>
             let axes = node.attributes.ints(name).ok()??.iter().map(|axis| moved(*axis)).collect::<Option<_>>()?;
             node.attributes.set(name, Attribute::Ints(axes));
         }
+        Minds::AxesInput(index) => {
+            if let Some(axes) = node.input(index) {
+                let known = graph.value(axes).numbers()?.ints().ok()?;
+                let axes: Vec<i64> = known.into_iter().map(moved).collect::<Option<_>>()?;
+                let axes = Value::constant("axes", Weight::Numbers(Constant::of_ints(&axes)));
+                node.inputs[index] = Some(graph.add(axes));
+            }
+        }
+        Minds::Lists(indices, each) => {
+            let rank = i64::try_from(order.len()).ok()?;
+            for index in indices {
+                let Some(input) = node.input(*index) else { continue };
+                let numbers = graph.value(input).numbers()?.clone();
+                if numbers.bytes().is_empty() {
+                    continue;
+                }
+                if numbers.dims() != [rank * i64::try_from(each).ok()?] {
+                    return None;
+                }
+                let of_all = (0..i64::try_from(each).ok()?).flat_map(|part| back.iter().map(move |axis| part * rank + axis));
+                node.inputs[*index] = Some(list(graph, &numbers, of_all.collect())?);
+            }
+        }
     }
-    let output = node.output(0)?;
-    let turned = add_turned(graph, output, &back)?;
-    node.outputs[0] = Some(turned);
+    let mut turned = Vec::new();
+    for output in node.outputs.iter_mut().flatten() {
+        let inner = add_turned(graph, *output, &back)?;
+        turned.push(transpose(inner, *output, order.to_vec()));
+        *output = inner;
+    }
     nodes.push(node);
-    nodes.push(transpose(turned, output, order.to_vec()));
+    nodes.extend(turned);
     Some(nodes)
+}
+
+/// A constant list in the place of an input.
+fn list(graph: &mut Graph, numbers: &Constant, elements: Vec<i64>) -> Option<ValueId> {
+    // Lists of floats are scales; their bytes move as those of integers do.
+    let size = numbers.bytes().len() / elements.len().max(1);
+    let parts = elements.iter().map(|at| usize::try_from(*at).ok()).collect::<Option<Vec<usize>>>()?;
+    let bytes: Vec<u8> = parts.iter().flat_map(|at| numbers.bytes()[at * size..(at + 1) * size].to_vec()).collect();
+    let constant = Constant::new(numbers.dtype(), numbers.dims(), bytes).ok()?;
+    Some(graph.add(Value::constant("a list in another order", Weight::Numbers(constant))))
 }
