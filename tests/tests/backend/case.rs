@@ -62,11 +62,13 @@ impl Case {
     /// Runs it on a device.
     pub(crate) fn run(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
         let refused = |error: oarlock_core::Error| error.to_string();
+        // Text is nowhere but on the CPU.
+        let host = runtime.device("cpu").map_err(refused)?;
         let model = import::onnx::decode(self.bytes.slice(self.line.at..self.line.at + self.line.size), None);
         let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
         let session = Session::new(runtime.clone(), &model.map_err(refused)?, &options).map_err(refused)?;
         for [inputs, outputs] in &self.line.sets {
-            let inputs = inputs.iter().map(|input| self.datum(input, device));
+            let inputs = inputs.iter().map(|input| self.datum(input, device, &host));
             let inputs = inputs.collect::<Result<Vec<Datum>, _>>().map_err(refused)?;
             let found = session.run(&inputs).map_err(refused)?;
             if found.len() != outputs.len() {
@@ -83,14 +85,14 @@ impl Case {
         &self.bytes[at..at + size]
     }
 
-    fn datum(&self, written: &Written, device: &Device) -> oarlock_core::Result<Datum> {
+    fn datum(&self, written: &Written, device: &Device, host: &Device) -> oarlock_core::Result<Datum> {
         Ok(match written {
-            Written::Text { dims, texts } => Tensor::from_texts(device, dims, texts.clone())?.into(),
+            Written::Text { dims, texts } => Tensor::from_texts(host, dims, texts.clone())?.into(),
             Written::Number { dtype, dims, at, size } => {
                 Tensor::from_bytes(device, dtype.parse()?, dims, self.content(*at, *size))?.into()
             }
             Written::Sequence(elements) => {
-                let elements = elements.iter().map(|element| self.datum(element, device));
+                let elements = elements.iter().map(|element| self.datum(element, device, host));
                 Datum::Sequence(elements.collect::<oarlock_core::Result<_>>()?)
             }
             Written::Nothing(()) => Datum::Nothing,

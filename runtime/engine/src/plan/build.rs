@@ -73,7 +73,8 @@ impl<'a> Builder<'a> {
         };
         let mut pieces: Vec<Piece> = graph.values().map(piece).collect();
         for input in &graph.inputs {
-            pieces[input.index()].device = Some(environment.main_device().clone());
+            let device = if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
+            pieces[input.index()].device = Some(device.clone());
         }
         Ok(Self { graph, environment, pieces, drafts: Vec::new(), copies: HashMap::new() })
     }
@@ -145,9 +146,12 @@ impl<'a> Builder<'a> {
 
     /// The device and the kernel of a node: of the first device that has one.
     fn kernel(&self, node: &Node) -> Result<(Device, DraftWay)> {
-        let Environment { runtime, devices, .. } = self.environment;
+        let Environment { runtime, devices, host, .. } = self.environment;
         let op = op_of(node, &self.environment.scene())?;
         let mut refused = None;
+        // Text is nowhere but on the host.
+        let reads_text = node.inputs.iter().flatten().any(|input| is_text(self.graph.value(*input)));
+        let devices = if reads_text { std::slice::from_ref(host) } else { devices };
         for device in devices {
             let stream = device.stream()?;
             let constant = |index: usize, takes_any_address: bool| {
@@ -216,6 +220,10 @@ impl<'a> Builder<'a> {
         });
         copy
     }
+}
+
+fn is_text(value: &crate::graph::Value) -> bool {
+    value.dtype() == Some(oarlock_core::Dtype::String)
 }
 
 fn shape_size(value: &crate::graph::Value) -> Option<u64> {

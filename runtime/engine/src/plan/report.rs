@@ -94,8 +94,7 @@ fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) ->
 fn is_view(graph: &Graph, node: &Node) -> bool {
     let size = |value| size_of(graph.value(value));
     let ends = node.input(0).zip(node.output(0));
-    node.is_view()
-        && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
+    node.is_view() && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
 }
 
 fn size_of(value: &Value) -> Option<u64> {
@@ -129,6 +128,13 @@ fn flops(graph: &Graph, node: &Node) -> Option<u64> {
             let is_turned = matches!(node.attributes.int("transA"), Ok(Some(1)));
             let from_end = if is_turned { 2 } else { 1 };
             left.len().checked_sub(from_end).and_then(|at| left.get(at)).copied()?.unsigned_abs()
+        }
+        "Attention" if node.domain.is_empty() => {
+            // Queries with keys, and as much again with values; keys that are kept from before count too.
+            let (queries, keys) = (input(0)?, input(1)?);
+            let length = |dims: &[i64]| dims.len().checked_sub(2).map(|at| dims[at].unsigned_abs());
+            let kept = node.input(4).map_or(Some(0), |kept| length(&graph.value(kept).dims()?))?;
+            return count(&queries)?.checked_mul(length(&keys)? + kept)?.checked_mul(4);
         }
         _ => return None,
     };

@@ -52,7 +52,7 @@ fn dimensions(shape: &TensorShapeProto) -> Result<Vec<Dimension>> {
     shape.dim.iter().map(dimension).collect()
 }
 
-/// The size of a dimension. Some exporters write -1 where they know none.
+/// The size of a dimension. Some exporters write -1 where they know none, or a name such as `?`.
 fn dimension(proto: &DimensionProto) -> Result<Dimension> {
     match &proto.value {
         None | Some(DimensionValue::DimValue(-1)) => Ok(Dimension::Unknown),
@@ -60,7 +60,7 @@ fn dimension(proto: &DimensionProto) -> Result<Dimension> {
             Err(wrong("dimensions of at least 0", format!("one of {size}")))
         }
         Some(DimensionValue::DimValue(size)) => Ok(Dimension::Known(*size)),
-        Some(DimensionValue::DimParam(name)) if name.is_empty() => Ok(Dimension::Unknown),
+        Some(DimensionValue::DimParam(name)) if !name.contains(char::is_alphanumeric) => Ok(Dimension::Unknown),
         Some(DimensionValue::DimParam(name)) => Ok(Dimension::Symbol(name.as_str().into())),
     }
 }
