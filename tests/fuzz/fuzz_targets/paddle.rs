@@ -9,11 +9,11 @@ use prost::Message as _;
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 #[rustfmt::skip]
-const OPS: [&str; 32] = [
+const OPS: [&str; 39] = [
     "arg_max", "assign", "assign_value", "batch_norm", "bilinear_interp_v2", "cast", "clip", "concat", "conv2d", "dropout",
     "elementwise_add", "expand_v2", "fc", "feed", "fetch", "fill_constant", "flatten_contiguous_range", "gather", "layer_norm",
     "lookup_table_v2", "matmul_v2", "mul", "pool2d", "reduce_mean", "relu", "reshape2", "scale", "slice", "split", "stack",
-    "tile", "unsqueeze2",
+    "tile", "unsqueeze2", "cumsum", "fill_constant_batch_size_like", "group_norm", "one_hot_v2", "pad3d", "prelu", "unstack",
 ];
 #[rustfmt::skip]
 const OPERANDS: [&str; 16] = [

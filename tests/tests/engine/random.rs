@@ -1,0 +1,161 @@
+//! Random graphs: whatever passes make of them, they compute the same.
+
+use oarlock_core::{Attribute, Dtype};
+use oarlock_engine::graph::ValueId;
+
+use crate::sketch::{Sketch, random};
+
+/// Numbers that differ from seed to seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % count as u64).unwrap_or(0)
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+}
+
+/// A graph that grows, with the shapes of its values, which all have four dimensions.
+struct Growing {
+    sketch: Sketch,
+    values: Vec<(ValueId, [i64; 4])>,
+    dice: Dice,
+}
+
+impl Growing {
+    fn new(seed: u64) -> Self {
+        let mut sketch = Sketch::new();
+        let x = sketch.input("x", Dtype::F32, &SHAPE);
+        Self { sketch, values: vec![(x, SHAPE)], dice: Dice(seed) }
+    }
+
+    /// Mostly one of the last values, so that chains grow.
+    fn any(&mut self) -> (ValueId, [i64; 4]) {
+        let recent = self.values.len().saturating_sub(3);
+        let from = if self.dice.below(4) == 0 { 0 } else { recent };
+        let at = from + self.dice.below(self.values.len() - from);
+        self.values[at]
+    }
+
+    fn seed(&mut self) -> u32 {
+        u32::try_from(self.dice.below(1 << 20)).unwrap_or(0)
+    }
+
+    fn weights(&mut self, dims: &[i64]) -> ValueId {
+        let seed = self.seed();
+        self.sketch.weights(dims, seed)
+    }
+
+    fn grow(&mut self) {
+        let (x, dims) = self.any();
+        let axis = self.dice.below(4);
+        let number = i64::try_from(axis).unwrap_or(0);
+        let made = match self.dice.below(14) {
+            0 => (self.sketch.op(self.dice.pick(&["Relu", "Sigmoid", "Neg", "Tanh", "Gelu", "HardSwish"]), &[x]), dims),
+            1 => {
+                let same: Vec<ValueId> =
+                    self.values.iter().filter(|(_, other)| *other == dims).map(|(id, _)| *id).collect();
+                let other = self.dice.pick(&same);
+                (self.sketch.op(self.dice.pick(&["Add", "Mul", "Sub"]), &[x, other]), dims)
+            }
+            2 => {
+                let shapes = [
+                    vec![1],
+                    vec![],
+                    vec![dims[3]],
+                    vec![dims[1], 1, 1],
+                    vec![1, dims[1], 1, 1],
+                    dims.to_vec(),
+                ];
+                let (shape, op) = (shapes[self.dice.below(shapes.len())].clone(), self.dice.pick(&["Add", "Mul"]));
+                let other = self.weights(&shape);
+                let operands = if self.dice.below(2) == 0 { [x, other] } else { [other, x] };
+                (self.sketch.op(op, &operands), dims)
+            }
+            3 => {
+                let order = self.dice.pick(&[[0, 2, 3, 1], [0, 3, 1, 2], [0, 2, 1, 3], [0, 1, 3, 2], [3, 2, 1, 0]]);
+                let turned = order.map(|axis| dims[axis]);
+                let order = order.iter().map(|axis| *axis as i64).collect();
+                (self.sketch.op_with("Transpose", &[x], &[("perm", Attribute::Ints(order))]), turned)
+            }
+            4 | 5 => {
+                let size = self.dice.pick(&[1, 3]);
+                let channels = self.dice.pick(&[3, 8, 16]);
+                let w = self.weights(&[channels, dims[1], size, size]);
+                let pads = Attribute::Ints(vec![size / 2; 4]);
+                let mut operands = vec![x, w];
+                if self.dice.below(2) == 0 {
+                    operands.push(self.weights(&[channels]));
+                }
+                let made = self.sketch.op_with("Conv", &operands, &[("pads", pads)]);
+                (made, [dims[0], channels, dims[2], dims[3]])
+            }
+            6 => {
+                let op = self.dice.pick(&["MaxPool", "AveragePool"]);
+                let (kernel, pads) = (Attribute::Ints(vec![3, 3]), Attribute::Ints(vec![1; 4]));
+                (self.sketch.op_with(op, &[x], &[("kernel_shape", kernel), ("pads", pads)]), dims)
+            }
+            7 if dims[axis] <= 16 => {
+                let mut joined = dims;
+                joined[axis] *= 2;
+                (self.sketch.op_with("Concat", &[x, x], &[("axis", Attribute::Int(number))]), joined)
+            }
+            8 => (self.sketch.op_with("Softmax", &[x], &[("axis", Attribute::Int(number))]), dims),
+            9 => {
+                let axes = self.sketch.ints(&[number]);
+                let mean = self.sketch.op("ReduceMean", &[x, axes]);
+                (self.sketch.op("Sub", &[x, mean]), dims)
+            }
+            10 => {
+                let [scale, shift, mean] = [0; 3].map(|_| self.weights(&[dims[1]]));
+                let variance = self.sketch.floats(&[dims[1]], &vec![0.7; dims[1] as usize]);
+                (self.sketch.op("BatchNormalization", &[x, scale, shift, mean, variance]), dims)
+            }
+            11 => {
+                let columns = self.dice.pick(&[4, 8]);
+                let w = self.weights(&[dims[3], columns]);
+                (self.sketch.op("MatMul", &[x, w]), [dims[0], dims[1], dims[2], columns])
+            }
+            12 if dims[axis] > 2 => {
+                let [starts, ends, axes] = [1, dims[axis] - 1, number].map(|value| self.sketch.ints(&[value]));
+                let mut cut = dims;
+                cut[axis] -= 2;
+                (self.sketch.op("Slice", &[x, starts, ends, axes]), cut)
+            }
+            13 => {
+                let mut pads = [0; 8];
+                pads[axis] = 1;
+                let pads = self.sketch.ints(&pads);
+                let mut padded = dims;
+                padded[axis] += 1;
+                (self.sketch.op("Pad", &[x, pads]), padded)
+            }
+            _ => return,
+        };
+        self.values.push(made);
+    }
+}
+
+const SHAPE: [i64; 4] = [2, 4, 5, 6];
+
+#[test]
+fn passes_never_change_what_a_graph_computes() {
+    for seed in 0..300 {
+        let mut growing = Growing::new(seed * 7919 + 1);
+        while growing.values.len() < 12 && growing.sketch.graph.nodes.len() < 60 {
+            growing.grow();
+        }
+        let count = growing.values.len();
+        let outputs = [growing.values[count - 1].0, growing.values[count / 2].0];
+        let sketch = growing.sketch.output(&outputs);
+        let text = sketch.graph.to_string();
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            sketch.optimised(&[random(&SHAPE, 3)]);
+        }));
+        assert!(checked.is_ok(), "the graph of seed {seed}:\n{text}");
+    }
+}
