@@ -6,7 +6,7 @@ use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::Value;
 use oarlock_engine::{Datum, Session, SessionOptions};
 
-use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, tensor};
+use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, runtime, tensor};
 
 fn floats(datum: &Datum) -> Vec<f32> {
     datum.tensor().and_then(oarlock_core::Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
@@ -134,6 +134,43 @@ fn a_device_without_a_kernel_leaves_the_node_to_the_cpu() {
     for (a, b) in floats(&there[0]).iter().zip(floats(&here[0])) {
         assert!((a - b).abs() < 1e-5);
     }
+}
+
+#[test]
+fn a_device_without_memory_says_so_and_the_session_stays_usable() {
+    let runtime = Arc::new(runtime("quota 4MiB; mode random; seed 3; devices 1", &[]));
+    let session = classifier().simulated(&runtime);
+    let error = session.run(&[random(&[200_000, 16], 1)]).map(drop).expect_err("a run without memory");
+    assert_eq!(error.kind(), oarlock_core::ErrorKind::ResourceExhausted, "{error}");
+    assert_eq!(run(&session, &[random(&[3, 16], 1)])[0].tensor().unwrap().dims(), [3, 10]);
+}
+
+#[test]
+fn a_kernel_that_fails_is_named_and_the_session_stays_usable() {
+    let runtime = Arc::new(runtime("fail run 4 internal; seed 3; devices 1", &[]));
+    let session = classifier().simulated(&runtime);
+    let mut failed = 0;
+    for _ in 0..6 {
+        let outcome = session.run(&[random(&[3, 16], 1)]).and_then(|made| made[0].tensor()?.to_bytes());
+        if let Err(error) = outcome {
+            failed += 1;
+            assert!(error.to_string().contains("failed as scripted"), "{error}");
+        }
+    }
+    assert_eq!(failed, 1);
+}
+
+#[test]
+fn what_is_no_number_is_found_behind_the_kernel_that_made_it() {
+    let runtime = Arc::new(runtime("devices 1", &[("check_nan_inf", "true")]));
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[4]);
+    let root = sketch.op("Sqrt", &[x]);
+    let y = sketch.op("Cos", &[root]);
+    let model = sketch.output(&[y]).model();
+    let session = Session::new(runtime, &model, &SessionOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(session.run(&[random(&[4], 2)]).is_err_and(|error| error.op() == Some("Sqrt")));
+    run(&session, &[tensor(&[4], &[1.0, 2.0, 3.0, 4.0])]);
 }
 
 /// The message of a run that must fail.

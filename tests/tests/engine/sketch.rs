@@ -16,12 +16,13 @@ const BUILT_IN: [BuiltIn; 2] = [
 ];
 
 /// One runtime for all tests.
-pub(crate) static RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| Arc::new(runtime(&[])));
+pub(crate) static RUNTIME: LazyLock<Arc<Runtime>> =
+    LazyLock::new(|| Arc::new(runtime("mode random; seed 1; poison on; devices 1", &[])));
 
-/// A runtime with these flags.
-pub(crate) fn runtime(flags: &[(&str, &str)]) -> Runtime {
-    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
-    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
+/// A runtime with these flags, whose simulated device follows a script.
+pub(crate) fn runtime(script: &str, flags: &[(&str, &str)]) -> Runtime {
+    let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
+    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
     let environment = Environment::new(|_| None, false, Identity::of_process());
     let mut options = HostOptions::new("tests 1.0", config, environment);
     options.built_in = BUILT_IN.to_vec();
@@ -118,6 +119,13 @@ impl Sketch {
             opsets: BTreeMap::new(),
             metadata: BTreeMap::new(),
         }
+    }
+
+    /// A session on the simulated device of a runtime.
+    pub(crate) fn simulated(&self, runtime: &Arc<Runtime>) -> Session {
+        let devices = vec![runtime.device("sim").expect("the simulated device")];
+        let options = SessionOptions { devices, ..SessionOptions::default() };
+        Session::new(runtime.clone(), &self.model(), &options).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub(crate) fn session(&self, options: &SessionOptions) -> Session {
