@@ -16,6 +16,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("runtime/host", &["device-sdk"]),
     ("runtime/core", &["device-sdk", "runtime/host"]),
     ("runtime/engine", &["device-sdk", "runtime/core", "runtime/host"]),
+    ("runtime/capi", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     ("runtime/cli", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     ("packaging", &[]),
     ("scripts", &["device-sdk"]),

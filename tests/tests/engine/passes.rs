@@ -312,3 +312,32 @@ fn token_ids_are_looked_up_in_constants() {
     let y = sketch.op("Gather", &[table, ids]);
     assert_eq!(sketch.output(&[y]).optimised(&[ints(&[3], &[9, 0, 4])]), ["Gather"]);
 }
+
+#[test]
+fn activations_are_found_in_their_parts_and_become_part_of_the_product_before_them() {
+    let swish = |sketch: &mut Sketch, x| {
+        let sigmoid = sketch.op("Sigmoid", &[x]);
+        sketch.op("Mul", &[sigmoid, x])
+    };
+    let hard_swish = |sketch: &mut Sketch, x| {
+        let [three, zero, six] = [3.0, 0.0, 6.0].map(|value| sketch.scalar(value));
+        let sum = sketch.op("Add", &[x, three]);
+        let bounded = sketch.op("Clip", &[sum, zero, six]);
+        let product = sketch.op("Mul", &[x, bounded]);
+        sketch.op("Div", &[product, six])
+    };
+    let hard_sigmoid = |sketch: &mut Sketch, x| {
+        let [three, zero, six] = [3.0, 0.0, 6.0].map(|value| sketch.scalar(value));
+        let sum = sketch.op("Add", &[three, x]);
+        let bounded = sketch.op("Clip", &[sum, zero, six]);
+        sketch.op("Div", &[bounded, six])
+    };
+    for write in [swish, hard_swish, hard_sigmoid] {
+        let mut sketch = Sketch::new();
+        let x = sketch.input("x", Dtype::F32, &[5, 16]);
+        let w = sketch.weights(&[16, 8], 2);
+        let product = sketch.op("MatMul", &[x, w]);
+        let y = write(&mut sketch, product);
+        assert_eq!(sketch.output(&[y]).optimised(&[random(&[5, 16], 1)]), ["oarlock.MatMul"]);
+    }
+}

@@ -110,14 +110,16 @@ fn scores(look: &Look<'_>, product: &Node) -> Option<Scores> {
     if let Some(add) = look.made_only_for(scaled, "Add") {
         let dims = look.dims(scaled)?;
         // The scores have the shape of the sum; the mask repeats to it.
-        let pair = look.either_way(add).into_iter().flatten().find(|(own, _)| {
-            look.dims(*own).as_ref() == Some(&dims) && product_of(look, *own).is_some()
-        })?;
+        let pair =
+            look.either_way(add).into_iter().flatten().find(|(own, _)| {
+                look.dims(*own).as_ref() == Some(&dims) && product_of(look, *own).is_some()
+            })?;
         (scaled, mask) = (pair.0, Some(pair.1));
     }
     let (product, scale) = product_of(look, scaled)?;
     let (query, key) = product.input(0).zip(product.input(1))?;
-    let heads = |value: ValueId| look.dims(value).filter(|dims| dims.len() == 4).map(|dims| (dims[0], dims[1]));
+    let heads =
+        |value: ValueId| look.dims(value).filter(|dims| dims.len() == 4).map(|dims| (dims[0], dims[1]));
     if heads(query)? != heads(key)? || heads(query)? != heads(value)? {
         return None;
     }
@@ -164,7 +166,9 @@ fn run_past(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     for (at, node, present) in found {
         if scene.takes(graph, &node) {
             // Attention makes what the concatenations made.
-            let is_made = |other: &Node| other.is("Concat") && present.iter().any(|made| other.output(0) == Some(*made));
+            let is_made = |other: &Node| {
+                other.is("Concat") && present.iter().any(|made| other.output(0) == Some(*made))
+            };
             graph.nodes[at] = node;
             graph.nodes.iter_mut().filter(|other| is_made(other)).for_each(|other| other.outputs.clear());
             count += 1;
@@ -188,7 +192,8 @@ fn with_past(look: &Look<'_>, at: usize, node: &Node) -> Option<(usize, Node, [V
     let (past_key, new_key) = parts(key)?;
     let (past_value, new_value) = parts(value)?;
     // Whoever else reads what is put together must stand behind attention.
-    let is_read_before = |made: ValueId| look.graph.nodes[..at].iter().any(|other| other.uses().any(|read| read == made));
+    let is_read_before =
+        |made: ValueId| look.graph.nodes[..at].iter().any(|other| other.uses().any(|read| read == made));
     if key == value || is_read_before(key) || is_read_before(value) {
         return None;
     }
@@ -246,7 +251,8 @@ fn in_rows(look: &Look<'_>, at: usize, node: &Node) -> Option<InRows> {
     let output = joined.output(0)?;
     let (dims, heads) = (look.dims(made)?, look.dims(node.input(0)?)?[1]);
     let key_heads = look.dims(node.input(1)?)?[1];
-    let is_joined = joined.is("Reshape") && look.dims(output)?.as_slice() == [dims[0], dims[2], dims[1] * dims[3]];
+    let is_joined =
+        joined.is("Reshape") && look.dims(output)?.as_slice() == [dims[0], dims[2], dims[1] * dims[3]];
     if !is_joined {
         return None;
     }
@@ -269,6 +275,7 @@ fn rows_of(look: &Look<'_>, value: ValueId) -> Option<ValueId> {
     }
     let parted = look.made_by(turned.input(0)?, "Reshape")?;
     let (rows, dims) = (look.dims(parted.input(0)?)?, look.dims(parted.output(0)?)?);
-    let is_parted = rows.len() == 3 && dims.len() == 4 && rows[..2] == dims[..2] && rows[2] == dims[2] * dims[3];
+    let is_parted =
+        rows.len() == 3 && dims.len() == 4 && rows[..2] == dims[..2] && rows[2] == dims[2] * dims[3];
     is_parted.then(|| parted.input(0))?
 }

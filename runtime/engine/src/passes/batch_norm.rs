@@ -82,7 +82,8 @@ fn change(look: &Look<'_>, norm: &Node) -> Option<Change> {
     if conv.is_some() || look.dtype(norm.input(0)?)? != Dtype::F32 || rank < 2 {
         return None;
     }
-    let dims: Vec<i64> = std::iter::once(i64::try_from(channels).ok()?).chain(std::iter::repeat_n(1, rank - 2)).collect();
+    let dims: Vec<i64> =
+        std::iter::once(i64::try_from(channels).ok()?).chain(std::iter::repeat_n(1, rank - 2)).collect();
     let summand = shift.iter().zip(&mean).zip(&factor).map(|((shift, mean), factor)| shift - mean * factor);
     Some(Change::Apart {
         summand: constant(summand, &dims)?,

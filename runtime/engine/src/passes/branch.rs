@@ -54,7 +54,8 @@ fn inline(
     replaced: &mut HashMap<ValueId, ValueId>,
 ) -> Vec<Node> {
     let inner = &branch.graph;
-    let mut ids: HashMap<ValueId, ValueId> = inner.inputs.iter().copied().zip(branch.captures.iter().copied()).collect();
+    let mut ids: HashMap<ValueId, ValueId> =
+        inner.inputs.iter().copied().zip(branch.captures.iter().copied()).collect();
     for (id, value) in inner.values() {
         ids.entry(id).or_insert_with(|| graph.add(value.clone()));
     }

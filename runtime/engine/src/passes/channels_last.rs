@@ -61,13 +61,16 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
         "MaxPool" | "AveragePool" => {
             let kernel = node.attributes.ints("kernel_shape").ok()??.to_vec();
             let is_max = &*node.op == "MaxPool";
-            let kept: &[&str] =
-                if is_max { &["ceil_mode"] } else { &["ceil_mode", "count_include_pad"] };
-            Some(own(if is_max { "MaxPool" } else { "AveragePool" }, window(look, node, &dims[2..], kernel, kept)?))
+            let kept: &[&str] = if is_max { &["ceil_mode"] } else { &["ceil_mode", "count_include_pad"] };
+            Some(own(
+                if is_max { "MaxPool" } else { "AveragePool" },
+                window(look, node, &dims[2..], kernel, kept)?,
+            ))
         }
         "GlobalAveragePool" => {
             let axes = (1..i64::try_from(dims.len()).ok()? - 1).collect();
-            let attributes = Attributes::new().with("axes", Attribute::Ints(axes)).with("keepdims", Attribute::Int(1));
+            let attributes =
+                Attributes::new().with("axes", Attribute::Ints(axes)).with("keepdims", Attribute::Int(1));
             Some(Wanted { domain: "", op: "ReduceMean", opset: 13, attributes })
         }
         _ => None,
@@ -138,7 +141,8 @@ fn turned(graph: &mut Graph, scene: &Scene<'_>, node: &Node, wanted: Wanted) -> 
 pub(super) fn add_turned(graph: &mut Graph, value: ValueId, order: &[i64]) -> Option<ValueId> {
     let of = graph.value(value);
     let (dtype, dims) = (of.dtype()?, of.dims()?);
-    let turned: Dims = order.iter().map(|axis| usize::try_from(*axis).ok().map(|axis| dims[axis])).collect::<Option<_>>()?;
+    let turned: Dims =
+        order.iter().map(|axis| usize::try_from(*axis).ok().map(|axis| dims[axis])).collect::<Option<_>>()?;
     let name = format!("{} in another order", of.name);
     Some(graph.add(Value::known(name, Fact::of_shape(dtype, &turned))))
 }

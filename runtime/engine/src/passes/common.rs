@@ -71,7 +71,8 @@ pub(super) fn replace(graph: &mut Graph, replacements: HashMap<usize, Vec<Node>>
     }
     let mut replacements = replacements;
     let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
-    graph.nodes = nodes.flat_map(|(at, node)| replacements.remove(&at).unwrap_or_else(|| vec![node])).collect();
+    graph.nodes =
+        nodes.flat_map(|(at, node)| replacements.remove(&at).unwrap_or_else(|| vec![node])).collect();
     count
 }
 
@@ -98,7 +99,8 @@ pub(crate) fn with_expected<T>(
     node: &Node,
     done: impl FnOnce(&[Option<Expected<'_>>]) -> T,
 ) -> Option<T> {
-    let dims = |input: &Option<ValueId>| input.map_or(Some(None), |input| graph.value(input).dims().map(Some));
+    let dims =
+        |input: &Option<ValueId>| input.map_or(Some(None), |input| graph.value(input).dims().map(Some));
     let dims: Vec<Option<Dims>> = node.inputs.iter().map(dims).collect::<Option<_>>()?;
     if node.inputs.iter().flatten().any(|input| graph.value(*input).dtype().is_none()) {
         return None;

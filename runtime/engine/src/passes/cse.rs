@@ -29,7 +29,11 @@ fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
         let same = known.get(&key).into_iter().flatten().find(|other| {
             other.attributes == node.attributes
                 && other.outputs.len() == node.outputs.len()
-                && node.outputs.iter().zip(&other.outputs).all(|(own, others)| own.is_none() || others.is_some())
+                && node
+                    .outputs
+                    .iter()
+                    .zip(&other.outputs)
+                    .all(|(own, others)| own.is_none() || others.is_some())
         });
         let is_output = node.makes().any(|value| outputs.contains(&value));
         match same.filter(|_| is_comparable && !is_output) {

@@ -37,7 +37,8 @@ fn join(graph: &mut Graph, scene: &Scene<'_>) -> usize {
     for (at, node) in graph.nodes.iter().enumerate() {
         let inputs = node.input(0).into_iter().chain(node.input(1));
         for input in inputs {
-            let Some(base) = look.maker(input).filter(|base| can_grow(base) && look.is_read_once(input)) else {
+            let Some(base) = look.maker(input).filter(|base| can_grow(base) && look.is_read_once(input))
+            else {
                 continue;
             };
             let is_taken = removed.contains(&base.output(0));
@@ -86,7 +87,8 @@ fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Nod
             let other = look.either_way(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
             let place = if base.input(BIAS).is_none() && is_bias(look, other, made, is_product) {
                 BIAS
-            } else if base.input(RESIDUAL).is_none() && look.dims(other)? == look.dims(made)? && other != made {
+            } else if base.input(RESIDUAL).is_none() && look.dims(other)? == look.dims(made)? && other != made
+            {
                 RESIDUAL
             } else {
                 return None;
@@ -119,7 +121,11 @@ fn is_bias(look: &Look<'_>, bias: ValueId, made: ValueId, is_product: bool) -> b
     let fits = || {
         let (bias, made) = (look.dims(bias)?, look.dims(made)?);
         let columns = *made.last()?;
-        Some(bias.last() == Some(&columns) && bias.iter().rev().skip(1).all(|dim| *dim == 1) && bias.len() <= 2)
+        Some(
+            bias.last() == Some(&columns)
+                && bias.iter().rev().skip(1).all(|dim| *dim == 1)
+                && bias.len() <= 2,
+        )
     };
     let is_list = || look.dims(bias).is_some_and(|dims| dims.len() == 1);
     look.graph.value(bias).weight.is_some() && fits().unwrap_or(false) && (is_product || is_list())
@@ -127,7 +133,8 @@ fn is_bias(look: &Look<'_>, bias: ValueId, made: ValueId, is_product: bool) -> b
 
 /// The activation that a node is, with its parameters.
 fn activation(look: &Look<'_>, node: &Node, made: ValueId) -> Option<(&'static str, Vec<f64>)> {
-    let float = |name: &str, default: f64| node.attributes.float(name).ok().map(|found| found.unwrap_or(default));
+    let float =
+        |name: &str, default: f64| node.attributes.float(name).ok().map(|found| found.unwrap_or(default));
     if node.input(0) != Some(made) {
         return None;
     }

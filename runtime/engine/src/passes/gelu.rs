@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use oarlock_core::{Attribute, Result};
 
 use super::common::{Look, pass, replace};
+use super::factors::{Product, is_near};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, ValueId};
 
-pub(super) const PASS: Pass = pass(
-    "GELU",
-    "joins the ops that exporters write for GELU, by way of Erf or Tanh, into one",
-    run,
-);
+pub(super) const PASS: Pass =
+    pass("GELU", "joins the ops that exporters write for GELU, by way of Erf or Tanh, into one", run);
 
 /// The opset in which ONNX got the op.
 const GELU_OPSET: u32 = 20;
@@ -33,57 +31,11 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     Ok(replace(graph, found))
 }
 
-/// A product: the part that is constant, and the others.
-struct Product {
-    constant: f64,
-    factors: Vec<ValueId>,
-}
-
-impl Product {
-    /// Takes a product apart, as far as its parts are products that nobody else reads.
-    fn of(look: &Look<'_>, node: &Node) -> Option<Self> {
-        let mut product = Self { constant: 1.0, factors: Vec::new() };
-        product.multiply(look, node, 0)?;
-        Some(product)
-    }
-
-    fn multiply(&mut self, look: &Look<'_>, node: &Node, depth: usize) -> Option<()> {
-        let (a, b) = node.input(0).zip(node.input(1))?;
-        if node.is("Div") {
-            self.constant /= look.scalar(b)?;
-            return self.take(look, a, depth);
-        }
-        self.take(look, a, depth)?;
-        self.take(look, b, depth)
-    }
-
-    fn take(&mut self, look: &Look<'_>, value: ValueId, depth: usize) -> Option<()> {
-        if let Some(constant) = look.scalar(value) {
-            self.constant *= constant;
-            return Some(());
-        }
-        let is_product = |node: &&Node| {
-            node.is("Mul") || node.is("Div") && node.input(1).is_some_and(|by| look.scalar(by).is_some())
-        };
-        match look.maker(value).filter(is_product).filter(|_| look.is_read_once(value) && depth < 4) {
-            Some(node) => self.multiply(look, node, depth + 1),
-            None => {
-                self.factors.push(value);
-                Some(())
-            }
-        }
-    }
-}
-
-fn is(value: f64, expected: f64) -> bool {
-    (value - expected).abs() <= expected.abs() * 1e-3
-}
-
 /// What GELU is computed of, and in which way, if a product is GELU: ½ · x · (1 + …).
 fn gelu(look: &Look<'_>, node: &Node) -> Option<(ValueId, &'static str)> {
     let product = Product::of(look, node)?;
     let [a, b] = product.factors[..] else { return None };
-    if !is(product.constant, 0.5) {
+    if !is_near(product.constant, 0.5) {
         return None;
     }
     [(a, b), (b, a)].into_iter().find_map(|(x, sum)| {
@@ -111,7 +63,7 @@ fn is_erf_of(look: &Look<'_>, node: &Node, x: ValueId) -> bool {
     let scaled = || {
         let maker = look.maker(node.input(0)?)?;
         let product = Product::of(look, maker)?;
-        Some(is(product.constant, std::f64::consts::FRAC_1_SQRT_2) && product.factors == [x])
+        Some(is_near(product.constant, std::f64::consts::FRAC_1_SQRT_2) && product.factors == [x])
     };
     scaled().unwrap_or(false)
 }
@@ -120,10 +72,11 @@ fn is_erf_of(look: &Look<'_>, node: &Node, x: ValueId) -> bool {
 fn is_tanh_of(look: &Look<'_>, node: &Node, x: ValueId) -> bool {
     let matches = || {
         let product = Product::of(look, look.maker(node.input(0)?)?)?;
-        if !is(product.constant, (2.0 / std::f64::consts::PI).sqrt()) {
+        if !is_near(product.constant, (2.0 / std::f64::consts::PI).sqrt()) {
             return None;
         }
-        let sums: Vec<&Node> = product.factors.iter().filter_map(|factor| look.made_by(*factor, "Add")).collect();
+        let sums: Vec<&Node> =
+            product.factors.iter().filter_map(|factor| look.made_by(*factor, "Add")).collect();
         let [sum] = sums[..] else { return None };
         let rest: Vec<ValueId> =
             product.factors.iter().copied().filter(|factor| Some(*factor) != sum.output(0)).collect();
@@ -151,7 +104,7 @@ fn is_power_of(look: &Look<'_>, value: ValueId, x: ValueId, power: usize) -> boo
                 _ => return None,
             };
         }
-        Some(is(product.constant, 0.044715) && found == power)
+        Some(is_near(product.constant, 0.044715) && found == power)
     };
     matches().unwrap_or(false)
 }

@@ -47,8 +47,13 @@ fn normalisation(look: &Look<'_>, sum: &Node) -> Option<Node> {
             if !is_row(scale) || !is_row(bias) {
                 return None;
             }
-            let mut node =
-                Node::new("", "LayerNormalization", OPSET, [Some(x), Some(scale), Some(bias)], [sum.output(0)]);
+            let mut node = Node::new(
+                "",
+                "LayerNormalization",
+                OPSET,
+                [Some(x), Some(scale), Some(bias)],
+                [sum.output(0)],
+            );
             node.attributes.set("axis", Attribute::Int(-1));
             node.attributes.set("epsilon", Attribute::Float(epsilon));
             node.name = sum.name.clone();
@@ -113,7 +118,11 @@ fn run_skip(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let count = found.len();
     for (at, node) in found {
         if let Some(sum) = node.output(1) {
-            graph.nodes.iter_mut().filter(|other| other.output(0) == Some(sum)).for_each(|add| add.outputs.clear());
+            graph
+                .nodes
+                .iter_mut()
+                .filter(|other| other.output(0) == Some(sum))
+                .for_each(|add| add.outputs.clear());
         }
         graph.nodes[at] = node;
     }

@@ -5,13 +5,15 @@
 //! ops are joined where the device has a kernel for what they do together. A pass that finds nothing costs little, so
 //! none needs to know which of the two it is in.
 
+mod activation;
 mod attention;
 mod batch_norm;
+mod branch;
 mod channels_last;
 mod common;
-mod branch;
 mod cse;
 mod dead;
+mod factors;
 mod finish;
 mod fold;
 mod gelu;
@@ -73,6 +75,7 @@ pub const ALL: &[Pass] = &[
     tidy::PASS,
     cse::PASS,
     batch_norm::PASS,
+    activation::PASS,
     gelu::PASS,
     layer_norm::PASS,
     channels_last::PASS,
@@ -99,7 +102,12 @@ pub fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<Vec<Effect>> {
             let before = graph.nodes.len();
             let changes = (pass.run)(graph, scene)?;
             if changes > 0 {
-                debug_assert!(graph::check(graph).is_ok(), "{}: {:?}\n{graph}", pass.name, graph::check(graph));
+                debug_assert!(
+                    graph::check(graph).is_ok(),
+                    "{}: {:?}\n{graph}",
+                    pass.name,
+                    graph::check(graph)
+                );
                 changed = true;
                 effects.push(Effect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
             }

@@ -74,7 +74,9 @@ fn join(graph: &mut Graph) -> usize {
         }
     }
     let count = joined.len() + gone.len();
-    graph.nodes.retain(|node| !(node.is("Transpose") && node.output(0).is_some_and(|to| gone.contains_key(&to))));
+    graph
+        .nodes
+        .retain(|node| !(node.is("Transpose") && node.output(0).is_some_and(|to| gone.contains_key(&to))));
     // Places have moved, but a node that is joined is known by what it makes.
     let joined: HashMap<Option<ValueId>, Node> =
         joined.into_values().flatten().map(|node| (node.output(0), node)).collect();
@@ -129,10 +131,11 @@ fn minds(node: &Node) -> Option<Minds> {
         return None;
     }
     Some(match &*node.op {
-        "Relu" | "Clip" | "LeakyRelu" | "Sigmoid" | "HardSigmoid" | "HardSwish" | "Tanh" | "Elu" | "Selu" | "Celu"
-        | "Softplus" | "Softsign" | "Mish" | "Swish" | "Gelu" | "Erf" | "Exp" | "Log" | "Sqrt" | "Abs" | "Neg"
-        | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Sign" | "Not" | "Cast" | "Identity" | "Add" | "Sub" | "Mul"
-        | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean" | "ThresholdedRelu" => Minds::Nothing,
+        "Relu" | "Clip" | "LeakyRelu" | "Sigmoid" | "HardSigmoid" | "HardSwish" | "Tanh" | "Elu" | "Selu"
+        | "Celu" | "Softplus" | "Softsign" | "Mish" | "Swish" | "Gelu" | "Erf" | "Exp" | "Log" | "Sqrt"
+        | "Abs" | "Neg" | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Sign" | "Not" | "Cast"
+        | "Identity" | "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean"
+        | "ThresholdedRelu" => Minds::Nothing,
         "Concat" => Minds::Axis("axis", 0),
         "Split" => Minds::Axis("axis", 0),
         "Softmax" | "LogSoftmax" if node.opset >= 13 => Minds::Axis("axis", -1),
@@ -240,7 +243,8 @@ fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>>
     let (minds, data) = (minds(&node)?, data_inputs(&node));
     for input in node.inputs.iter_mut().take(data).flatten() {
         let maker = makers.get(input.index()).copied().flatten().map(|at| &graph.nodes[at]);
-        if let Some(before) = maker.filter(|maker| order_of(maker).is_some()).and_then(|maker| maker.input(0)) {
+        if let Some(before) = maker.filter(|maker| order_of(maker).is_some()).and_then(|maker| maker.input(0))
+        {
             *input = before;
         } else if graph.value(*input).dims()?.iter().any(|dim| *dim != 1) {
             *input = of_rank(graph, *input, order.len())?;
@@ -260,7 +264,8 @@ fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>>
             node.attributes.set(name, Attribute::Int(moved(axis)?));
         }
         Minds::Axes(name) => {
-            let axes = node.attributes.ints(name).ok()??.iter().map(|axis| moved(*axis)).collect::<Option<_>>()?;
+            let axes =
+                node.attributes.ints(name).ok()??.iter().map(|axis| moved(*axis)).collect::<Option<_>>()?;
             node.attributes.set(name, Attribute::Ints(axes));
         }
         Minds::AxesInput(index) => {
@@ -282,7 +287,8 @@ fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>>
                 if numbers.dims() != [rank * i64::try_from(each).ok()?] {
                     return None;
                 }
-                let of_all = (0..i64::try_from(each).ok()?).flat_map(|part| back.iter().map(move |axis| part * rank + axis));
+                let of_all = (0..i64::try_from(each).ok()?)
+                    .flat_map(|part| back.iter().map(move |axis| part * rank + axis));
                 node.inputs[*index] = Some(list(graph, &numbers, of_all.collect())?);
             }
         }
@@ -303,7 +309,8 @@ fn list(graph: &mut Graph, numbers: &Constant, elements: Vec<i64>) -> Option<Val
     // Lists of floats are scales; their bytes move as those of integers do.
     let size = numbers.bytes().len() / elements.len().max(1);
     let parts = elements.iter().map(|at| usize::try_from(*at).ok()).collect::<Option<Vec<usize>>>()?;
-    let bytes: Vec<u8> = parts.iter().flat_map(|at| numbers.bytes()[at * size..(at + 1) * size].to_vec()).collect();
+    let bytes: Vec<u8> =
+        parts.iter().flat_map(|at| numbers.bytes()[at * size..(at + 1) * size].to_vec()).collect();
     let constant = Constant::new(numbers.dtype(), numbers.dims(), bytes).ok()?;
     Some(graph.add(Value::constant("a list in another order", Weight::Numbers(constant))))
 }

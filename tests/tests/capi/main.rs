@@ -1,0 +1,185 @@
+//! The C API as programs meet it: installed, found with pkg-config or CMake, compiled with the strictest settings and run.
+
+mod model;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use oarlock::print;
+use tempfile::TempDir;
+
+const WARNINGS: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror"];
+const C: [&str; 2] = ["gcc", "clang"];
+const CPP: [&str; 2] = ["g++", "clang++"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository")
+}
+
+/// The library, which cargo builds beside this test.
+fn library() -> PathBuf {
+    std::env::current_exe().expect("this test is a file").with_file_name("liboarlock.so")
+}
+
+/// Where the library is installed once for all tests.
+fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capi");
+        run(Command::new(root().join("scripts/install-capi")).arg("--library").arg(library()).arg(&prefix));
+        prefix
+    })
+}
+
+/// Runs a command in the repository and gives back what it printed.
+fn run(command: &mut Command) -> String {
+    let done = command.current_dir(root()).output();
+    let done = done.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && errors.is_empty(), "{command:?} said:\n{said}{errors}");
+    said.into_owned()
+}
+
+/// What pkg-config says of the installed library.
+fn flags(what: &str) -> Vec<String> {
+    let mut command = Command::new("pkg-config");
+    command.env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig")).args([what, "oarlock"]);
+    run(&mut command).split_whitespace().map(str::to_owned).collect()
+}
+
+/// Compiles one source against the installed library.
+fn compile(compiler: &str, standard: &str, source: &Path, program: &Path) {
+    let mut command = Command::new(compiler);
+    command.arg(format!("-std={standard}")).args(WARNINGS).args(["-O1", "-pthread"]).args(flags("--cflags"));
+    command.arg(source).arg("-o").arg(program).args(flags("--libs"));
+    run(command.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display())));
+}
+
+/// A directory with the models that the programs run.
+fn place() -> TempDir {
+    let place = TempDir::new().expect("a directory for temporary files");
+    fs::write(place.path().join("sums.onnx"), model::sums()).expect("it can be written");
+    fs::write(place.path().join("pair.onnx"), model::pair()).expect("it can be written");
+    place
+}
+
+/// Compiles a source from a text, without linking it.
+fn accepts(compiler: &str, standard: &str, text: &str) {
+    let place = TempDir::new().expect("a directory for temporary files");
+    let source = place.path().join(if standard.starts_with("c++") { "it.cpp" } else { "it.c" });
+    fs::write(&source, text).expect("it can be written");
+    let mut command = Command::new(compiler);
+    command.arg(format!("-std={standard}")).args(WARNINGS).arg("-Iruntime/capi/include");
+    if standard.starts_with("c++") {
+        command.args(["-Wold-style-cast", "-Wzero-as-null-pointer-constant"]);
+    }
+    run(command.args(["-c", "-o", "/dev/null"]).arg(source));
+}
+
+#[test]
+fn the_headers_compile_alone_and_twice_without_a_warning() {
+    let twice = |header: &str| format!("#include <{header}>\n#include <{header}>\nint it;\n");
+    for compiler in C {
+        accepts(compiler, "c11", &twice("oarlock.h"));
+    }
+    for compiler in CPP {
+        accepts(compiler, "c++17", &twice("oarlock.h"));
+        accepts(compiler, "c++17", &twice("oarlock.hpp"));
+    }
+}
+
+#[test]
+fn compilers_of_c_lay_structs_out_as_the_library_does() {
+    for compiler in C {
+        accepts(compiler, "c11", &print::layout_check());
+    }
+}
+
+#[test]
+fn the_library_exports_what_the_header_declares_and_nothing_else() {
+    let listed =
+        run(Command::new("nm").args(["-D", "--defined-only", "--format=just-symbols"]).arg(library()));
+    let mut exported: Vec<&str> = listed.lines().collect();
+    let functions = print::functions();
+    let mut declared: Vec<&str> = functions.iter().map(|function| function.name).collect();
+    exported.sort_unstable();
+    declared.sort_unstable();
+    assert_eq!(exported, declared);
+}
+
+#[test]
+fn the_library_says_the_name_that_changes_with_the_abi_alone() {
+    let said = run(Command::new("readelf").arg("-d").arg(library()));
+    assert!(said.contains("Library soname: [liboarlock.so.1]"), "{said}");
+}
+
+#[test]
+fn the_example_in_c_runs_a_model() {
+    let place = place();
+    let program = place.path().join("run_c");
+    compile("cc", "c11", &root().join("runtime/capi/examples/run.c"), &program);
+    let said = run(Command::new(program).arg(place.path().join("sums.onnx")).arg("cpu"));
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = format!(
+        "Oarlock {version} on cpu:0\nsum: f32[batch, 3] = 1 3 5\ntwice: f32[batch, 3] = 2 6 10\n"
+    );
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_example_in_cpp_runs_a_model() {
+    let place = place();
+    let program = place.path().join("run_cpp");
+    compile("c++", "c++17", &root().join("runtime/capi/examples/run.cpp"), &program);
+    let said = run(Command::new(program).arg(place.path().join("sums.onnx")));
+    assert_eq!(said, "1 2 3 1 2 3 \n");
+}
+
+#[test]
+fn the_examples_say_what_is_wrong_with_a_file() {
+    let place = place();
+    for (compiler, standard, source) in [("cc", "c11", "run.c"), ("c++", "c++17", "run.cpp")] {
+        let program = place.path().join("run");
+        compile(compiler, standard, &root().join("runtime/capi/examples").join(source), &program);
+        let done = Command::new(&program).arg("/nowhere.onnx").output().expect("it can be started");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && said.contains("`/nowhere.onnx`"), "{source}: {said}");
+    }
+}
+
+#[test]
+fn misuse_is_an_error_and_threads_share_a_session() {
+    let place = place();
+    for source in ["misuse.c", "values.c"] {
+        let program = place.path().join(source).with_extension("");
+        compile("cc", "c11", &root().join("tests/tests/capi").join(source), &program);
+        let mut command = Command::new(program);
+        run(command.arg(place.path().join("sums.onnx")).arg(place.path().join("pair.onnx")));
+    }
+}
+
+#[test]
+fn cmake_finds_the_installed_library() {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        // pkg-config finds the same files, and not every machine has CMake.
+        return;
+    }
+    let place = place();
+    let lists = "cmake_minimum_required(VERSION 3.16)\nproject(example C CXX)\n\
+        find_package(Oarlock 0.1 REQUIRED)\nset(CMAKE_CXX_STANDARD 17)\n\
+        add_executable(run_c ${EXAMPLES}/run.c)\ntarget_link_libraries(run_c Oarlock::oarlock)\n\
+        add_executable(run_cpp ${EXAMPLES}/run.cpp)\ntarget_link_libraries(run_cpp Oarlock::oarlock)\n";
+    fs::write(place.path().join("CMakeLists.txt"), lists).expect("it can be written");
+    let built = place.path().join("built");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(place.path()).arg("-B").arg(&built);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+    run(configure.arg(format!("-DEXAMPLES={}", root().join("runtime/capi/examples").display())));
+    run(Command::new("cmake").arg("--build").arg(&built));
+    let said = run(Command::new(built.join("run_c")).arg(place.path().join("sums.onnx")));
+    assert!(said.contains("sum: f32[batch, 3] = 1 3 5"), "{said}");
+    let said = run(Command::new(built.join("run_cpp")).arg(place.path().join("sums.onnx")));
+    assert_eq!(said, "1 2 3 1 2 3 \n");
+}
