@@ -15,7 +15,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`
+    /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`; and
+    /// the types of the messages in model files
     Generate {
         /// Write nothing; fail when a file is stale or `abi.lock` would lose a line
         #[arg(long)]

@@ -205,3 +205,40 @@ impl<'a> StepInfo<'a> {
         if self.is_copy() { Cost::default() } else { cost(&self.plan.graph, self.node()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use oarlock_core::infer::Fact;
+    use oarlock_core::{Attribute, Attributes, Dtype};
+
+    use super::*;
+
+    /// A node on operands of these shapes, the last of which is its output.
+    fn cost_of(op: &str, attributes: Attributes, shapes: &[&[i64]]) -> Cost {
+        let mut graph = Graph::new("test");
+        let values = shapes.iter().map(|dims| Value::known("", Fact::of_shape(Dtype::F32, dims)));
+        let mut ids: Vec<_> = values.map(|value| Some(graph.add(value))).collect();
+        let output = ids.split_off(shapes.len() - 1);
+        cost(&graph, &Node { attributes, ..Node::new("", op, 24, ids, output) })
+    }
+
+    #[test]
+    fn products_and_convolutions_count_a_multiplication_and_an_addition_for_each_pair() {
+        let none = Attributes::new;
+        let turned = Attributes::new().with("transA", Attribute::Int(1));
+        let flops = |cost: Cost| cost.flops;
+        assert_eq!(flops(cost_of("MatMul", none(), &[&[2, 3, 4], &[4, 5], &[2, 3, 5]])), Some(2 * 30 * 4));
+        assert_eq!(flops(cost_of("Gemm", turned, &[&[4, 3], &[4, 5], &[3, 5]])), Some(2 * 15 * 4));
+        let conv = cost_of("Conv", none(), &[&[1, 4, 8, 8], &[6, 2, 3, 3], &[1, 6, 6, 6]]);
+        assert_eq!(flops(conv), Some(2 * 6 * 36 * 2 * 9));
+        let attention =
+            cost_of("Attention", none(), &[&[1, 2, 3, 8], &[1, 2, 5, 8], &[1, 2, 5, 8], &[1, 2, 3, 8]]);
+        assert_eq!(flops(attention), Some(4 * 48 * 5));
+        assert_eq!(flops(cost_of("Relu", none(), &[&[7], &[7]])), None);
+    }
+
+    #[test]
+    fn every_operand_is_read_or_written_once() {
+        assert_eq!(cost_of("Add", Attributes::new(), &[&[2, 3], &[3], &[2, 3]]).bytes, Some(4 * 15));
+    }
+}

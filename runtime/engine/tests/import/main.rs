@@ -8,5 +8,6 @@ mod functions;
 mod hostile;
 mod models;
 mod paddle;
+mod paddle_ops;
 mod scopes;
 mod weights;

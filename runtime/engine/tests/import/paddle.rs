@@ -9,11 +9,11 @@ use prost::Message as _;
 
 use crate::build::says;
 
-const F32: i32 = 5;
+pub(crate) const F32: i32 = 5;
 const I64: i32 = 3;
 const DENSE_TENSOR: i32 = 7;
 
-fn variable(name: &str, dtype: i32, dims: &[i64]) -> VarDesc {
+pub(crate) fn variable(name: &str, dtype: i32, dims: &[i64]) -> VarDesc {
     let tensor = var_type::TensorDesc { data_type: Some(dtype), dims: dims.to_vec() };
     let kind = VarType {
         r#type: Some(DENSE_TENSOR),
@@ -22,7 +22,7 @@ fn variable(name: &str, dtype: i32, dims: &[i64]) -> VarDesc {
     VarDesc { name: Some(name.into()), r#type: Some(kind), persistable: None }
 }
 
-fn parameter(name: &str, dims: &[i64]) -> VarDesc {
+pub(crate) fn parameter(name: &str, dims: &[i64]) -> VarDesc {
     VarDesc { persistable: Some(true), ..variable(name, F32, dims) }
 }
 
@@ -34,7 +34,7 @@ fn operands(lists: &[(&str, &[&str])]) -> Vec<op_desc::Var> {
     lists.iter().map(list).collect()
 }
 
-fn op(
+pub(crate) fn op(
     name: &str,
     inputs: &[(&str, &[&str])],
     outputs: &[(&str, &[&str])],
@@ -43,24 +43,24 @@ fn op(
     OpDesc { r#type: Some(name.into()), inputs: operands(inputs), outputs: operands(outputs), attrs }
 }
 
-fn named(name: &str) -> op_desc::Attr {
+pub(crate) fn named(name: &str) -> op_desc::Attr {
     op_desc::Attr { name: Some(name.into()), ..op_desc::Attr::default() }
 }
 
-fn int(name: &str, value: i32) -> op_desc::Attr {
+pub(crate) fn int(name: &str, value: i32) -> op_desc::Attr {
     op_desc::Attr { i: Some(value), ..named(name) }
 }
 
-fn ints(name: &str, values: &[i32]) -> op_desc::Attr {
+pub(crate) fn ints(name: &str, values: &[i32]) -> op_desc::Attr {
     op_desc::Attr { ints: values.to_vec(), ..named(name) }
 }
 
-fn text(name: &str, value: &str) -> op_desc::Attr {
+pub(crate) fn text(name: &str, value: &str) -> op_desc::Attr {
     op_desc::Attr { s: Some(value.into()), ..named(name) }
 }
 
 /// A program with one input `x` and one output, which the last of its ops makes as `y`.
-fn program(variables: Vec<VarDesc>, ops: Vec<OpDesc>) -> ProgramDesc {
+pub(crate) fn program(variables: Vec<VarDesc>, ops: Vec<OpDesc>) -> ProgramDesc {
     let feed = op("feed", &[("X", &["feed"])], &[("Out", &["x"])], vec![int("col", 0)]);
     let fetch = op("fetch", &[("X", &["y"])], &[("Out", &["fetch"])], vec![int("col", 0)]);
     let ops = [vec![feed], ops, vec![fetch]].concat();
@@ -89,11 +89,11 @@ fn read(program: &ProgramDesc, parameters: Vec<u8>) -> Result<Model> {
     Ok(model)
 }
 
-fn graph_of(program: &ProgramDesc) -> Graph {
+pub(crate) fn graph_of(program: &ProgramDesc) -> Graph {
     read(program, Vec::new()).unwrap_or_else(|error| panic!("{error}")).graph
 }
 
-fn refusal(program: &ProgramDesc) -> String {
+pub(crate) fn refusal(program: &ProgramDesc) -> String {
     read(program, Vec::new()).unwrap_err().to_string()
 }
 
@@ -255,4 +255,10 @@ fn a_row_that_stands_for_nothing_is_zeros() {
     let ops: Vec<String> =
         read(&program, parameters).unwrap().graph.nodes.iter().map(|node| node.op.to_string()).collect();
     assert_eq!(ops, ["Gather", "Equal", "Unsqueeze", "Where"]);
+}
+
+#[test]
+fn a_variable_of_more_dimensions_than_tensors_have_is_refused() {
+    let many = variable("x", F32, &[1; 65]);
+    says(&refusal(&program(vec![many], Vec::new())), &["at most 64 dimensions, found 65 of `x`"]);
 }

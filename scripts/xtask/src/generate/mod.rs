@@ -1,7 +1,8 @@
-//! Writes everything that follows from the plugin contract.
+//! Writes everything that follows from the plugin contract, and the types of the messages in model files.
 
 mod c_header;
 mod host_calls;
+mod messages;
 mod names;
 mod params;
 mod reference;
@@ -18,6 +19,8 @@ use oarlock_contract::{Contract, lock};
 
 const CONTRACT: &str = "device-sdk/contract/oarlock.contract";
 const LOCK: &str = "device-sdk/contract/abi.lock";
+const ONNX: &str = "runtime/engine/protos/onnx-ml.proto";
+const PADDLE: &str = "runtime/engine/protos/paddle.proto";
 
 /// Writes the generated files, or with `check` says which are stale.
 pub(crate) fn run(check: bool) -> Result<()> {
@@ -27,7 +30,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         oarlock_contract::read(&source).map_err(|error| anyhow::anyhow!("`{CONTRACT}`: {error}"))?;
     keep_the_lock(&root, &contract)?;
     let mut stale = Vec::new();
-    for (path, text) in files(&contract)? {
+    for (path, text) in files(&root, &contract)? {
         let target = root.join(&path);
         if std::fs::read_to_string(&target).is_ok_and(|present| present == text) {
             continue;
@@ -49,7 +52,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
     Ok(())
 }
 
-fn files(contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
+fn files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
     let rust = |path: &str, text: String| Ok::<_, anyhow::Error>((PathBuf::from(path), rustfmt(&text)?));
     Ok(vec![
         (LOCK.into(), lock::text(contract)),
@@ -60,6 +63,8 @@ fn files(contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
         rust("device-sdk/sdk/src/generated.rs", sdk_glue::glue(contract))?,
         rust("runtime/host/src/generated.rs", host_calls::calls(contract))?,
         rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
+        rust("runtime/engine/src/import/onnx/messages.rs", messages::types(root, ONNX)?)?,
+        rust("runtime/engine/src/import/paddle/messages.rs", messages::types(root, PADDLE)?)?,
     ])
 }
 
@@ -94,7 +99,7 @@ fn rustfmt(source: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn generated_files_are_what_the_contract_says() {
+    fn generated_files_are_what_their_sources_say() {
         super::run(true).unwrap();
     }
 }

@@ -34,10 +34,12 @@ use oarlock_core::{Error, Result};
 use prost::Message as _;
 
 use self::body::Importer;
-use self::messages::ModelProto;
+use self::external::External;
+use self::messages::{ModelProto, TensorProto};
 use super::mapped;
 use super::place::{Within as _, quoted, wrong};
 use crate::Model;
+use crate::graph::Weight;
 
 /// The versions of the file format that are known. What a newer one adds could change what a model means.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
@@ -60,6 +62,17 @@ pub fn load(path: &Path) -> Result<Model> {
 /// refused.
 pub fn decode(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
     import(bytes, directory.into_iter().map(or_here).collect())
+}
+
+/// Reads a tensor that lies in a file of its own, as ONNX's tests have their inputs.
+pub fn load_tensor(path: &Path) -> Result<Weight> {
+    let read = || {
+        let bytes = mapped::map(path)?;
+        let tensor = TensorProto::decode(bytes)
+            .map_err(|error| wrong("an ONNX tensor", format!("something else: {error}")))?;
+        tensor::weight(&tensor, &mut External::new(Vec::new()))
+    };
+    read().within(|| quoted(&path.display().to_string()))
 }
 
 /// A directory; the empty path means the current one.

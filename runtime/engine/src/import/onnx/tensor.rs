@@ -1,7 +1,6 @@
 //! Tensors of a model: what its weights and attributes hold.
 
-use bytes::Bytes;
-use oarlock_core::{Constant, Dtype, Result, shape};
+use oarlock_core::{Dtype, Result, shape};
 
 use super::external::External;
 use super::messages::TensorProto;
@@ -9,11 +8,7 @@ use super::messages::tensor_proto::DataLocation;
 use super::{typed, types};
 use crate::graph::Weight;
 use crate::import::place::{quoted, wrong};
-
-const _: () = assert!(cfg!(target_endian = "little"), "models hold their numbers with the lowest byte first");
-
-/// Weights of at most this many bytes are copied, so that they keep no file mapped.
-const TINY: usize = 256;
+use crate::import::weight::of_bytes;
 
 /// The elements of a tensor. They stay where they are, in the model or in a file of its own, unless they are few or have
 /// to be written differently.
@@ -40,17 +35,7 @@ pub(super) fn weight(tensor: &TensorProto, external: &mut External) -> Result<We
         Some(bytes) => bytes.clone(),
         None => typed::bytes(tensor, dtype)?,
     };
-    let bytes = if bytes.len() <= TINY { Bytes::copy_from_slice(&bytes) } else { bytes };
-    let bytes = if dtype == Dtype::Bool { truths(bytes) } else { bytes };
-    Ok(Weight::Numbers(Constant::new(dtype, &tensor.dims, bytes)?))
-}
-
-/// Booleans that are 0 or 1, as every reader of them relies on.
-fn truths(bytes: Bytes) -> Bytes {
-    if bytes.iter().all(|byte| *byte <= 1) {
-        return bytes;
-    }
-    bytes.iter().map(|byte| u8::from(*byte != 0)).collect()
+    of_bytes(dtype, &tensor.dims, bytes)
 }
 
 fn texts(tensor: &TensorProto) -> Result<Weight> {

@@ -6,18 +6,16 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use oarlock_core::{Constant, Dtype, Result, shape};
+use oarlock_core::{Dtype, Result, shape};
 use prost::Message as _;
 
 use super::messages::{BlockDesc, var_type::TensorDesc};
 use crate::graph::Weight;
 use crate::import::place::{Within as _, quoted, wrong};
+use crate::import::weight::of_bytes;
 
 /// What the type of a variable is that is fed or fetched, and no parameter.
 const FEED_OR_FETCH: [i32; 2] = [9, 10];
-/// Weights of at most this many bytes are copied, so that they keep no file mapped.
-const TINY: usize = 256;
-
 /// The names of the parameters of a program.
 pub(super) fn names(block: &BlockDesc) -> impl Iterator<Item = &str> {
     let kept = block.vars.iter().filter(|var| {
@@ -88,12 +86,7 @@ impl Stream {
         }
         let dtype = dtype(description.data_type())?;
         let elements = self.take(shape::size_in_bytes(dtype, &description.dims)?)?;
-        let elements = if elements.len() <= TINY { Bytes::copy_from_slice(&elements) } else { elements };
-        let elements = match dtype {
-            Dtype::Bool => elements.iter().map(|byte| u8::from(*byte != 0)).collect(),
-            _ => elements,
-        };
-        Ok(Weight::Numbers(Constant::new(dtype, &description.dims, elements)?))
+        of_bytes(dtype, &description.dims, elements)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use oarlock_core::{Attribute, Attributes, Constant, Dtype, Error, Result};
+use oarlock_core::{Attribute, Attributes, Constant, Dtype, Error, Result, shape};
 
-use super::messages::{BlockDesc, OpDesc, VarDesc};
+use super::messages::{BlockDesc, OpDesc, VarDesc, var_type::TensorDesc};
 use super::parameters::dtype;
 use super::{OPSET, ops};
 use crate::graph::{Dimension, Graph, Node, Value, ValueId, ValueType, Weight};
@@ -55,6 +55,13 @@ pub(super) fn graph<'m>(block: &'m BlockDesc, weights: BTreeMap<&'m str, Weight>
             names.join(", ")
         )));
     }
+    for variable in &block.vars {
+        let rank = tensor_of(variable).map_or(0, |tensor| tensor.dims.len());
+        if rank > shape::MOST_DIMENSIONS {
+            let expected = format!("at most {} dimensions", shape::MOST_DIMENSIONS);
+            return Err(wrong(expected, format!("{rank} of {}", quoted(variable.name()))));
+        }
+    }
     let variables = block.vars.iter().map(|variable| (variable.name(), variable)).collect();
     let mut program = Program {
         graph: Graph::new("main"),
@@ -79,6 +86,11 @@ pub(super) fn graph<'m>(block: &'m BlockDesc, weights: BTreeMap<&'m str, Weight>
         graph.value_mut(id).name = format!("#{}", id.index()).into();
     }
     Ok(graph)
+}
+
+/// What is said about a variable that is a tensor.
+fn tensor_of(variable: &VarDesc) -> Option<&TensorDesc> {
+    variable.r#type.as_ref()?.dense_tensor.as_ref()?.tensor.as_ref()
 }
 
 /// What messages call an op.
@@ -113,8 +125,8 @@ impl<'m> Program<'m> {
         self.maybe(op, name)?.ok_or_else(|| wrong(format!("the operand `{name}`"), "none"))
     }
 
-    fn tensor(&self, name: &str) -> Option<&'m super::messages::var_type::TensorDesc> {
-        self.variables.get(name)?.r#type.as_ref()?.dense_tensor.as_ref()?.tensor.as_ref()
+    fn tensor(&self, name: &str) -> Option<&'m TensorDesc> {
+        tensor_of(self.variables.get(name)?)
     }
 
     fn dims(&self, name: &str) -> Option<&'m [i64]> {

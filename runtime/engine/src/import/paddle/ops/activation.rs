@@ -33,6 +33,7 @@ pub(super) fn find(name: &str) -> Option<Translate> {
         }
         "logical_not" => |program, op| unary(program, op, "Not", Attributes::new()),
         "mish" => |program, op| unary(program, op, "Mish", Attributes::new()),
+        "prelu" => prelu,
         "reciprocal" => |program, op| unary(program, op, "Reciprocal", Attributes::new()),
         "relu" => |program, op| unary(program, op, "Relu", Attributes::new()),
         "relu6" => |program, op| clip(program, op, 0.0, op.float("threshold", 6.0)),
@@ -112,5 +113,21 @@ fn clip<'m>(program: &mut Program<'m>, op: &'m OpDesc, low: f64, high: f64) -> R
     };
     let (low, high) = (limit("Min", low)?, limit("Max", high)?);
     let made = program.node("Clip", &[x, low, high], Attributes::new());
+    program.give(op, "Out", made)
+}
+
+/// A slope for all, for each channel, or for each element.
+fn prelu<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    op.expect("mode", &["all", "channel", "element"])?;
+    op.expect("data_format", &["NCHW", "AnyLayout"])?;
+    let (x, slope) = (program.input(op, "X")?, program.input(op, "Alpha")?);
+    let mut aligned = slope.id;
+    if op.text("mode") == "channel" {
+        let behind = x.rank()?.saturating_sub(2);
+        let shape: Vec<i64> = [-1].into_iter().chain((0..behind).map(|_| 1)).collect();
+        let shape = program.ints(&shape);
+        aligned = program.node("Reshape", &[slope.id, shape], Attributes::new());
+    }
+    let made = program.node("PRelu", &[x.id, aligned], Attributes::new());
     program.give(op, "Out", made)
 }

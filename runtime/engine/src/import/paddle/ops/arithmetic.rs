@@ -17,6 +17,9 @@ pub(super) fn find(name: &str) -> Option<Translate> {
         "elementwise_mul" => |program, op| pairs(program, op, "Mul"),
         "elementwise_pow" => |program, op| pairs(program, op, "Pow"),
         "elementwise_sub" => |program, op| pairs(program, op, "Sub"),
+        "bmm" => |program, op| matmul(program, op, "", ""),
+        "elementwise_floordiv" => floor_div,
+        "elementwise_mod" => modulo,
         "equal" => |program, op| pairs(program, op, "Equal"),
         "greater_equal" => |program, op| pairs(program, op, "GreaterOrEqual"),
         "greater_than" => |program, op| pairs(program, op, "Greater"),
@@ -69,6 +72,28 @@ fn not_equal<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let equal = program.node("Equal", &[x.id, y], Attributes::new());
     let made = program.node("Not", &[equal], Attributes::new());
     program.give(op, "Out", made)
+}
+
+/// A quotient rounded down, which is what a division of integers is.
+fn floor_div<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
+    let y = aligned(program, op, x, y)?;
+    let mut made = program.node("Div", &[x.id, y], Attributes::new());
+    match program.input_dtype(op, "X") {
+        Some(dtype) if dtype.is_float() => made = program.node("Floor", &[made], Attributes::new()),
+        Some(Dtype::U8) => {}
+        // For a negative quotient ONNX rounds up.
+        _ => return Err(Error::unimplemented("expected numbers with a fraction, found signed ones without")),
+    }
+    program.give(op, "Out", made)
+}
+
+/// What a division leaves, with the sign of the divisor.
+fn modulo<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    if program.input_dtype(op, "X").is_none_or(Dtype::is_float) {
+        return Err(Error::unimplemented("expected whole numbers, found others"));
+    }
+    pairs(program, op, "Mod")
 }
 
 /// `scale · x + bias`, or `scale · (x + bias)`.

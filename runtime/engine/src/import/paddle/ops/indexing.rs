@@ -1,15 +1,17 @@
 //! Parts of operands, by place and by index.
 
-use oarlock_core::{Attributes, Dtype, Error, Result};
+use oarlock_core::{Attributes, Constant, Dtype, Error, Result};
 
-use super::{Translate, int};
-use crate::graph::ValueId;
+use super::{Translate, int, list};
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::program::{Program, with};
 
 pub(super) fn find(name: &str) -> Option<Translate> {
     Some(match name {
         "gather" => gather,
+        "gather_nd" => gather_nd,
+        "index_select" => index_select,
+        "one_hot_v2" => one_hot,
         "lookup_table" => |program, op| lookup(program, op, true),
         "lookup_table_v2" => |program, op| lookup(program, op, false),
         "slice" | "strided_slice" => slice,
@@ -48,35 +50,10 @@ fn lookup<'m>(program: &mut Program<'m>, op: &'m OpDesc, is_old: bool) -> Result
     program.give(op, "Out", made)
 }
 
-/// One end of each slice: as an attribute, or as operands.
-fn ends<'m>(
-    program: &mut Program<'m>,
-    op: &'m OpDesc,
-    name: &str,
-    whole: &str,
-    parts: &str,
-) -> Result<ValueId> {
-    let to_i64 = || with([("to", int(Dtype::I64.onnx_number()))]);
-    if let Some(given) = program.maybe(op, whole)? {
-        return Ok(program.node("Cast", &[given.id], to_i64()));
-    }
-    let given = program.inputs(op, parts)?;
-    if given.is_empty() {
-        return Ok(program.ints(&op.ints(name)));
-    }
-    let flat = program.ints(&[-1]);
-    let mut each = Vec::with_capacity(given.len());
-    for part in given {
-        let part = program.node("Cast", &[part.id], to_i64());
-        each.push(program.node("Reshape", &[part, flat], Attributes::new()));
-    }
-    Ok(program.node("Concat", &each, with([("axis", int(0))])))
-}
-
 fn slice<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let input = program.input(op, "Input")?.id;
-    let starts = ends(program, op, "starts", "StartsTensor", "StartsTensorList")?;
-    let stops = ends(program, op, "ends", "EndsTensor", "EndsTensorList")?;
+    let starts = list(program, op, "starts", "StartsTensor", "StartsTensorList")?;
+    let stops = list(program, op, "ends", "EndsTensor", "EndsTensorList")?;
     let axes = program.ints(&op.ints("axes"));
     let mut operands = vec![input, starts, stops, axes];
     let steps = op.ints("strides");
@@ -114,5 +91,31 @@ fn select<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
         operands.push(program.input(op, name)?.id);
     }
     let made = program.node("Where", &operands, Attributes::new());
+    program.give(op, "Out", made)
+}
+
+fn gather_nd<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, index) = (program.input(op, "X")?.id, program.input(op, "Index")?.id);
+    // Indices of i32 are wanted as i64.
+    let index = program.node("Cast", &[index], with([("to", int(Dtype::I64.onnx_number()))]));
+    let made = program.node("GatherND", &[x, index], Attributes::new());
+    program.give(op, "Out", made)
+}
+
+fn index_select<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, index) = (program.input(op, "X")?.id, program.input(op, "Index")?.id);
+    let made = program.node("Gather", &[x, index], with([("axis", int(op.int("dim", 0)))]));
+    program.give(op, "Out", made)
+}
+
+fn one_hot<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    if program.maybe(op, "depth_tensor")?.is_some() {
+        return Err(Error::unimplemented("expected a depth that is known, found one that is computed"));
+    }
+    let depth = program.ints(&[op.int("depth", 1)]);
+    let values = super::bytes_of(&[0.0, 1.0], Dtype::F32)?;
+    let values = program.constant(Constant::new(Dtype::F32, &[2], values)?);
+    let made = program.node("OneHot", &[x, depth, values], with([("axis", int(-1))]));
     program.give(op, "Out", made)
 }

@@ -12,7 +12,8 @@ use half::{bf16, f16};
 use oarlock_core::{Attribute, Attributes, Dtype, Error, Result};
 
 use super::messages::OpDesc;
-use super::program::Program;
+use super::program::{Program, with};
+use crate::graph::ValueId;
 
 /// Adds the nodes that an op is.
 pub(super) type Translate = for<'m> fn(&mut Program<'m>, &'m OpDesc) -> Result<()>;
@@ -52,6 +53,30 @@ fn unary<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str, attributes: 
     let x = program.input(op, "X")?.id;
     let made = program.node(name, &[x], attributes);
     program.give(op, "Out", made)
+}
+
+/// A list that an op takes as an attribute, as one operand, or as several of one element.
+fn list<'m>(
+    program: &mut Program<'m>,
+    op: &'m OpDesc,
+    attribute: &str,
+    whole: &str,
+    parts: &str,
+) -> Result<ValueId> {
+    if let Some(given) = program.maybe(op, whole)? {
+        return Ok(program.node("Cast", &[given.id], with([("to", int(Dtype::I64.onnx_number()))])));
+    }
+    let given = program.inputs(op, parts)?;
+    if given.is_empty() {
+        return Ok(program.ints(&op.ints(attribute)));
+    }
+    let flat = program.ints(&[-1]);
+    let mut each = Vec::with_capacity(given.len());
+    for part in given {
+        let part = program.node("Cast", &[part.id], with([("to", int(Dtype::I64.onnx_number()))]));
+        each.push(program.node("Reshape", &[part, flat], Attributes::new()));
+    }
+    Ok(program.node("Concat", &each, with([("axis", int(0))])))
 }
 
 /// The bytes of numbers that were written as `f64`.

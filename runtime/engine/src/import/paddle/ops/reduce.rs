@@ -1,16 +1,23 @@
 //! Sums and means along axes, and what is normalised by them.
 
-use oarlock_core::{Attributes, Dtype, Error, Result};
+use oarlock_core::{Attributes, Constant, Dtype, Error, Result};
 
 use super::{Translate, float, int};
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::program::{Program, with};
+use crate::import::place::wrong;
+
+/// The most groups of channels that are normalised one by one; a constant is written for each.
+const MOST_GROUPS: usize = 256;
 
 pub(super) fn find(name: &str) -> Option<Translate> {
     Some(match name {
         "arg_max" => |program, op| arg(program, op, "ArgMax"),
         "arg_min" => |program, op| arg(program, op, "ArgMin"),
         "batch_norm" => batch_norm,
+        "cumsum" => cumulative,
+        "group_norm" => group_norm,
+        "instance_norm" => instance_norm,
         "layer_norm" => layer_norm,
         "mean" => |program, op| super::unary(program, op, "ReduceMean", with([("keepdims", int(0))])),
         "reduce_max" => |program, op| reduce(program, op, "ReduceMax"),
@@ -88,5 +95,57 @@ fn layer_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let operands: Vec<_> = [x.id, scale].into_iter().chain(bias).collect();
     let attributes = with([("axis", int(-1)), ("epsilon", float(op.float("epsilon", 1e-5)))]);
     let made = program.node("LayerNormalization", &operands, attributes);
+    program.give(op, "Y", made)
+}
+
+fn cumulative<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    if op.flag("flatten", false) || program.maybe(op, "AxisTensor")?.is_some() {
+        return Err(Error::unimplemented("expected an axis that is known, found none"));
+    }
+    let axis = program.number(op.int("axis", -1) as f64, Dtype::I64)?;
+    let flag = |name| int(op.flag(name, false).into());
+    let attributes = with([("exclusive", flag("exclusive")), ("reverse", flag("reverse"))]);
+    let made = program.node("CumSum", &[x, axis], attributes);
+    program.give(op, "Out", made)
+}
+
+fn instance_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let mut operands = Vec::new();
+    for name in ["X", "Scale", "Bias"] {
+        operands.push(program.input(op, name)?.id);
+    }
+    let epsilon = with([("epsilon", float(op.float("epsilon", 1e-5)))]);
+    let made = program.node("InstanceNormalization", &operands, epsilon);
+    program.give(op, "Y", made)
+}
+
+/// Each group of channels is normalised, and then each channel is scaled. ONNX has this as one op later than here.
+fn group_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    op.expect("data_layout", &["NCHW", "AnyLayout"])?;
+    let (x, groups) = (program.input(op, "X")?, op.int("groups", 1));
+    let (rank, dtype) = (x.rank()?, program.input_dtype(op, "X").unwrap_or(Dtype::F32));
+    let Some(count) = usize::try_from(groups).ok().filter(|count| (1..=MOST_GROUPS).contains(count)) else {
+        return Err(wrong(format!("1 to {MOST_GROUPS} groups"), groups));
+    };
+    let grouped = program.ints(&[0, groups, -1]);
+    let grouped = program.node("Reshape", &[x.id, grouped], Attributes::new());
+    let mut of_groups = |value: f64| {
+        let bytes = super::bytes_of(&vec![value; count], dtype)?;
+        Ok::<_, Error>(program.constant(Constant::new(dtype, &[groups], bytes)?))
+    };
+    let (ones, zeros) = (of_groups(1.0)?, of_groups(0.0)?);
+    let epsilon = with([("epsilon", float(op.float("epsilon", 1e-5)))]);
+    let normal = program.node("InstanceNormalization", &[grouped, ones, zeros], epsilon);
+    let shape = program.node("Shape", &[x.id], Attributes::new());
+    let mut made = program.node("Reshape", &[normal, shape], Attributes::new());
+    for (name, step) in [("Scale", "Mul"), ("Bias", "Add")] {
+        if let Some(given) = program.maybe(op, name)? {
+            let axes: Vec<i64> = (1..rank - 1).collect();
+            let axes = program.ints(&axes);
+            let aligned = program.node("Unsqueeze", &[given.id, axes], Attributes::new());
+            made = program.node(step, &[made, aligned], Attributes::new());
+        }
+    }
     program.give(op, "Y", made)
 }

@@ -1,11 +1,11 @@
 //! Ops that move elements without changing them.
 
-use oarlock_core::{Attributes, Dtype, Error, Result};
+use oarlock_core::{Attribute, Attributes, Dtype, Error, Result};
 
-use super::{Translate, int, ints, unary};
+use super::{Translate, int, ints, list, unary};
 use crate::graph::ValueId;
 use crate::import::paddle::messages::OpDesc;
-use crate::import::paddle::program::{Program, with};
+use crate::import::paddle::program::{Operand, Program, with};
 use crate::import::place::wrong;
 
 pub(super) fn find(name: &str) -> Option<Translate> {
@@ -14,6 +14,9 @@ pub(super) fn find(name: &str) -> Option<Translate> {
         "expand_v2" => expand,
         "flatten2" => |program, op| unary(program, op, "Flatten", with([("axis", int(op.int("axis", 1)))])),
         "flatten_contiguous_range" => flatten,
+        "expand_as_v2" => expand_as,
+        "pad3d" => pad,
+        "pixel_shuffle" => pixel_shuffle,
         "reshape" | "reshape2" => reshape,
         "split" => split,
         "squeeze2" => |program, op| axes(program, op, "Squeeze"),
@@ -22,38 +25,16 @@ pub(super) fn find(name: &str) -> Option<Translate> {
         "transpose" | "transpose2" => {
             |program, op| unary(program, op, "Transpose", with([("perm", ints(&op.ints("axis")))]))
         }
+        "unbind" => |program, op| parts(program, op, "Out"),
+        "unstack" => |program, op| parts(program, op, "Y"),
         "unsqueeze2" => |program, op| axes(program, op, "Unsqueeze"),
         _ => return None,
     })
 }
 
-/// A list that an op takes as one operand, as several of one element, or as an attribute.
-fn list<'m>(
-    program: &mut Program<'m>,
-    op: &'m OpDesc,
-    whole: &str,
-    parts: &str,
-    attribute: &str,
-) -> Result<ValueId> {
-    if let Some(given) = program.maybe(op, whole)? {
-        return Ok(program.node("Cast", &[given.id], with([("to", int(Dtype::I64.onnx_number()))])));
-    }
-    let given = program.inputs(op, parts)?;
-    if given.is_empty() {
-        return Ok(program.ints(&op.ints(attribute)));
-    }
-    let flat = program.ints(&[-1]);
-    let mut each = Vec::with_capacity(given.len());
-    for part in given {
-        let part = program.node("Cast", &[part.id], with([("to", int(Dtype::I64.onnx_number()))]));
-        each.push(program.node("Reshape", &[part, flat], Attributes::new()));
-    }
-    Ok(program.node("Concat", &each, with([("axis", int(0))])))
-}
-
 fn reshape<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let x = program.input(op, "X")?.id;
-    let shape = list(program, op, "Shape", "ShapeTensor", "shape")?;
+    let shape = list(program, op, "shape", "Shape", "ShapeTensor")?;
     let made = program.node("Reshape", &[x, shape], Attributes::new());
     program.give(op, "Out", made)
 }
@@ -86,7 +67,7 @@ fn axes<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()>
     let has_axes = !op.ints("axes").is_empty();
     let is_computed = program.maybe(op, "AxesTensor")?.is_some();
     let made = if has_axes || is_computed {
-        let axes = list(program, op, "AxesTensor", "AxesTensorList", "axes")?;
+        let axes = list(program, op, "axes", "AxesTensor", "AxesTensorList")?;
         program.node(name, &[x, axes], Attributes::new())
     } else {
         program.node(name, &[x], Attributes::new())
@@ -130,9 +111,7 @@ fn split<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
 fn stack<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let (operands, axis) = (program.inputs(op, "X")?, op.int("axis", 0));
     let axes = program.ints(&[axis]);
-    let raise = |operand: &crate::import::paddle::program::Operand<'m>| {
-        program.node("Unsqueeze", &[operand.id, axes], Attributes::new())
-    };
+    let raise = |operand: &Operand<'m>| program.node("Unsqueeze", &[operand.id, axes], Attributes::new());
     let raised: Vec<ValueId> = operands.iter().map(raise).collect();
     let made = program.node("Concat", &raised, with([("axis", int(axis))]));
     program.give(op, "Y", made)
@@ -144,7 +123,7 @@ fn expand<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let is_computed =
         program.maybe(op, "Shape")?.is_some() || !program.inputs(op, "expand_shapes_tensor")?.is_empty();
     let shape = if is_computed {
-        list(program, op, "Shape", "expand_shapes_tensor", "shape")?
+        list(program, op, "shape", "Shape", "expand_shapes_tensor")?
     } else {
         let shape: Vec<i64> =
             op.ints("shape").iter().map(|size| if *size == -1 { 1 } else { *size }).collect();
@@ -165,4 +144,58 @@ fn tile<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let times = program.ints(&times);
     let made = program.node("Tile", &[x.id, times], Attributes::new());
     program.give(op, "Out", made)
+}
+
+fn expand_as<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    let shape = match program.maybe(op, "Y")? {
+        Some(like) => program.node("Shape", &[like.id], Attributes::new()),
+        None => program.ints(&op.ints("target_shape")),
+    };
+    let made = program.node("Expand", &[x, shape], Attributes::new());
+    program.give(op, "Out", made)
+}
+
+/// All places along an axis, each without it.
+fn parts<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let (x, axis) = (program.input(op, "X")?.id, op.int("axis", 0));
+    let count = OpDesc::operands(&op.outputs, name).len();
+    let attributes = with([("axis", int(axis)), ("num_outputs", int(count as i64))]);
+    let parts = program.nodes("Split", &[Some(x)], attributes, count);
+    let axes = program.ints(&[axis]);
+    let lower = |part: &ValueId| program.node("Squeeze", &[*part, axes], Attributes::new());
+    let made: Vec<ValueId> = parts.iter().map(lower).collect();
+    program.give_all(op, name, &made)
+}
+
+/// Paddings of the last three of five dimensions, the last first.
+fn pad<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    op.expect("data_format", &["NCDHW"])?;
+    op.expect("mode", &["constant", "reflect", "replicate", "circular"])?;
+    let x = program.input(op, "X")?.id;
+    if program.maybe(op, "Paddings")?.is_some() {
+        return Err(Error::unimplemented("expected paddings that are known, found some that are computed"));
+    }
+    let paddings = op.ints("paddings");
+    let [left, right, top, bottom, front, back] = paddings[..] else {
+        return Err(wrong("6 paddings", paddings.len()));
+    };
+    let paddings = program.ints(&[0, 0, front, top, left, 0, 0, back, bottom, right]);
+    let dtype = program.input_dtype(op, "X").unwrap_or(Dtype::F32);
+    let value = program.number(op.float("value", 0.0), dtype)?;
+    let mode = match op.text("mode") {
+        "reflect" => "reflect",
+        "replicate" => "edge",
+        "circular" => "wrap",
+        _ => "constant",
+    };
+    let made = program.node("Pad", &[x, paddings, value], with([("mode", Attribute::String(mode.into()))]));
+    program.give(op, "Out", made)
+}
+
+fn pixel_shuffle<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    op.expect("data_format", &["NCHW"])?;
+    let attributes =
+        with([("blocksize", int(op.int("upscale_factor", 1))), ("mode", Attribute::String("CRD".into()))]);
+    unary(program, op, "DepthToSpace", attributes)
 }

@@ -1,0 +1,26 @@
+//! Weights from bytes of a file.
+
+use bytes::Bytes;
+use oarlock_core::{Constant, Dtype, Result};
+
+use crate::graph::Weight;
+
+const _: () = assert!(cfg!(target_endian = "little"), "models hold their numbers with the lowest byte first");
+
+/// Weights of at most this many bytes are copied, so that they keep no file mapped.
+const TINY: usize = 256;
+
+/// The weight that bytes of a file are. They stay where they are, unless they are few or have to be written differently.
+pub(super) fn of_bytes(dtype: Dtype, dims: &[i64], bytes: Bytes) -> Result<Weight> {
+    let bytes = if bytes.len() <= TINY { Bytes::copy_from_slice(&bytes) } else { bytes };
+    let bytes = if dtype == Dtype::Bool { truths(bytes) } else { bytes };
+    Ok(Weight::Numbers(Constant::new(dtype, dims, bytes)?))
+}
+
+/// Booleans that are 0 or 1, as every reader of them relies on.
+fn truths(bytes: Bytes) -> Bytes {
+    if bytes.iter().all(|byte| *byte <= 1) {
+        return bytes;
+    }
+    bytes.iter().map(|byte| u8::from(*byte != 0)).collect()
+}
