@@ -5,6 +5,8 @@
     reason = "a call is a C struct; the host promises that its pointers hold during the call"
 )]
 
+use std::borrow::Cow;
+
 use oarlock_abi as abi;
 
 use crate::boundary::{pointers, reference, references, slice};
@@ -316,7 +318,40 @@ impl<'a> Tensor<'a> {
         Ok(unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) })
     }
 
+    /// The elements of a constant that may lie at any address, as [`OperandFlags::UNALIGNED`](crate::OperandFlags) allows: where
+    /// they lie if they are aligned there, or a copy.
+    ///
+    /// # Safety
+    ///
+    /// The device is host-addressable, and the operand is constant.
+    pub unsafe fn constant_elements<T: Element>(&self) -> Result<Cow<'a, [T]>> {
+        let address = self.block.0.wrapping_add(self.offset) as *const T;
+        if address.is_aligned() {
+            // SAFETY: the caller vouches for what this asks.
+            return unsafe { self.elements() }.map(Cow::Borrowed);
+        }
+        let count = self.checked_count::<T>()?;
+        let mut elements: Vec<T> = Vec::with_capacity(count);
+        // SAFETY: the operand has `count` elements, of which every pattern of bits is one; the copy has room for them, and
+        // bytes may be copied from any address.
+        unsafe {
+            core::ptr::copy_nonoverlapping(address.cast::<u8>(), elements.as_mut_ptr().cast::<u8>(), count * size_of::<T>());
+            elements.set_len(count);
+        }
+        Ok(Cow::Owned(elements))
+    }
+
     fn checked_address<T: Element>(&self) -> Result<(*const T, usize)> {
+        let count = self.checked_count::<T>()?;
+        let address = self.block.0.wrapping_add(self.offset) as *const T;
+        if count > 0 && (address.is_null() || !address.is_aligned()) {
+            return Err(Error::invalid_argument(format!("expected an aligned address, found {address:p}")));
+        }
+        Ok((address, count))
+    }
+
+    /// How many elements there are, if there is room for them.
+    fn checked_count<T: Element>(&self) -> Result<usize> {
         if self.dtype != T::DTYPE {
             let (expected, found) = (T::DTYPE.name().unwrap_or("?"), self.dtype.name().unwrap_or("unknown"));
             return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
@@ -332,10 +367,6 @@ impl<'a> Tensor<'a> {
                 "expected room for {count} elements, found {found} bytes"
             )));
         }
-        let address = self.block.0.wrapping_add(self.offset) as *const T;
-        if count > 0 && (address.is_null() || !address.is_aligned()) {
-            return Err(Error::invalid_argument(format!("expected an aligned address, found {address:p}")));
-        }
-        Ok((address, count))
+        Ok(count)
     }
 }

@@ -4,6 +4,7 @@
 //! cargo build --release --package oarlock-plugin-cpu --features shared-object
 //! ```
 
+mod constants;
 mod device;
 mod gemm;
 mod isa;

@@ -21,6 +21,7 @@ pub(crate) enum Attribute<'a> {
     Int(i64),
     Float(f64),
     Text(&'a str),
+    Texts(&'a [&'a str]),
     Ints(&'a [i64]),
     Floats(&'a [f64]),
     Tensor(&'a Array),
@@ -65,7 +66,7 @@ pub(crate) fn run_with_isa(
     Err(format!("expected a kernel for `{op}` that takes these operands, found none {reasons}"))
 }
 
-/// Whether a row is for an op and its demands are met.
+/// Whether a row is for an op, which may be named with its domain as `oarlock:MatMul`, and its demands are met.
 fn takes(
     row: &abi::Kernel,
     op: &str,
@@ -73,8 +74,10 @@ fn takes(
     inputs: &[Option<&Array>],
     outputs: &[Option<(Dtype, &[i64])>],
 ) -> bool {
-    // SAFETY: the name of the op lives as long as the plugin.
-    let is_named = unsafe { row.op.text() } == Some(op);
+    let (domain, name) = op.split_once(':').map_or((None, op), |(domain, name)| (Some(domain), name));
+    // SAFETY: the names of the op and its domain live as long as the plugin.
+    let (found, found_domain) = unsafe { (row.op.text(), row.domain.text()) };
+    let is_named = found == Some(name) && (domain.is_none() || found_domain == domain);
     let has_version = row.version_min <= version && (row.version_max == 0 || version <= row.version_max);
     let allocates = row.bits.contains(KernelFlags::ALLOCATES_OUTPUTS);
     let inputs: Vec<_> = inputs
@@ -141,6 +144,7 @@ struct Value<'a> {
     int: i64,
     float: f64,
     text: abi::Str,
+    texts: Vec<abi::Str>,
     tensor: abi::Tensor,
     tensors: [*const abi::Tensor; 1],
     given: Attribute<'a>,
@@ -267,6 +271,7 @@ impl<'a> Value<'a> {
             int: 0,
             float: 0.0,
             text: abi::Str::EMPTY,
+            texts: Vec::new(),
             tensor: abi::Tensor::EMPTY,
             tensors: [ptr::null()],
             given,
@@ -275,6 +280,9 @@ impl<'a> Value<'a> {
             Attribute::Int(int) => value.int = int,
             Attribute::Float(float) => value.float = float,
             Attribute::Text(text) => value.text = abi::Str::borrowed(text),
+            Attribute::Texts(texts) => {
+                value.texts = texts.iter().map(|text| abi::Str::borrowed(text)).collect();
+            }
             Attribute::Tensor(array) => value.tensor = array.describe(),
             Attribute::Ints(_) | Attribute::Floats(_) => {}
         }
@@ -313,6 +321,12 @@ impl<'a> Value<'a> {
                 kind: abi::AttributeKind::STRING,
                 strings: &raw const self.text,
                 strings_count: 1,
+                ..empty
+            },
+            Attribute::Texts(texts) => abi::Attribute {
+                kind: abi::AttributeKind::STRINGS,
+                strings: self.texts.as_ptr(),
+                strings_count: texts.len() as u64,
                 ..empty
             },
             Attribute::Tensor(_) => abi::Attribute {

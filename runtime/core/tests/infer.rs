@@ -111,6 +111,11 @@ const SHAPES: &str = "
     StringSplit 20 string[2] -> string[2,?] i64[2]
     ai.onnx.preview.training:Adam 1 f32[] i64[] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3] -> f32[2] f32[3] f32[2] f32[3] f32[2] f32[3]
     oarlock:Sgd 1 f32[] f32[2,3] f32[2,3] -> f32[2,3]
+    oarlock:Conv 1 (strides=[2,2] pads=[1,1,1,1]) f32[?,8,9,3] f32[4,3,3,3] f32[4] f32[?,4,5,4] -> f32[?,4,5,4]
+    oarlock:Conv 1 (dilations=[2] group=2) f32[1,?,4] f32[6,2,3] -> f32[1,?,6]
+    oarlock:Conv 1 f32[1,8,8,3] f32[..] -> f32[1,?,?,?]
+    oarlock:MaxPool 1 (kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]) f32[1,112,112,64] -> f32[1,56,56,64]
+    oarlock:AveragePool 1 (kernel_shape=[2] strides=[2] ceil_mode=1) f32[?,5,7] -> f32[?,3,7]
     oarlock:MatMul 1 (transA=1 transB=1) f32[5,1,3,2] f32[4,6,3] f32[2,1] f32[5,4,2,6] -> f32[5,4,2,6]
     oarlock:SkipLayerNormalization 1 f32[2,3,4] f32[2,3,4] f32[4] f32[4] _ -> f32[2,3,4] f32[2,3,4]
 ";
@@ -120,6 +125,9 @@ const ERRORS: &str = "
     Add 14 f32[-1] f32[2] -> input 0 (A): expected sizes of at least 0, found [-1]
     Softmax 13 (axis=2) f32[2,3] -> attribute `axis`: expected an axis from -2 to before 2, found 2
     MatMul 13 f32[2,3] f32[4,5] -> input 1 (B): expected the last dimension but one to be 3
+    oarlock:Conv 1 f32[1,8,8,3] f32[4,2,3,3] -> input 0 (X): expected 2 channels for each of 1 groups, found 3 channels
+    oarlock:Conv 1 f32[1,8,8,3] f32[4,3,3,3] f32[3] -> input 2 (B): expected the shape [4], found [3]
+    oarlock:Conv 1 f32[1,8,8,3] f32[4,3,3,3] _ f32[1,8,8,4] -> input 3 (Z): expected the shape [1, 6, 6, 4], found [1, 8, 8, 4]
     oarlock:MatMul 1 (transB=1) f32[2,3] f32[3,4] -> input 1 (B): expected 3 rows, as many as A has columns, found 4
     oarlock:MatMul 1 f32[2,3] f32[3,4] _ f32[4] -> input 3 (Z): expected the shape [2, 4], found [4]
     oarlock:SkipLayerNormalization 1 f32[2,3] f32[2,3] f32[2] -> input 2 (Scale): expected the shape [3], found [2]

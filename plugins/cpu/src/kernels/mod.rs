@@ -1,5 +1,10 @@
 //! The kernels of the CPU device, by family. A family's `kernels` returns its rows; nothing else of it is seen outside.
 
+mod activation;
+mod attention;
+mod attributes;
+mod channels_last;
+mod classic;
 mod conv;
 mod elementwise;
 mod matmul;
@@ -8,8 +13,12 @@ mod normalize;
 mod order;
 mod pool;
 mod random;
+mod recurrent;
 mod reduce;
 mod rows;
+mod signal;
+mod spatial;
+mod text;
 mod training;
 
 use oarlock_sdk::Kernel;
@@ -18,17 +27,24 @@ use crate::device::Cpu;
 
 /// Every kernel of the device.
 pub(crate) fn all() -> Vec<Kernel<Cpu>> {
-    let families: [fn() -> Vec<Kernel<Cpu>>; 10] = [
+    let families: &[fn() -> Vec<Kernel<Cpu>>] = &[
         movement::kernels,
         elementwise::kernels,
         reduce::kernels,
         normalize::kernels,
         order::kernels,
         random::kernels,
+        recurrent::kernels,
+        signal::kernels,
+        spatial::kernels,
+        classic::kernels,
+        text::kernels,
         training::kernels,
         matmul::kernels,
+        attention::kernels,
         conv::kernels,
         pool::kernels,
+        channels_last::kernels,
     ];
-    families.into_iter().flat_map(|kernels| kernels()).collect()
+    families.iter().flat_map(|kernels| kernels()).collect()
 }

@@ -62,6 +62,8 @@ pub(crate) struct Array {
     /// Where the first element lies, in bytes.
     start: usize,
     storage: Storage,
+    /// Whether kernels are told that the bytes never change.
+    is_constant: bool,
 }
 
 impl Array {
@@ -90,7 +92,13 @@ impl Array {
             strides: Vec::new(),
             start: 0,
             storage: Storage::new(bits.div_ceil(8)),
+            is_constant: false,
         }
+    }
+
+    /// The same array as a constant.
+    pub(crate) fn constant(self) -> Self {
+        Self { is_constant: true, ..self }
     }
 
     /// Another view of the same values: with strides, from the element at `offset` on.
@@ -137,6 +145,7 @@ impl Array {
             dims_count: dims.len() as u64,
             strides: strides.as_ptr(),
             strides_count: strides.len() as u64,
+            bits: if self.is_constant { abi::TensorFlags::CONSTANT } else { abi::Tensor::EMPTY.bits },
             ..abi::Tensor::EMPTY
         }
     }

@@ -37,23 +37,84 @@ pub(super) fn copy<const N: usize>(
     };
     let steps = shape::strides(dims);
     let (outer_lengths, still) = (&lengths[..outer.len()], vec![0; outer.len()]);
+    let line = Line::new(columns, dims[outer.len()]);
     in_pieces(cpu, out, columns.len(), |begin, out| {
         let mut cursor = Cursor::new(outer_lengths, &still, begin);
+        let mut before: Option<(Option<usize>, &mut [[u8; N]])> = None;
         for row in out.chunks_mut(columns.len()) {
             let places = outer.iter().zip(cursor.counter()).zip(&steps);
-            match places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>() {
+            let first =
+                places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>();
+            match (first, &before) {
+                // A row that is repeated is copied as a whole.
+                (_, Some((same, done))) if *same == first => row.copy_from_slice(done),
                 // Of an input without elements no column is copied.
-                Some(first) => copy_row(input.get(first..).unwrap_or_default(), columns, fill, row),
-                None => row.fill(fill),
+                (Some(first), _) => line.copy(input.get(first..).unwrap_or_default(), fill, row),
+                (None, _) => row.fill(fill),
             }
+            before = Some((first, row));
             cursor.advance();
         }
     });
     Ok(())
 }
 
-fn copy_row<const N: usize>(input: &[[u8; N]], columns: &Map, fill: [u8; N], row: &mut [[u8; N]]) {
-    for (cell, column) in row.iter_mut().zip(columns) {
-        *cell = column.map_or(fill, |column| input[column]);
+/// How the elements of a row are found in a row of the input.
+enum Line<'a> {
+    /// Each so many times, one after the other.
+    Repeated(usize),
+    Any(&'a Map),
+}
+
+impl<'a> Line<'a> {
+    fn new(columns: &'a Map, length: usize) -> Self {
+        let times = columns.len() / length.max(1);
+        let is_repeated =
+            times > 0 && columns.iter().enumerate().all(|(index, at)| *at == Some(index / times));
+        if is_repeated && times * length == columns.len() {
+            Self::Repeated(times)
+        } else {
+            Self::Any(columns)
+        }
+    }
+
+    fn copy<const N: usize>(&self, input: &[[u8; N]], fill: [u8; N], row: &mut [[u8; N]]) {
+        match self {
+            Self::Repeated(1) => row.copy_from_slice(&input[..row.len()]),
+            Self::Repeated(2) => {
+                for (cells, from) in row.as_chunks_mut::<2>().0.iter_mut().zip(input) {
+                    *cells = [*from; 2];
+                }
+            }
+            Self::Repeated(times) => {
+                row.chunks_mut(*times).zip(input).for_each(|(cells, from)| cells.fill(*from));
+            }
+            Self::Any(columns) => {
+                for (cell, column) in row.iter_mut().zip(*columns) {
+                    *cell = column.map_or(fill, |column| input[column]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_repeated_or_taken_from_anywhere() {
+        for (columns, length, expected) in [
+            (vec![Some(0), Some(0), Some(1), Some(1)], 2, [1, 1, 2, 2]),
+            (vec![Some(0), Some(1), Some(2), Some(3)], 4, [1, 2, 3, 4]),
+            (vec![Some(0), Some(0), Some(0), Some(0)], 1, [1, 1, 1, 1]),
+            (vec![Some(0), Some(1), None, Some(1)], 2, [1, 2, 9, 2]),
+            // The start of a longer row is no repetition of all of it.
+            (vec![Some(0), Some(1), Some(2), Some(3)], 5, [1, 2, 3, 4]),
+        ] {
+            let (input, mut row) = ([[1u8], [2], [3], [4], [5]], [[0u8]; 4]);
+            Line::new(&columns, length).copy(&input, [9], &mut row);
+            assert_eq!(row.as_flattened(), expected, "{columns:?}");
+        }
     }
 }

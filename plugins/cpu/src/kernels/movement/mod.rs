@@ -3,6 +3,7 @@
 //! Elements are moved as bytes, so that one path serves all dtypes of a size. Every shape, axis and index is checked before
 //! memory is touched, and memory is touched through slices.
 
+mod cache;
 mod gather;
 mod generate;
 mod join;
@@ -28,6 +29,7 @@ use crate::device::Cpu;
 /// The kernels of this family.
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
     let groups = [
+        cache::kernels(),
         gather::kernels(),
         generate::kernels(),
         join::kernels(),

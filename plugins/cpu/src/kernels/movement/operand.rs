@@ -150,16 +150,32 @@ pub(super) fn values_mut<'a, T: Element>(tensor: &Tensor<'a>) -> Result<&'a mut 
 
 /// Copies all bytes of a contiguous operand to an output of the same size, which may be the same memory.
 pub(super) fn copy_all(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
-    let (count, expected) = (from.element_count()?, to.element_count()?);
     ensure!(
-        count == expected && from.dtype() == to.dtype(),
+        from.dtype() == to.dtype(),
         invalid_argument,
-        "expected an output with the {count} elements of the input, found shape {:?}",
+        "expected an output with the elements of the input, found another dtype"
+    );
+    copy_bits(cpu, from, to)
+}
+
+/// As [`copy_all`], for elements that an output may see as a dtype of the same size.
+pub(super) fn copy_bits(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
+    let (count, expected) = (from.element_count()?, to.element_count()?);
+    let is_packed = matches!(from.dtype(), Dtype::I4 | Dtype::U4);
+    let (bytes, size) =
+        if is_packed { (count.div_ceil(2), 1) } else { (count, size_of_dtype(from.dtype())?) };
+    let same_size = match to.dtype() {
+        Dtype::I4 | Dtype::U4 => is_packed,
+        other => !is_packed && size_of_dtype(other)? == size,
+    };
+    ensure!(
+        count == expected && same_size,
+        invalid_argument,
+        "expected an output with the {count} elements of the input, found {} of shape {:?}",
+        to.dtype().name().unwrap_or("an unknown dtype"),
         to.dims()
     );
-    let is_packed = matches!(from.dtype(), Dtype::I4 | Dtype::U4);
-    let (count, size) =
-        if is_packed { (count.div_ceil(2), 1) } else { (count, size_of_dtype(from.dtype())?) };
+    let count = bytes;
     let is_contiguous = from.strides().is_empty() && to.strides().is_empty();
     ensure!(is_contiguous, invalid_argument, "expected contiguous operands, found ones with strides");
     let (from, to) = (address(from, count, size)?.cast_const(), address(to, count, size)?);

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use oarlock_sdk::{Call, DtypeSet, Kernel, Operand, OperandFlags, Result, ensure};
 
-use super::operand::{WHOLE_BYTES, by_size, cells_mut, cells_with_gaps, copy_all};
+use super::operand::{WHOLE_BYTES, by_size, cells_mut, cells_with_gaps, copy_all, copy_bits};
 use super::strided::Strided;
 use super::{host, optional_host, shape};
 use crate::device::Cpu;
 
+/// What can be seen as other elements of the same size.
+const BITS: DtypeSet = DtypeSet(ANY.0 & !DtypeSet::STRING.0);
 const ANY: DtypeSet = WHOLE_BYTES.union(DtypeSet::I4).union(DtypeSet::U4);
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
@@ -37,6 +39,13 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         .outputs([output])
         .in_place(0, 0),
         same("Unsqueeze").since(13).inputs([input, host("axes", DtypeSet::I64)]),
+        Kernel::new("BitCast", |cpu: &Cpu, call: &Call<'_>| {
+            copy_bits(cpu, &call.input(0)?, &call.output(0)?)
+        })
+        .since(26)
+        .inputs([Operand::new(BITS)])
+        .outputs([Operand::new(BITS)])
+        .in_place(0, 0),
     ]
 }
 
@@ -75,6 +84,19 @@ mod tests {
         let shape = Array::of(&[2], &[3i64, -1]);
         let results = run("Reshape", 14, &[], &[Some(&input), Some(&shape)], &[Some((Dtype::I16, &[3, 2]))]);
         assert_eq!(results.unwrap()[0].as_ref().unwrap().values::<i16>(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn bits_are_seen_as_elements_of_the_same_size_only() {
+        let input = Array::of(&[2], &[1f32, -0.0]);
+        let results = run("BitCast", 26, &[], &[Some(&input)], &[Some((Dtype::U32, &[2]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<u32>(), [0x3f80_0000, 0x8000_0000]);
+        let packed = Array::of_bytes(Dtype::I4, &[3], &[0x1f, 0x0e]);
+        let results = run("BitCast", 26, &[], &[Some(&packed)], &[Some((Dtype::U4, &[3]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().bytes(), [0x1f, 0x0e]);
+        for wrong in [(Dtype::U16, &[2][..]), (Dtype::U32, &[1]), (Dtype::U4, &[2])] {
+            assert!(run("BitCast", 26, &[], &[Some(&input)], &[Some(wrong)]).is_err());
+        }
     }
 
     #[test]

@@ -1,26 +1,27 @@
 //! `Resize` and `Upsample`. Every method of ONNX weighs each axis on its own, so the axes are resized one after another.
 
 mod taps;
+mod weigh;
 
-use std::convert::identity;
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Call, DtypeSet, Element, Error, Kernel, Operand, OperandFlags, Result, Tensor, bf16, dispatch, ensure,
-    f16,
+    Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, bf16, dispatch, ensure, f16,
 };
 
 use self::taps::{Axis, Method, Taps};
-use super::operand::{in_pieces, optional_integers, values, values_mut};
+use self::weigh::{Sample, Table};
+use super::mapped::{self, Map};
+use super::operand::{
+    WHOLE_BYTES, by_size, cells, cells_mut, in_pieces, optional_integers, values, values_mut,
+};
 use super::strided::Cursor;
 use super::{host, shape};
 use crate::device::Cpu;
-
-const SAMPLES: DtypeSet =
-    oarlock_sdk::family::FLOATING_AND_INTEGRAL.union(DtypeSet::F16).union(DtypeSet::BF16);
+use crate::kernels::rows::number::{Float, Number};
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let sample = Operand::new(SAMPLES).group(1);
+    let sample = Operand::new(WHOLE_BYTES).group(1);
     let scales = host("scales", DtypeSet::F32);
     let (input, output) = (sample.named("X"), sample.named("Y"));
     let optional = OperandFlags::OPTIONAL;
@@ -82,7 +83,12 @@ impl Resize {
     fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
         let (input, output) = (call.input(0)?, call.output(0)?);
         let axes = self.resized(call, &shape::dims(&input)?, &shape::dims(&output)?)?;
-        dispatch!(input.dtype(), floating_and_integral + f16 + bf16, T => self.resize::<T>(cpu, &input, &output, &axes))
+        if self.method.is_nearest() {
+            return self.copy_nearest(cpu, &input, &output, &axes);
+        }
+        dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64, T => {
+            self.resize::<T>(cpu, &input, &output, &axes)
+        })
     }
 
     /// Every axis, those that keep their size too.
@@ -144,6 +150,20 @@ impl Resize {
         Ok(vec![shared.unwrap_or(1.0); axes.len()])
     }
 
+    /// Copies the elements that are nearest, whatever they are.
+    fn copy_nearest(&self, cpu: &Cpu, input: &Tensor<'_>, output: &Tensor<'_>, axes: &[Axis]) -> Result<()> {
+        let nearest = |taps: Option<Vec<(usize, f64)>>| taps.and_then(|taps| taps.first().map(|(at, _)| *at));
+        let map = |axis: &Axis| self.method.taps(axis).into_iter().map(nearest).collect();
+        let maps: Vec<Map> = axes.iter().map(map).collect();
+        let dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
+        let fill = bytes_of(self.outside, output.dtype());
+        by_size!(output.dtype(), N => {
+            let mut cell = [0; N];
+            cell.copy_from_slice(&fill[..N]);
+            mapped::copy(cpu, cells::<N>(input)?, &dims, &maps, cell, cells_mut::<N>(output)?)
+        })
+    }
+
     fn resize<T: Sample>(
         &self,
         cpu: &Cpu,
@@ -155,23 +175,15 @@ impl Resize {
         if out.is_empty() {
             return Ok(());
         }
-        let mut current: Vec<f64> = values::<T>(input)?.iter().map(|value| value.to_f64()).collect();
+        let mut current: Vec<T::Weighed> = values::<T>(input)?.iter().map(|value| value.widen()).collect();
         let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
         let taps: Vec<_> = axes.iter().map(|axis| self.method.taps(axis)).collect();
         for (axis, taps) in taps.iter().enumerate().filter(|(axis, taps)| !keeps_all(taps, axes[*axis].from))
         {
-            let (outer, length, inner) = shape::around(&dims, axis);
+            let (outer, _, inner) = shape::around(&dims, axis);
+            let mut next = vec![T::Weighed::default(); shape::count(&[outer, taps.len(), inner])?];
+            Table::new(taps).resize(cpu, &current, &dims, axis, &mut next);
             dims[axis] = taps.len();
-            let mut next = vec![0.0; shape::count(&[outer, taps.len(), inner])?];
-            in_pieces(cpu, &mut next, inner, |begin, next| {
-                for (row, next) in next.chunks_mut(inner).enumerate() {
-                    let (outer, index) = ((begin + row) / taps.len(), (begin + row) % taps.len());
-                    for (from, weight) in taps[index].iter().flatten() {
-                        let from = &current[(outer * length + from) * inner..][..inner];
-                        next.iter_mut().zip(from).for_each(|(sum, value)| *sum += weight * value);
-                    }
-                }
-            });
             current = next;
         }
         let found = current.len();
@@ -180,17 +192,46 @@ impl Resize {
             invalid_argument,
             "expected an output of {found} elements, found {dims:?}"
         );
-        let still = vec![0; dims.len()];
+        if taps.iter().flatten().all(Option::is_some) {
+            in_pieces(cpu, out, 1, |begin, out| {
+                out.iter_mut().zip(&current[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
+            });
+            return Ok(());
+        }
+        let (still, outside) = (vec![0; dims.len()], T::narrow(T::Weighed::of(self.outside)));
         in_pieces(cpu, out, 1, |begin, out| {
             let mut cursor = Cursor::new(&dims, &still, begin);
             for (value, result) in out.iter_mut().zip(&current[begin..]) {
                 let is_inside = taps.iter().zip(cursor.counter()).all(|(taps, index)| taps[*index].is_some());
-                *value = T::from_f64(if is_inside { *result } else { self.outside });
+                *value = if is_inside { T::narrow(*result) } else { outside };
                 cursor.advance();
             }
         });
         Ok(())
     }
+}
+
+/// The bytes of a number as an element of a dtype. For what is no number, they are zero.
+fn bytes_of(number: f64, dtype: Dtype) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let mut set = |found: &[u8]| bytes[..found.len()].copy_from_slice(found);
+    match dtype {
+        Dtype::F16 => set(&f16::from_f64(number).to_ne_bytes()),
+        Dtype::BF16 => set(&bf16::from_f64(number).to_ne_bytes()),
+        Dtype::F32 => set(&(number as f32).to_ne_bytes()),
+        Dtype::F64 => set(&number.to_ne_bytes()),
+        Dtype::BOOL => set(&[u8::from(number != 0.0)]),
+        Dtype::I8 => set(&(number as i8).to_ne_bytes()),
+        Dtype::U8 => set(&(number as u8).to_ne_bytes()),
+        Dtype::I16 => set(&(number as i16).to_ne_bytes()),
+        Dtype::U16 => set(&(number as u16).to_ne_bytes()),
+        Dtype::I32 => set(&(number as i32).to_ne_bytes()),
+        Dtype::U32 => set(&(number as u32).to_ne_bytes()),
+        Dtype::I64 => set(&(number as i64).to_ne_bytes()),
+        Dtype::U64 => set(&(number as u64).to_ne_bytes()),
+        _ => {}
+    }
+    bytes
 }
 
 /// Whether each element of an axis stays as it is.
@@ -203,71 +244,8 @@ fn keeps_all(taps: &Taps, length: usize) -> bool {
 
 fn numbers(tensor: &Tensor<'_>) -> Result<Vec<f64>> {
     dispatch!(tensor.dtype(), floating_and_half, T => {
-        Ok(values::<T>(tensor)?.iter().map(|value| value.to_f64()).collect())
+        Ok(values::<T>(tensor)?.iter().map(|value| value.float().to_f64()).collect())
     })
-}
-
-/// What can be weighed. For integers, results beyond their range become its ends, and fractions are cut off, other than
-/// those that stand for the rounding of the weights.
-trait Sample: Element {
-    fn to_f64(self) -> f64;
-    fn from_f64(value: f64) -> Self;
-}
-
-macro_rules! samples {
-    ($($number:ty: $finish:expr),*) => {
-        $(impl Sample for $number {
-            fn to_f64(self) -> f64 { f64::from(self) }
-            fn from_f64(value: f64) -> Self { $finish(value) as Self }
-        })*
-    };
-}
-
-samples!(i8: whole, u8: whole, i16: whole, i32: whole, f32: identity);
-
-impl Sample for i64 {
-    fn to_f64(self) -> f64 {
-        self as f64
-    }
-
-    fn from_f64(value: f64) -> Self {
-        whole(value) as Self
-    }
-}
-
-impl Sample for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
-
-    fn from_f64(value: f64) -> Self {
-        value
-    }
-}
-
-fn whole(value: f64) -> f64 {
-    let nearest = value.round();
-    if (nearest - value).abs() < 1e-6 { nearest } else { value.trunc() }
-}
-
-impl Sample for f16 {
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
-    fn from_f64(value: f64) -> Self {
-        Self::from_f64(value)
-    }
-}
-
-impl Sample for bf16 {
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
-    fn from_f64(value: f64) -> Self {
-        Self::from_f64(value)
-    }
 }
 
 #[cfg(test)]
@@ -313,6 +291,25 @@ mod tests {
         let (input, attributes) = (Array::of(&[2], &[1u8, 2]), [("scales", Attribute::Floats(&[2.0]))]);
         let results = run("Upsample", 7, &attributes, &[Some(&input)], &[Some((Dtype::U8, &[4]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().bytes(), [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn the_nearest_elements_are_copied_whatever_they_are() {
+        let nearest = [
+            ("mode", Attribute::Text("nearest")),
+            ("coordinate_transformation_mode", Attribute::Text("tf_crop_and_resize")),
+            ("extrapolation_value", Attribute::Float(1.0)),
+        ];
+        let input = Array::of(&[3], &[false, true, false]);
+        let (crop, scales) = (Array::of(&[2], &[0f32, 2.0]), Array::of(&[1], &[1f32]));
+        let inputs = [Some(&input), Some(&crop), Some(&scales)];
+        let results = run("Resize", 19, &nearest, &inputs, &[Some((Dtype::BOOL, &[3]))]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<bool>(), [false, false, true]);
+        let linear = [("mode", Attribute::Text("linear"))];
+        let scales = Array::of(&[1], &[2f32]);
+        let inputs = [Some(&input), None, Some(&scales)];
+        let message = run("Resize", 19, &linear, &inputs, &[Some((Dtype::BOOL, &[6]))]).unwrap_err();
+        assert!(message.contains("found bool"), "{message}");
     }
 
     #[test]

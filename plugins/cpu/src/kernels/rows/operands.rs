@@ -16,6 +16,9 @@ pub(crate) struct Operands<'c, 'a> {
     written: Cell<u64>,
 }
 
+/// What a kernel does in each run.
+pub(crate) type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+
 /// A kernel that reads the attributes once, into a `Plan`, and then runs on operands.
 pub(crate) fn kernel<Plan: Send + Sync + 'static>(
     op: &str,
@@ -24,10 +27,20 @@ pub(crate) fn kernel<Plan: Send + Sync + 'static>(
 ) -> Kernel<Cpu> {
     Kernel::prepared(op, move |_, call| {
         let plan = plan(call)?;
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
-            run(cpu, &plan, &Operands { call, written: Cell::new(0) })
-        }))
+        Ok(on_operands(move |cpu, operands| run(cpu, &plan, operands)))
     })
+}
+
+/// A run on operands.
+pub(crate) fn on_operands(
+    run: impl Fn(&Cpu, &Operands<'_, '_>) -> Result<()> + Send + Sync + 'static,
+) -> Arc<Run> {
+    Arc::new(move |cpu: &Cpu, call: &Call<'_>| run(cpu, &Operands { call, written: Cell::new(0) }))
+}
+
+/// The elements of an input that stay as they are while a prepared kernel lives.
+pub(crate) fn constant<'a, T: Element>(input: Tensor<'a>) -> Result<Option<&'a [T]>> {
+    if input.is_constant() { elements(input).map(Some) } else { Ok(None) }
 }
 
 impl<'a> Operands<'_, 'a> {

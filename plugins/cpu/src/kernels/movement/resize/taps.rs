@@ -78,6 +78,11 @@ impl Method {
         Ok(Self { coordinates, filter, excludes_outside, smooths })
     }
 
+    /// Whether each element of the output is one of the input.
+    pub(super) fn is_nearest(&self) -> bool {
+        matches!(self.filter, Filter::Nearest(_))
+    }
+
     /// The taps of an axis whose input is not empty.
     pub(super) fn taps(&self, axis: &Axis) -> Taps {
         (0..axis.to).map(|index| self.at(axis, index)).collect()

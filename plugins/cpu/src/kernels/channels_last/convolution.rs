@@ -1,0 +1,145 @@
+//! Which way a convolution is computed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use oarlock_sdk::Result;
+
+use super::dense::Dense;
+use super::depthwise;
+use super::finish::Finish;
+use super::geometry::Geometry;
+use super::weights::{Aligned, Panels};
+use super::winograd::{Outputs, Winograd};
+use crate::constants::Constants;
+use crate::gemm::{Scratch, Team};
+use crate::isa::Isa;
+
+/// A convolution of known sizes.
+pub(super) struct Convolution {
+    geometry: Geometry,
+    way: Way,
+}
+
+/// How it is computed.
+pub(super) enum Way {
+    Dense(Dense),
+    Depthwise,
+    Winograd(Winograd),
+}
+
+/// Weights in the order in which they are read.
+pub(super) enum Packed {
+    Panels(Panels),
+    Channels(Aligned),
+}
+
+/// What packed weights depend on beside the weights: the way, the instruction set, and the channels of a group, the outputs,
+/// the groups and the taps.
+type Key = (Form, Isa, [usize; 4]);
+
+/// What packed weights look like.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Panels,
+    Channels,
+    Transformed(Outputs),
+}
+
+static PACKED: Constants<Key, Packed> = Constants::new();
+
+impl Convolution {
+    pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
+        let way = if geometry.is_depthwise() {
+            Way::Depthwise
+        } else if let Some(outputs) = Outputs::that_pay(geometry) {
+            Way::Winograd(Winograd::new(team, geometry, outputs))
+        } else {
+            Way::Dense(Dense::new(team, geometry))
+        };
+        Self::by(way, geometry)
+    }
+
+    /// Computed in a given way, which must be for this geometry.
+    pub(super) fn by(way: Way, geometry: &Geometry) -> Self {
+        Self { geometry: geometry.clone(), way }
+    }
+
+    /// How many channels the output has.
+    pub(super) fn outputs(&self) -> usize {
+        self.geometry.outputs
+    }
+
+    fn form(&self) -> Form {
+        match &self.way {
+            Way::Dense(_) => Form::Panels,
+            Way::Depthwise => Form::Channels,
+            Way::Winograd(winograd) => Form::Transformed(winograd.outputs()),
+        }
+    }
+
+    /// How many bytes of scratch memory it takes.
+    pub(super) fn scratch_size(&self) -> usize {
+        // Scratch memory begins at the next line.
+        self.scratch_elements() * size_of::<f32>() + 64
+    }
+
+    fn scratch_elements(&self) -> usize {
+        if self.geometry.pixels() * self.geometry.outputs == 0 {
+            return 0;
+        }
+        match &self.way {
+            Way::Dense(dense) => dense.scratch_size(),
+            Way::Winograd(winograd) => winograd.scratch_size(),
+            Way::Depthwise => 0,
+        }
+    }
+
+    /// Puts weights into the order in which they are read.
+    pub(super) fn pack(&self, team: &dyn Team, weights: &[f32]) -> Packed {
+        match &self.way {
+            Way::Dense(dense) => Packed::Panels(dense.pack(team, weights)),
+            Way::Winograd(winograd) => Packed::Panels(winograd.pack(team, weights)),
+            Way::Depthwise => Packed::Channels(depthwise::pack(&self.geometry, weights)),
+        }
+    }
+
+    /// The same for weights that are constant, which are packed once for all who use them.
+    pub(super) fn pack_shared<'a>(
+        &self,
+        team: &dyn Team,
+        place: (usize, usize),
+        weights: impl FnOnce() -> Result<Cow<'a, [f32]>>,
+    ) -> Result<Arc<Packed>> {
+        let Geometry { outputs, groups, .. } = self.geometry;
+        let sizes = [self.geometry.channels_of_group(), outputs, groups, self.geometry.taps()];
+        PACKED.get_or_make_at(place, (self.form(), team.isa(), sizes), || Ok(self.pack(team, &weights()?)))
+    }
+
+    /// Computes it.
+    pub(super) fn compute(
+        &self,
+        team: &dyn Team,
+        (x, weights): (&[f32], &Packed),
+        finish: &Finish<'_>,
+        y: &mut [f32],
+        scratch: &mut Scratch<'_>,
+    ) {
+        if y.is_empty() {
+            return;
+        }
+        let scratch = scratch.elements(self.scratch_elements());
+        match (&self.way, weights) {
+            (Way::Dense(dense), Packed::Panels(weights)) => {
+                dense.compute(team, (x, weights), finish, y, scratch);
+            }
+            (Way::Winograd(winograd), Packed::Panels(weights)) => {
+                winograd.compute(team, (x, weights), finish, y, scratch);
+            }
+            (Way::Depthwise, Packed::Channels(weights)) => {
+                depthwise::compute(team, &self.geometry, (x, weights), finish, y);
+            }
+            _ => unreachable!("weights are packed for the way in which they are used"),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Convolutions as products of matrices whose left rows are never made: for each tap, each pixel of a tile has a pointer to
+//! the input channels under it, or to zeros in the padding, and the micro-kernel walks over them.
+//!
+//! Where there are few input channels, all of a row of the window is one tap: its elements lie side by side in an image that
+//! is padded along its rows.
+
+#![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::finish::Finish;
+use super::geometry::Geometry;
+use super::tile::{Kernels, MOST_PIXELS, Tile, even_share};
+use super::weights::Panels;
+use crate::gemm::{Parts, Team};
+use crate::isa::Isa;
+
+/// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
+const WEIGHTS_AT_ONCE: usize = 1024 * 1024;
+/// Products that are worth waking another thread.
+const WORK_OF_A_THREAD: usize = 1 << 18;
+/// Elements of a page, and how many of the nearest cache's lines can lie at the same place of different pages.
+const PAGE: usize = 1024;
+const WAYS: usize = 8;
+/// Input channels of a window whose rows are taps, at most.
+const FEW_CHANNELS: usize = 15;
+
+/// A convolution that is ready to be computed.
+pub(super) struct Dense {
+    geometry: Geometry,
+    /// Whether a row of the window is one tap.
+    by_rows: bool,
+    /// Whether the pixels of a tile are whole pages apart. They would fight for the same lines of the nearest cache.
+    is_paged: bool,
+    /// How wide an image is, with padding where it is copied with it.
+    width: usize,
+    threads: usize,
+    /// Pixels of a tile, and pixels and channels of a task.
+    tile: usize,
+    task: (usize, usize),
+}
+
+impl Dense {
+    pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
+        let kernels = Kernels::of(team.isa());
+        let along = geometry.along;
+        let by_rows = geometry.groups == 1
+            && geometry.channels <= FEW_CHANNELS
+            && along.kernel > 1
+            && along.dilation == 1
+            && along.pad.0 + along.pad.1 <= along.input;
+        let is_paged = kernels.pixels() > WAYS
+            && geometry.taps() == 1
+            && geometry.groups == 1
+            && geometry.channels > 0
+            && (along.stride * geometry.channels).is_multiple_of(PAGE);
+        let width = if by_rows { along.input + along.pad.0 + along.pad.1 } else { along.input };
+        let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
+        let steps = geometry.taps() * geometry.channels_of_group();
+        let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
+        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+        let panels = outputs.div_ceil(kernels.channels()).max(1);
+        let most_panels = (WEIGHTS_AT_ONCE / (kernels.channels() * size_of::<f32>()) / steps.max(1)).max(1);
+        let tile = even_share(pixels, kernels.pixels());
+        let tiles = pixels.div_ceil(tile);
+        // Some tasks for each thread even out what else the machine does.
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
+        let across = panels.div_ceil(most_panels).max(1);
+        let down = wanted.div_ceil(across).min(tiles).max(1);
+        let across = across.max(wanted.div_ceil(down).min(panels));
+        let task =
+            (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
+        Self { geometry: geometry.clone(), by_rows, is_paged, width, threads, tile, task }
+    }
+
+    /// The weights in the order in which they are read.
+    pub(super) fn pack(&self, team: &dyn Team, weights: &[f32]) -> Panels {
+        Panels::of_groups(team, &self.geometry, weights)
+    }
+
+    /// The taps, and how many elements each has.
+    fn taps(&self) -> (usize, usize) {
+        let Geometry { down, along, .. } = self.geometry;
+        let depth = self.geometry.channels_of_group();
+        if depth == 0 {
+            return (0, 0);
+        }
+        if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.taps(), depth) }
+    }
+
+    /// Elements of scratch memory: zeros, a padded copy of the images, and for each thread pointers and copied rows.
+    fn parts(&self) -> [usize; 4] {
+        let Geometry { images, channels, down, along, .. } = self.geometry;
+        let (taps, depth) = self.taps();
+        let copy = if self.width > along.input { images * down.input * self.width * channels } else { 0 };
+        let pointers = taps * MOST_PIXELS * size_of::<*const f32>() / size_of::<f32>();
+        let rows = if self.is_paged { MOST_PIXELS * (depth + 16) } else { 0 };
+        [channels.max(depth), copy, pointers, rows].map(|count| count.next_multiple_of(16))
+    }
+
+    /// How many elements of scratch memory it takes.
+    pub(super) fn scratch_size(&self) -> usize {
+        let [zeros, copy, pointers, rows] = self.parts();
+        zeros + copy + self.threads * (pointers + rows)
+    }
+
+    /// Computes the convolution.
+    pub(super) fn compute(
+        &self,
+        team: &dyn Team,
+        (x, weights): (&[f32], &Panels),
+        finish: &Finish<'_>,
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let [zeros, copy, pointers, rows] = self.parts();
+        let (zeros, rest) = scratch.split_at_mut(zeros);
+        let (copy, lanes) = rest.split_at_mut(copy);
+        zeros.fill(0.0);
+        if !copy.is_empty() {
+            self.copy_padded(team, x, copy);
+        }
+        let images = if copy.is_empty() { x } else { copy };
+        let lanes = Parts::new(lanes);
+        let job = Job { dense: self, isa: team.isa(), images, zeros, weights, finish, y: Parts::new(y) };
+        let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
+        let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
+        let count = self.geometry.groups * across * down;
+        let next = AtomicUsize::new(0);
+        team.each(self.threads.min(count), &|lane| {
+            // SAFETY: each lane has a part of its own.
+            let memory = unsafe { lanes.part(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
+            let (pointers, rows) = memory.split_at_mut(pointers);
+            loop {
+                let task = next.fetch_add(1, Ordering::Relaxed);
+                if task >= count {
+                    break;
+                }
+                // Tasks one after the other share their weights.
+                let (group, place) = (task / (across * down), task % (across * down));
+                let (first, channel) = (place % down * self.task.0, place / down * self.task.1);
+                job.run(
+                    group,
+                    first..pixels.min(first + self.task.0),
+                    channel..outputs.min(channel + self.task.1),
+                    (pointers.as_mut_ptr().cast(), rows.as_mut_ptr()),
+                );
+            }
+        });
+    }
+
+    /// Copies the images with padding at both ends of their rows.
+    fn copy_padded(&self, team: &dyn Team, x: &[f32], copy: &mut [f32]) {
+        let Geometry { images, channels, down, along, .. } = self.geometry;
+        let (rows, wide, narrow) = (images * down.input, self.width * channels, along.input * channels);
+        let share = rows.div_ceil(self.threads).max(1);
+        let copy = Parts::new(copy);
+        team.each(rows.div_ceil(share), &|lane| {
+            for row in lane * share..rows.min((lane + 1) * share) {
+                // SAFETY: no two rows overlap.
+                let target = unsafe { copy.part(row * wide..(row + 1) * wide) };
+                let (before, rest) = target.split_at_mut(along.pad.0 * channels);
+                let (inside, after) = rest.split_at_mut(narrow);
+                before.fill(0.0);
+                inside.copy_from_slice(&x[row * narrow..][..narrow]);
+                after.fill(0.0);
+            }
+        });
+    }
+}
+
+/// One convolution while it is computed.
+struct Job<'a> {
+    dense: &'a Dense,
+    isa: Isa,
+    images: &'a [f32],
+    zeros: &'a [f32],
+    weights: &'a Panels,
+    finish: &'a Finish<'a>,
+    y: Parts<'a, f32>,
+}
+
+impl Job<'_> {
+    /// Computes some pixels and channels of a group.
+    fn run(
+        &self,
+        group: usize,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        (pointers, rows): (*mut *const f32, *mut f32),
+    ) {
+        let Geometry { outputs, .. } = self.dense.geometry;
+        let kernels = Kernels::of(self.isa);
+        let (taps, depth) = self.dense.taps();
+        let first_output = group * self.dense.geometry.outputs_of_group();
+        for first in pixels.clone().step_by(self.dense.tile) {
+            let count = self.dense.tile.min(pixels.end - first);
+            if taps > 0 {
+                self.point(first, count, pointers);
+            }
+            if self.dense.is_paged {
+                self.gather(count, pointers, rows);
+            }
+            for channel in channels.clone().step_by(self.weights.width()) {
+                let width = self.weights.width().min(channels.end - channel);
+                let place = first * outputs + first_output + channel;
+                // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
+                unsafe {
+                    kernels.get(count, width)(&Tile {
+                        inputs: pointers,
+                        taps,
+                        depth,
+                        skip: group * self.dense.geometry.channels_of_group(),
+                        weights: self.weights.panel(group, channel),
+                        bias: self.finish.bias_from(first_output + channel),
+                        output: self.y.pointer(place),
+                        pixel: outputs,
+                        residual: self.finish.residual_from(place, self.y.pointer(place)),
+                        channels: width,
+                        bounds: self.finish.bounds(),
+                    });
+                }
+            }
+            if self.finish.is_left() {
+                for pixel in first..first + count {
+                    let start = pixel * outputs + first_output;
+                    // SAFETY: these are outputs of the task, and they are complete.
+                    let results = unsafe { self.y.part(start + channels.start..start + channels.end) };
+                    self.finish.apply(self.isa, results);
+                }
+            }
+        }
+    }
+
+    /// Writes the pointers of some pixels, for each tap.
+    fn point(&self, first: usize, count: usize, pointers: *mut *const f32) {
+        let Dense { geometry, by_rows, width, .. } = self.dense;
+        let Geometry { channels, down, along, .. } = *geometry;
+        let (base, zeros) = (self.images.as_ptr(), self.zeros.as_ptr());
+        // SAFETY: there is room for the pointers of a tile for each tap.
+        let put = |at: usize, input: *const f32| unsafe { *pointers.add(at) = input };
+        if geometry.is_pointwise() {
+            (0..count).for_each(|index| put(index, base.wrapping_add((first + index) * channels)));
+            return;
+        }
+        let (columns, pad) = if *by_rows { (1, 0) } else { (along.kernel, along.pad.0) };
+        // The top left of each window. What lies before the image is a huge number, and its pointer is never used.
+        let mut corners = [(0, 0, base); MOST_PIXELS];
+        let (line, mut column) = (first / along.output, first % along.output);
+        let (mut image, mut row) = (line / down.output, line % down.output);
+        for corner in &mut corners[..count] {
+            let top = (row * down.stride).wrapping_sub(down.pad.0);
+            let left = (column * along.stride).wrapping_sub(pad);
+            let place = (image * down.input).wrapping_add(top).wrapping_mul(*width).wrapping_add(left);
+            *corner = (top, left, base.wrapping_add(place.wrapping_mul(channels)));
+            column += 1;
+            if column == along.output {
+                (row, column) = (row + 1, 0);
+            }
+            if row == down.output {
+                (image, row) = (image + 1, 0);
+            }
+        }
+        for step_down in 0..down.kernel {
+            for step_along in 0..columns {
+                let (y, x) = (step_down * down.dilation, step_along * along.dilation);
+                let offset = y.wrapping_mul(*width).wrapping_add(x).wrapping_mul(channels);
+                let tap = (step_down * columns + step_along) * count;
+                for (index, (top, left, corner)) in corners[..count].iter().enumerate() {
+                    let is_inside = (top.wrapping_add(y) < down.input) & (left.wrapping_add(x) < *width);
+                    put(tap + index, if is_inside { corner.wrapping_add(offset) } else { zeros });
+                }
+            }
+        }
+    }
+
+    /// Copies the rows of a tile to where they are not pages apart, and points there.
+    fn gather(&self, count: usize, pointers: *mut *const f32, rows: *mut f32) {
+        let depth = self.dense.geometry.channels;
+        for index in 0..count {
+            let row = rows.wrapping_add(index * (depth + 16));
+            // SAFETY: each pointer leads to as many inputs, and there is room for as many rows.
+            unsafe {
+                ptr::copy_nonoverlapping(*pointers.add(index), row, depth);
+                *pointers.add(index) = row;
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Convolutions of each channel for itself: vectors of channels, some pixels of a row at a time, so that a weight is loaded
+//! once for them.
+
+#![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
+
+use std::ops::Range;
+
+use super::finish::Finish;
+use super::geometry::Geometry;
+use super::lanes::{Lanes, Work, with_lanes};
+use super::weights::Aligned;
+use crate::gemm::{Parts, Team};
+use crate::isa::Isa;
+use crate::kernels::conv::window::Axis;
+
+/// Products that are worth waking another thread.
+const WORK_OF_A_THREAD: usize = 1 << 17;
+
+/// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels, in whole vectors.
+pub(super) fn pack(geometry: &Geometry, weights: &[f32]) -> Aligned {
+    let (taps, padded) = (geometry.taps(), padded(geometry.channels));
+    let mut packed = Aligned::zeroed(taps * padded);
+    for (channel, weights) in weights.chunks_exact(taps).enumerate() {
+        for (tap, weight) in weights.iter().enumerate() {
+            packed[tap * padded + channel] = *weight;
+        }
+    }
+    packed
+}
+
+/// Channels in whole vectors of any kind.
+fn padded(channels: usize) -> usize {
+    channels.next_multiple_of(16)
+}
+
+/// Computes the convolution.
+pub(super) fn compute(
+    team: &dyn Team,
+    geometry: &Geometry,
+    (x, weights): (&[f32], &Aligned),
+    finish: &Finish<'_>,
+    y: &mut [f32],
+) {
+    let rows = geometry.images * geometry.down.output;
+    let row_size = geometry.along.output * geometry.channels;
+    let work = (row_size * geometry.taps()).max(1);
+    let threads = team.worker_count().min(rows * work / WORK_OF_A_THREAD).max(1);
+    // A few pieces for each thread even out what else the machine does.
+    let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
+    let y = Parts::new(y);
+    team.each(rows.div_ceil(share), &|piece| {
+        let rows = piece * share..rows.min((piece + 1) * share);
+        // SAFETY: no two pieces have rows in common.
+        let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
+        with_lanes(team.isa(), Rows { isa: team.isa(), geometry, x, weights, finish, rows, y });
+    });
+}
+
+/// Some rows of the output.
+struct Rows<'a> {
+    isa: Isa,
+    geometry: &'a Geometry,
+    x: &'a [f32],
+    weights: &'a Aligned,
+    finish: &'a Finish<'a>,
+    rows: Range<usize>,
+    y: &'a mut [f32],
+}
+
+impl Work for Rows<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let Self { isa, geometry, x, weights, finish, rows, y } = self;
+        let Geometry { channels, down, along, .. } = *geometry;
+        let row_size = along.output * channels;
+        for (row, output) in rows.zip(y.chunks_exact_mut(row_size)) {
+            let (image, window) = (row / down.output, row % down.output);
+            let steps = steps_inside(&down, window);
+            // The first line of the image under the window, if there is one.
+            let line = image * down.input
+                + (window * down.stride + steps.start * down.dilation).saturating_sub(down.pad.0);
+            let first = output.as_mut_ptr();
+            let strip = Strip {
+                geometry,
+                lines: steps.len(),
+                input: x[(line * along.input * channels).min(x.len())..].as_ptr(),
+                weights: weights[steps.start * along.kernel * padded(channels)..].as_ptr(),
+                bias: finish.bias_from(0),
+                residual: finish.residual_from(row * row_size, first),
+                output: first,
+                bounds: finish.bounds(),
+            };
+            // SAFETY: all lines of the window lie in the image, and the output is a row; the caller vouches for the
+            // instructions.
+            unsafe { strip.compute::<V>() };
+            if finish.is_left() {
+                finish.apply(isa, output);
+            }
+        }
+    }
+}
+
+/// The steps of a window that lie in the input.
+pub(super) fn steps_inside(axis: &Axis, window: usize) -> Range<usize> {
+    let start = window * axis.stride;
+    let begin = axis.pad.0.saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
+    let end = (axis.input + axis.pad.0).saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
+    begin..end.max(begin)
+}
+
+/// One row of the output, for all channels.
+struct Strip<'a> {
+    geometry: &'a Geometry,
+    /// How many lines of the image are under the windows, and where the first begins.
+    lines: usize,
+    input: *const f32,
+    /// The weights for the first of the lines.
+    weights: *const f32,
+    bias: *const f32,
+    residual: *const f32,
+    output: *mut f32,
+    bounds: Option<[f32; 2]>,
+}
+
+impl Strip<'_> {
+    #[inline(always)]
+    unsafe fn compute<V: Lanes>(&self) {
+        let along = &self.geometry.along;
+        // SAFETY: as the caller vouches.
+        unsafe {
+            match (along.kernel, along.stride, along.dilation) {
+                (3, 1, 1) => self.compute_windows::<V, 3, 1>(),
+                (3, 2, 1) => self.compute_windows::<V, 3, 2>(),
+                (5, 1, 1) => self.compute_windows::<V, 5, 1>(),
+                (5, 2, 1) => self.compute_windows::<V, 5, 2>(),
+                _ => self.compute_windows::<V, 0, 0>(),
+            }
+        }
+    }
+
+    /// Computes the row, with windows of a size and a stride that are known, or of any where they are 0.
+    #[inline(always)]
+    unsafe fn compute_windows<V: Lanes, const STEPS: usize, const STRIDE: usize>(&self) {
+        let along = &self.geometry.along;
+        let inside = windows_inside(along);
+        // SAFETY: as the caller vouches; these steps lie in the image.
+        unsafe {
+            for pixel in 0..inside.start {
+                self.compute_edge::<V, STEPS>(pixel);
+            }
+            let mut pixel = inside.start;
+            while pixel + 4 <= inside.end {
+                self.compute_pixels::<V, 4, STEPS, STRIDE>(pixel, 0..along.kernel);
+                pixel += 4;
+            }
+            if pixel + 2 <= inside.end {
+                self.compute_pixels::<V, 2, STEPS, STRIDE>(pixel, 0..along.kernel);
+                pixel += 2;
+            }
+            for pixel in pixel..along.output {
+                self.compute_edge::<V, STEPS>(pixel);
+            }
+        }
+    }
+
+    /// Computes a pixel of whose window some steps may lie in the padding.
+    #[inline(always)]
+    unsafe fn compute_edge<V: Lanes, const STEPS: usize>(&self, pixel: usize) {
+        let steps = steps_inside(&self.geometry.along, pixel);
+        // SAFETY: as the caller vouches; these steps lie in the image.
+        unsafe {
+            match steps.len() {
+                // Known where windows are small and have no gaps, as most are.
+                2 if STEPS > 0 => self.compute_pixels::<V, 1, 2, 1>(pixel, steps),
+                3 if STEPS > 0 => self.compute_pixels::<V, 1, 3, 1>(pixel, steps),
+                _ => self.compute_pixels::<V, 1, 0, 0>(pixel, steps),
+            }
+        }
+    }
+
+    /// Computes some pixels side by side from some steps of their windows.
+    #[inline(always)]
+    unsafe fn compute_pixels<V: Lanes, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
+        &self,
+        pixel: usize,
+        steps: Range<usize>,
+    ) {
+        let Geometry { channels, along, .. } = *self.geometry;
+        let start = (pixel * along.stride + steps.start * along.dilation).wrapping_sub(along.pad.0);
+        let pixels = Pixels {
+            input: self.input.wrapping_add(start.wrapping_mul(channels)),
+            weights: self.weights.wrapping_add(steps.start * padded(channels)),
+            steps: steps.len(),
+            first: pixel * channels,
+        };
+        let whole = channels / V::COUNT * V::COUNT;
+        // SAFETY: as the caller vouches.
+        unsafe {
+            for channel in (0..whole).step_by(V::COUNT) {
+                self.compute_channels::<V, false, PIXELS, STEPS, STRIDE>(&pixels, channel, V::COUNT);
+            }
+            if whole < channels {
+                self.compute_channels::<V, true, PIXELS, STEPS, STRIDE>(&pixels, whole, channels - whole);
+            }
+        }
+    }
+
+    /// Computes a vector of channels, or some lanes of it, of some pixels.
+    #[inline(always)]
+    unsafe fn compute_channels<
+        V: Lanes,
+        const SOME: bool,
+        const PIXELS: usize,
+        const STEPS: usize,
+        const STRIDE: usize,
+    >(
+        &self,
+        pixels: &Pixels,
+        channel: usize,
+        count: usize,
+    ) {
+        let Geometry { channels, down, along, .. } = *self.geometry;
+        let padded = padded(channels);
+        // SAFETY: as the caller vouches: the steps of these windows lie in the image.
+        unsafe {
+            let load = |place: *const f32| if SOME { V::load_some(place, count) } else { V::load(place) };
+            let bias = if self.bias.is_null() { V::splat(0.0) } else { load(self.bias.add(channel)) };
+            let mut sums = [bias; PIXELS];
+            let mut input = pixels.input.wrapping_add(channel);
+            let mut weights = pixels.weights.wrapping_add(channel);
+            for _ in 0..self.lines {
+                if STEPS > 0 {
+                    // Windows side by side share most of what is under them.
+                    let mut factors = [V::splat(0.0); STEPS];
+                    for (step, factor) in factors.iter_mut().enumerate() {
+                        *factor = V::load(weights.add(step * padded));
+                    }
+                    for place in 0..(PIXELS - 1) * STRIDE + STEPS {
+                        let element = load(input.add(place * channels));
+                        for (index, sum) in sums.iter_mut().enumerate() {
+                            if (index * STRIDE..index * STRIDE + STEPS).contains(&place) {
+                                *sum = sum.plus_product(element, factors[place - index * STRIDE]);
+                            }
+                        }
+                    }
+                } else {
+                    for step in 0..pixels.steps {
+                        let factor = V::load(weights.add(step * padded));
+                        for (index, sum) in sums.iter_mut().enumerate() {
+                            let place = (index * along.stride + step * along.dilation) * channels;
+                            *sum = sum.plus_product(load(input.add(place)), factor);
+                        }
+                    }
+                }
+                input = input.wrapping_add(down.dilation.wrapping_mul(along.input * channels));
+                weights = weights.wrapping_add(along.kernel * padded);
+            }
+            for (index, sum) in sums.into_iter().enumerate() {
+                let place = pixels.first + index * channels + channel;
+                let mut sum = sum;
+                if !self.residual.is_null() {
+                    sum = sum.plus(load(self.residual.add(place)));
+                }
+                if let Some([low, high]) = self.bounds {
+                    sum = sum.at_least(V::splat(low)).at_most(V::splat(high));
+                }
+                if SOME {
+                    sum.store_some(self.output.add(place), count);
+                } else {
+                    sum.store(self.output.add(place));
+                }
+            }
+        }
+    }
+}
+
+/// Some pixels of a row.
+struct Pixels {
+    /// The first element under the first window, its weights, and the steps of each window.
+    input: *const f32,
+    weights: *const f32,
+    steps: usize,
+    /// Where the first output is in its row.
+    first: usize,
+}
+
+/// The windows all of whose steps lie in the input.
+fn windows_inside(axis: &Axis) -> Range<usize> {
+    let begin = axis.windows_with(0).start;
+    let end = axis.windows_with(axis.kernel - 1).end;
+    begin..end.max(begin)
+}

@@ -1,0 +1,124 @@
+//! The sizes of a convolution or pooling whose channels are last.
+
+use oarlock_sdk::{Error, Result, ensure};
+
+use crate::kernels::conv::window::{Axis, MOST, Settings};
+
+/// The most pixels of all images.
+const MOST_PIXELS: usize = 1 << 44;
+
+/// Images of one or two spatial dimensions, the first of one being 1, and the windows that slide over them.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    pub(super) images: usize,
+    /// All channels of the input and of the output.
+    pub(super) channels: usize,
+    pub(super) outputs: usize,
+    pub(super) groups: usize,
+    /// Down an image and along a row of it.
+    pub(super) down: Axis,
+    pub(super) along: Axis,
+}
+
+impl Geometry {
+    /// Of a convolution of `x` [N, …, C] with `w` [M, C / groups, …] into `y` [N, …, M].
+    pub(super) fn of_convolution(
+        settings: &Settings,
+        groups: i64,
+        x: &[i64],
+        w: &[i64],
+        y: &[i64],
+    ) -> Result<Self> {
+        let unfit = || {
+            Error::invalid_argument(format!(
+                "expected images [N, …, C], weights [M, C / group, …] and an output [N, …, M] for {groups} groups, found {x:?}, \
+                 {w:?} and {y:?}"
+            ))
+        };
+        let (
+            [images, input @ .., channels],
+            [outputs, depth, kernel @ ..],
+            [y_images, output @ .., y_outputs],
+        ) = (x, w, y)
+        else {
+            return Err(unfit());
+        };
+        let fits = groups > 0
+            && (images, outputs) == (y_images, y_outputs)
+            && outputs % groups == 0
+            && depth.checked_mul(groups) == Some(*channels)
+            && [images, channels, outputs].into_iter().all(|dim| (0..=MOST).contains(dim));
+        if !fits {
+            return Err(unfit());
+        }
+        let (images, channels) = (*images as usize, *channels as usize);
+        let (down, along) = axes(images, settings.window(input, kernel, output)?.axes)?;
+        Ok(Self { images, channels, outputs: *outputs as usize, groups: groups as usize, down, along })
+    }
+
+    /// Of a pooling of `x` [N, …, C] into `y` [N, …, C].
+    pub(super) fn of_pooling(settings: &Settings, x: &[i64], y: &[i64]) -> Result<Self> {
+        let ([images, input @ .., channels], [y_images, output @ .., y_channels]) = (x, y) else {
+            return Err(unfit_pooling(x, y));
+        };
+        let sizes = usize::try_from(*images).ok().zip(usize::try_from(*channels).ok());
+        let Some((images, channels)) = sizes.filter(|_| (images, channels) == (y_images, y_channels)) else {
+            return Err(unfit_pooling(x, y));
+        };
+        let (down, along) = axes(images, settings.pooling_window(input, output)?.axes)?;
+        Ok(Self { images, channels, outputs: channels, groups: channels, down, along })
+    }
+
+    /// Input and output channels of a group.
+    pub(super) fn channels_of_group(&self) -> usize {
+        self.channels / self.groups
+    }
+
+    pub(super) fn outputs_of_group(&self) -> usize {
+        self.outputs / self.groups
+    }
+
+    /// How many pixels the output has in all images.
+    pub(super) fn pixels(&self) -> usize {
+        self.images * self.down.output * self.along.output
+    }
+
+    /// How many elements are under a window in one channel.
+    pub(super) fn taps(&self) -> usize {
+        self.down.kernel * self.along.kernel
+    }
+
+    /// Whether each window is one pixel, and the pixels of the output are those of the input.
+    pub(super) fn is_pointwise(&self) -> bool {
+        [self.down, self.along].iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
+    }
+
+    /// Whether each channel is convolved for itself.
+    pub(super) fn is_depthwise(&self) -> bool {
+        self.groups == self.channels && self.groups == self.outputs && self.groups > 1
+    }
+}
+
+/// Two axes, of which the first is 1 where there is only one.
+fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Axis, Axis)> {
+    if axes.len() == 1 {
+        axes.insert(0, Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });
+    }
+    ensure!(axes.len() == 2, unimplemented, "expected one or two spatial dimensions, found {}", axes.len());
+    let (down, along) = (axes[0], axes[1]);
+    let fits = |size: usize| images.checked_mul(size).is_some_and(|all| all <= MOST_PIXELS);
+    ensure!(
+        fits(down.output * along.output) && fits(down.input * along.input),
+        out_of_range,
+        "expected images that fit into memory, found {images} of {} by {}",
+        down.input,
+        along.input
+    );
+    Ok((down, along))
+}
+
+fn unfit_pooling(x: &[i64], y: &[i64]) -> Error {
+    Error::invalid_argument(format!(
+        "expected images [N, …, C] and an output of as many dimensions, images and channels, found {x:?} and {y:?}"
+    ))
+}

@@ -1,0 +1,343 @@
+//! Vectors of each instruction set under one name, so that the loops of this family are written once and use the widest
+//! registers of the machine by name: what stays in a register decides how fast they are.
+//!
+//! Whoever makes a vector vouches for the instruction set, once; a vector that exists proves it.
+
+#![expect(
+    unsafe_code,
+    reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
+)]
+
+use crate::isa::Isa;
+
+/// Numbers that one instruction works on.
+pub(super) trait Lanes: Copy + 'static {
+    /// How many there are.
+    const COUNT: usize;
+
+    /// The same number in all lanes.
+    ///
+    /// # Safety
+    ///
+    /// The machine has the instructions of this type. So it is for all functions without a `self`.
+    unsafe fn splat(value: f32) -> Self;
+
+    /// # Safety
+    ///
+    /// All lanes can be read.
+    unsafe fn load(place: *const f32) -> Self;
+
+    /// The first lanes, and 0 in the others.
+    ///
+    /// # Safety
+    ///
+    /// So many lanes can be read.
+    unsafe fn load_some(place: *const f32, count: usize) -> Self;
+
+    /// # Safety
+    ///
+    /// All lanes can be written.
+    unsafe fn store(self, place: *mut f32);
+
+    /// Stores the first lanes.
+    ///
+    /// # Safety
+    ///
+    /// So many lanes can be written.
+    unsafe fn store_some(self, place: *mut f32, count: usize);
+
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
+
+    /// `self - other`.
+    fn minus(self, other: Self) -> Self;
+
+    /// `self * other`.
+    fn times(self, other: Self) -> Self;
+
+    /// `self / other`.
+    fn over(self, other: Self) -> Self;
+
+    /// `self + left * right`, rounded once where the machine can.
+    fn plus_product(self, left: Self, right: Self) -> Self;
+
+    /// The greater of the two; `self` where they do not compare.
+    fn at_least(self, low: Self) -> Self;
+
+    /// The smaller of the two; `self` where they do not compare.
+    fn at_most(self, high: Self) -> Self;
+}
+
+/// Work that is compiled for each kind of vector.
+pub(super) trait Work {
+    /// Does the work. This function and what it calls in its loops must be `#[inline(always)]`, as for
+    /// [`crate::isa::Vectorized`].
+    ///
+    /// # Safety
+    ///
+    /// The machine has the instructions of `V`.
+    unsafe fn run<V: Lanes>(self);
+}
+
+/// Does some work with the vectors of an instruction set.
+pub(super) fn with_lanes(isa: Isa, work: impl Work) {
+    match isa {
+        // SAFETY: levels other than the lowest are only made where the machine has them.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { run_avx512(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { run_avx2(work) },
+        // SAFETY: this kind of vector needs no instructions of its own.
+        _ => unsafe { work.run::<Plain>() },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f")]
+unsafe fn run_avx512<W: Work>(work: W) {
+    // SAFETY: this function is only called where the machine has the instructions.
+    unsafe { work.run::<Zmm>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn run_avx2<W: Work>(work: W) {
+    // SAFETY: as above.
+    unsafe { work.run::<Ymm>() }
+}
+
+/// Vectors of every machine.
+#[derive(Clone, Copy)]
+pub(super) struct Plain([f32; 4]);
+
+impl Plain {
+    #[inline(always)]
+    fn with(self, other: Self, function: impl Fn(f32, f32) -> f32) -> Self {
+        let mut result = self;
+        for (a, b) in result.0.iter_mut().zip(other.0) {
+            *a = function(*a, b);
+        }
+        result
+    }
+}
+
+impl Lanes for Plain {
+    const COUNT: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self([value; 4])
+    }
+
+    #[inline(always)]
+    unsafe fn load(place: *const f32) -> Self {
+        // SAFETY: the caller vouches for all lanes.
+        Self(unsafe { place.cast::<[f32; 4]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn load_some(place: *const f32, count: usize) -> Self {
+        // SAFETY: the caller vouches for these lanes.
+        Self(std::array::from_fn(|lane| if lane < count { unsafe { *place.add(lane) } } else { 0.0 }))
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, place: *mut f32) {
+        // SAFETY: the caller vouches for all lanes.
+        unsafe { place.cast::<[f32; 4]>().write_unaligned(self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_some(self, place: *mut f32, count: usize) {
+        for (lane, value) in self.0.into_iter().enumerate().take(count) {
+            // SAFETY: the caller vouches for these lanes.
+            unsafe { *place.add(lane) = value };
+        }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.with(other, |a, b| a + b)
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.with(other, |a, b| a - b)
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.with(other, |a, b| a * b)
+    }
+
+    #[inline(always)]
+    fn over(self, other: Self) -> Self {
+        self.with(other, |a, b| a / b)
+    }
+
+    #[inline(always)]
+    fn plus_product(self, left: Self, right: Self) -> Self {
+        self.plus(left.times(right))
+    }
+
+    #[inline(always)]
+    fn at_least(self, low: Self) -> Self {
+        self.with(low, |a, low| if a < low { low } else { a })
+    }
+
+    #[inline(always)]
+    fn at_most(self, high: Self) -> Self {
+        self.with(high, |a, high| if a > high { high } else { a })
+    }
+}
+
+/// Implements [`Lanes`] with intrinsics.
+#[cfg(target_arch = "x86_64")]
+macro_rules! intrinsics {
+    ($name:ident, $vector:ident, $count:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident,
+     $div:ident, $fused:ident, $max:ident, $min:ident, $load_some:expr, $store_some:expr) => {
+        #[cfg(target_arch = "x86_64")]
+        impl Lanes for $name {
+            const COUNT: usize = $count;
+
+            #[inline(always)]
+            unsafe fn splat(value: f32) -> Self {
+                // SAFETY: the caller vouches for the instructions.
+                Self(unsafe { $splat(value) })
+            }
+
+            #[inline(always)]
+            unsafe fn load(place: *const f32) -> Self {
+                // SAFETY: the caller vouches for the instructions and the lanes.
+                Self(unsafe { $load(place) })
+            }
+
+            #[inline(always)]
+            unsafe fn load_some(place: *const f32, count: usize) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $load_some(place, count) })
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, place: *mut f32) {
+                // SAFETY: as above.
+                unsafe { $store(place, self.0) };
+            }
+
+            #[inline(always)]
+            unsafe fn store_some(self, place: *mut f32, count: usize) {
+                // SAFETY: as above.
+                unsafe { $store_some(place, count, self.0) };
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                // SAFETY: a vector exists only where the machine has the instructions.
+                Self(unsafe { $add(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn over(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $div(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn plus_product(self, left: Self, right: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $fused(left.0, right.0, self.0) })
+            }
+
+            // These instructions return their second operand where the two do not compare.
+            #[inline(always)]
+            fn at_least(self, low: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $max(low.0, self.0) })
+            }
+
+            #[inline(always)]
+            fn at_most(self, high: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $min(high.0, self.0) })
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Ymm, Zmm};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Lanes;
+
+    /// Vectors of AVX2.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Ymm(__m256);
+
+    /// Vectors of AVX-512.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Zmm(__m512);
+
+    /// Ones for as many lanes as are wanted, from the end on backwards.
+    static ONES: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    #[inline(always)]
+    unsafe fn mask(count: usize) -> __m256i {
+        // SAFETY: the eight numbers lie in the array, since a count is at most 8; the caller vouches for the instructions.
+        unsafe { _mm256_loadu_si256(ONES.as_ptr().add(8 - count.min(8)).cast()) }
+    }
+
+    intrinsics!(
+        Ymm,
+        __m256,
+        8,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_add_ps,
+        _mm256_sub_ps,
+        _mm256_mul_ps,
+        _mm256_div_ps,
+        _mm256_fmadd_ps,
+        _mm256_max_ps,
+        _mm256_min_ps,
+        |place, count| _mm256_maskload_ps(place, mask(count)),
+        |place, count, vector| _mm256_maskstore_ps(place, mask(count), vector)
+    );
+
+    intrinsics!(
+        Zmm,
+        __m512,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_add_ps,
+        _mm512_sub_ps,
+        _mm512_mul_ps,
+        _mm512_div_ps,
+        _mm512_fmadd_ps,
+        _mm512_max_ps,
+        _mm512_min_ps,
+        |place, count: usize| _mm512_maskz_loadu_ps(((1u32 << count) - 1) as __mmask16, place),
+        |place, count: usize, vector| {
+            _mm512_mask_storeu_ps(place, ((1u32 << count) - 1) as __mmask16, vector);
+        }
+    );
+}

@@ -1,0 +1,244 @@
+//! Convolutions and poolings against sums written down plainly, for many sizes, on every instruction set, with one thread and
+//! with two.
+
+mod reference;
+mod rows;
+
+use self::reference::{Case, Numbers, Threads, levels};
+use super::convolution::{Convolution, Way};
+use super::dense::Dense;
+use super::finish::{Finish, Residual};
+use super::winograd::{Outputs, Winograd};
+use crate::gemm::Scratch;
+use crate::isa::Isa;
+use crate::kernels::activation::Activation;
+
+const RELU: Activation = Activation::Bounds([0.0, f32::INFINITY]);
+
+/// Ways to make a convolution for a case, and whether they compute the same sums in another way.
+fn ways(case: &Case, team: &Threads) -> Vec<(Convolution, bool)> {
+    let geometry = &case.geometry;
+    let by = |way| Convolution::by(way, geometry);
+    let mut ways = vec![(by(Way::Dense(Dense::new(team, geometry))), true)];
+    if geometry.is_depthwise() {
+        ways.push((by(Way::Depthwise), true));
+    }
+    if Outputs::fit(geometry) {
+        ways.push((by(Way::Winograd(Winograd::new(team, geometry, Outputs::Two))), false));
+        ways.push((by(Way::Winograd(Winograd::new(team, geometry, Outputs::Four))), false));
+    }
+    ways
+}
+
+fn compute(case: &Case, convolution: &Convolution, team: &Threads, finish: &Finish<'_>) -> Vec<f32> {
+    let packed = convolution.pack(team, &case.w);
+    // What stands in the output and in scratch memory does not matter.
+    let mut y = vec![f32::NAN; case.geometry.pixels() * case.geometry.outputs];
+    if let Residual::InPlace = finish.residual {
+        y.copy_from_slice(&case.residual);
+    }
+    let mut scratch = vec![0xff; convolution.scratch_size()];
+    convolution.compute(team, (&case.x, &packed), finish, &mut y, &mut Scratch::new(&mut scratch));
+    y
+}
+
+fn check(case: &Case, isa: Isa, finish: &Finish<'_>) {
+    let expected = case.expected(finish);
+    let one = Threads { isa, count: 1 };
+    let two = Threads { isa, count: 2 };
+    for ((convolution, is_exact), (shared, _)) in ways(case, &one).into_iter().zip(ways(case, &two)) {
+        let found = compute(case, &convolution, &one, finish);
+        let worst = found.iter().zip(&expected).map(|(found, expected)| (f64::from(*found) - expected).abs());
+        let worst =
+            worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
+        // Whole numbers are computed exactly where nothing is transformed.
+        let most = if is_exact && !finish.is_left() { 0.0 } else { 3e-5 * case.scale() };
+        assert!(worst <= most, "{:?} on {isa}: wrong by {worst}", case.geometry);
+        let shared = compute(case, &shared, &two, finish);
+        if let Residual::Apart(_) = finish.residual {
+            let in_place = Finish { residual: Residual::InPlace, ..*finish };
+            let in_place = compute(case, &convolution, &two, &in_place);
+            assert!(in_place == found, "{:?} on {isa}: other results in place", case.geometry);
+        }
+        let same = found.iter().zip(&shared).all(|(one, two)| one.to_bits() == two.to_bits());
+        assert!(same, "{:?} on {isa}: other bits with two threads", case.geometry);
+    }
+}
+
+#[test]
+fn convolutions_are_the_sums_they_should_be() {
+    let mut numbers = Numbers(1);
+    for index in 0..90 {
+        let case = Case::random(&mut numbers);
+        let finish = Finish {
+            bias: (index % 2 == 0).then_some(&case.bias),
+            residual: if index % 3 == 0 { Residual::Apart(&case.residual) } else { Residual::None },
+            activation: [Activation::NONE, RELU, Activation::Bounds([-3.0, 6.0])][index % 3],
+        };
+        for isa in levels() {
+            check(&case, isa, &finish);
+        }
+    }
+}
+
+#[test]
+fn sizes_around_the_edges_of_blocks_are_right() {
+    let mut numbers = Numbers(2);
+    for size in [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15] {
+        for (channels, outputs) in [(1, 31), (3, 33), (16, 16), (17, 1), (32, 64), (40, 65)] {
+            let case = Case::of_window(&mut numbers, (size, size), (channels, outputs), (3, 1, 1));
+            check(&case, Isa::best(), &Finish { bias: None, residual: Residual::None, activation: RELU });
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_one_task_is_computed_in_several() {
+    let mut numbers = Numbers(8);
+    for (size, channels, window) in [
+        // Several blocks of tiles, for a thread each.
+        ((40, 36), (24, 33), (3, 1, 1)),
+        // Tiles that threads share.
+        ((11, 11), (70, 40), (3, 1, 1)),
+        // Tiles of which each is larger than a block should be.
+        ((2, 2), (3700, 2), (3, 1, 1)),
+        // More weights than are worked on at a time, and pixels that are pages apart.
+        ((4, 5), (2048, 170), (1, 1, 0)),
+        ((9, 8), (512, 70), (1, 2, 0)),
+        // Rows of windows over few channels, of which some begin in the padding.
+        ((30, 33), (3, 40), (5, 2, 3)),
+        ((30, 30), (33, 40), (1, 3, 2)),
+    ] {
+        let case = Case::of_window(&mut numbers, size, channels, window);
+        let finish =
+            Finish { bias: Some(&case.bias), residual: Residual::Apart(&case.residual), activation: RELU };
+        check(&case, Isa::best(), &finish);
+    }
+}
+
+#[test]
+fn weights_take_no_memory_where_there_is_nothing_under_a_window() {
+    let team = Threads { isa: Isa::best(), count: 1 };
+    let mut numbers = Numbers(9);
+    let mut case = Case::of_window(&mut numbers, (3, 3), (0, 2), (3, 1, 1));
+    for axis in [&mut case.geometry.down, &mut case.geometry.along] {
+        (axis.input, axis.kernel, axis.output, axis.pad) = (1 << 15, 1 << 15, 1, (0, 0));
+    }
+    case.residual.truncate(2);
+    let convolution = Convolution::new(&team, &case.geometry);
+    assert!(convolution.scratch_size() < 1000);
+    let finish = Finish { bias: Some(&case.bias), residual: Residual::None, activation: Activation::NONE };
+    assert_eq!(compute(&case, &convolution, &team, &finish), case.bias);
+}
+
+#[test]
+fn every_activation_follows_every_way() {
+    let mut numbers = Numbers(3);
+    let activations = [
+        Activation::LeakyRelu { alpha: 0.1 },
+        Activation::HardSigmoid { alpha: 0.2, beta: 0.5 },
+        Activation::HardSwish,
+        Activation::Sigmoid,
+        Activation::Silu,
+        Activation::Tanh,
+        Activation::Gelu,
+        Activation::GeluTanh,
+    ];
+    let cases = [
+        Case::of_window(&mut numbers, (9, 10), (20, 37), (3, 1, 1)),
+        Case::of_groups(&mut numbers, (9, 10), 37, (1, 1), 2),
+    ];
+    for (case, activation) in cases.iter().flat_map(|case| activations.iter().map(move |a| (case, *a))) {
+        for isa in levels() {
+            let finish =
+                Finish { bias: Some(&case.bias), residual: Residual::Apart(&case.residual), activation };
+            check(case, isa, &finish);
+        }
+    }
+}
+
+#[test]
+fn nothing_to_compute_is_computed() {
+    let mut numbers = Numbers(4);
+    for isa in levels() {
+        let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
+        for (channels, outputs) in [(0, 3), (3, 0)] {
+            check(&Case::of_window(&mut numbers, (4, 5), (channels, outputs), (3, 1, 1)), isa, &finish);
+        }
+        check(&Case::of_window(&mut numbers, (0, 5), (2, 3), (2, 1, 1)), isa, &finish);
+        let biased = Case::of_window(&mut numbers, (4, 5), (0, 3), (3, 1, 1));
+        check(&biased, isa, &Finish { bias: Some(&biased.bias), ..finish });
+    }
+}
+
+#[test]
+fn what_is_not_finite_stays_where_windows_reach() {
+    let mut numbers = Numbers(5);
+    for isa in levels() {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut cases = [
+                Case::of_window(&mut numbers, (12, 12), (5, 33), (3, 1, 1)),
+                Case::of_window(&mut numbers, (12, 12), (20, 20), (3, 2, 1)),
+                Case::of_groups(&mut numbers, (12, 12), 20, (1, 1), 1),
+            ];
+            for case in &mut cases {
+                let place = (5 * 12 + 6) * case.geometry.channels;
+                case.x[place] = value;
+                let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
+                let expected = case.expected(&finish);
+                let team = Threads { isa, count: 1 };
+                let (convolution, _) = ways(case, &team).remove(usize::from(case.geometry.is_depthwise()));
+                for (found, expected) in compute(case, &convolution, &team, &finish).iter().zip(&expected) {
+                    let same = f64::from(*found) == *expected || found.is_nan() && expected.is_nan();
+                    assert!(same, "{value} in {:?} on {isa}: {found}, not {expected}", case.geometry);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_padded_window_without_inputs_is_the_bias() {
+    let mut numbers = Numbers(6);
+    for groups in [false, true] {
+        let case = if groups {
+            Case::of_groups(&mut numbers, (3, 3), 18, (1, 5), 1)
+        } else {
+            Case::of_window(&mut numbers, (3, 3), (18, 18), (3, 1, 5))
+        };
+        for isa in levels() {
+            check(&case, isa, &Finish { bias: Some(&case.bias), residual: Residual::None, activation: RELU });
+        }
+    }
+}
+
+/// The layers of ResNet-50 that are computed by Winograd's method, on numbers of such a network: the error against sums in
+/// `f64`, as a share of the largest result.
+#[test]
+fn transformed_convolutions_lose_few_digits() {
+    let mut numbers = Numbers(7);
+    for (size, channels) in [(28, 64), (14, 128), (14, 256), (7, 512)] {
+        let mut case = Case::of_window(&mut numbers, (size, size), (channels, 16), (3, 1, 1));
+        case.make_normal(&mut numbers);
+        let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
+        let expected = case.expected(&finish);
+        let largest = expected.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        let team = Threads { isa: Isa::best(), count: 1 };
+        for ((convolution, _), (name, most, mean_most)) in ways(&case, &team).into_iter().zip([
+            ("dense", 3e-6, 3e-7),
+            ("two", 3e-6, 3e-7),
+            ("four", 4e-6, 4e-7),
+        ]) {
+            let found = compute(&case, &convolution, &team, &finish);
+            let errors = found
+                .iter()
+                .zip(&expected)
+                .map(|(found, expected)| (f64::from(*found) - expected).abs() / largest);
+            let (worst, sum) =
+                errors.fold((0.0f64, 0.0), |(worst, sum), error| (worst.max(error), sum + error));
+            let mean = sum / found.len() as f64;
+            println!("{size} × {size} × {channels}, {name}: at most {worst:.2e}, {mean:.2e} in the mean");
+            assert!(worst < most && mean < mean_most, "{name} of {channels} channels: {worst:e} {mean:e}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The micro-kernels: each computes one tile of outputs, some pixels by one or two vectors of channels, whose sums all
+//! stay in
+//! registers, over all taps and input channels. What follows a convolution is done before the sums leave the registers.
+
+#![expect(unsafe_code, reason = "inputs, weights and outputs are reached through pointers")]
+
+use std::ptr;
+
+use super::lanes::Lanes;
+use crate::isa::Isa;
+
+/// The most pixels of a tile on any machine.
+pub(super) const MOST_PIXELS: usize = 14;
+
+/// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
+/// would foresee.
+const AHEAD: usize = 24;
+
+/// What a micro-kernel works on.
+pub(super) struct Tile {
+    /// For each tap, for each pixel, where the input channels under it begin.
+    pub(super) inputs: *const *const f32,
+    /// How many taps there are.
+    pub(super) taps: usize,
+    /// How many numbers are read at each tap, and how many after the first that the pointers point to.
+    pub(super) depth: usize,
+    pub(super) skip: usize,
+    /// Whole vectors of weights for each tap and step.
+    pub(super) weights: *const f32,
+    /// Where the sums begin for each channel; null for 0.
+    pub(super) bias: *const f32,
+    /// The first output, and how far the pixels are apart.
+    pub(super) output: *mut f32,
+    pub(super) pixel: usize,
+    /// What is added, and lies as the output does; null for nothing.
+    pub(super) residual: *const f32,
+    /// How many channels there are.
+    pub(super) channels: usize,
+    /// Where the results are cut off.
+    pub(super) bounds: Option<[f32; 2]>,
+}
+
+/// Computes one tile.
+///
+/// # Safety
+///
+/// Everything can be read and written as [`Tile`] says, for as many pixels as the function is for and for as many whole
+/// vectors of weights as it has; nothing else touches the output meanwhile; and the machine has the instruction set of the
+/// table that the function is from.
+pub(super) type Kernel = unsafe fn(&Tile);
+
+/// The micro-kernels of an instruction set.
+pub(super) struct Kernels {
+    /// How many numbers a vector has.
+    pub(super) lanes: usize,
+    /// The functions for one vector of channels and for two, by the number of pixels less one.
+    by_vectors: [&'static [Kernel]; 2],
+}
+
+impl Kernels {
+    /// Those of an instruction set that the machine has.
+    pub(super) fn of(isa: Isa) -> &'static Self {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => &avx512::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => &avx2::KERNELS,
+            _ => &plain::KERNELS,
+        }
+    }
+
+    /// The most pixels of a tile.
+    pub(super) fn pixels(&self) -> usize {
+        self.by_vectors[0].len()
+    }
+
+    /// The most channels of a tile.
+    pub(super) fn channels(&self) -> usize {
+        2 * self.lanes
+    }
+
+    /// The function for so many pixels and channels.
+    pub(super) fn get(&self, pixels: usize, channels: usize) -> Kernel {
+        self.by_vectors[channels.div_ceil(self.lanes) - 1][pixels - 1]
+    }
+}
+
+/// The pixels of each tile but the last, when so many pixels are divided into tiles: such that none is left with few.
+pub(super) fn even_share(pixels: usize, most: usize) -> usize {
+    pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
+}
+
+/// A loop of at most 2 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant
+/// from the start.
+macro_rules! unrolled {
+    ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
+    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
+        unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    (@ $index:ident $count:ident $body:block $($number:literal)*) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+/// Asks for what will be read soon. The address need not be one.
+#[inline(always)]
+fn prefetch(place: *const f32) {
+    // SAFETY: every processor of the architecture has the instruction, which never fails.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// # Safety
+///
+/// As for [`Kernel`].
+#[inline(always)]
+unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+    // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
+    unsafe {
+        let zero = V::splat(0.0);
+        let mut sums = [[zero; 2]; MOST_PIXELS];
+        let lanes_of = |vector: usize| (tile.channels - vector * V::COUNT).min(V::COUNT);
+        let load = |place: *const f32, vector: usize| {
+            let place = place.add(vector * V::COUNT);
+            if lanes_of(vector) == V::COUNT { V::load(place) } else { V::load_some(place, lanes_of(vector)) }
+        };
+        if !tile.bias.is_null() {
+            unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                let bias = load(tile.bias, VECTOR);
+                unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = bias; });
+            });
+        }
+        let mut weights = tile.weights;
+        let mut pointers = tile.inputs;
+        for _ in 0..tile.taps {
+            let mut inputs = [ptr::null(); MOST_PIXELS];
+            unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
+            for step in 0..tile.depth {
+                let mut factors = [zero; 2];
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    factors[VECTOR] = V::load(weights.add(VECTOR * V::COUNT));
+                    prefetch(weights.wrapping_add((AHEAD * VECTORS + VECTOR) * V::COUNT));
+                });
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    let input = V::splat(*inputs[PIXEL].add(step));
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus_product(input, factors[VECTOR]);
+                    });
+                });
+                weights = weights.add(VECTORS * V::COUNT);
+            }
+            pointers = pointers.add(PIXELS);
+        }
+        if !tile.residual.is_null() {
+            unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    let residual = load(tile.residual.add(PIXEL * tile.pixel), VECTOR);
+                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
+                });
+            });
+        }
+        if let Some([low, high]) = tile.bounds {
+            let (low, high) = (V::splat(low), V::splat(high));
+            unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].at_least(low).at_most(high);
+                });
+            });
+        }
+        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+            let count = lanes_of(VECTOR);
+            unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                let place = tile.output.add(PIXEL * tile.pixel + VECTOR * V::COUNT);
+                if count == V::COUNT {
+                    sums[PIXEL][VECTOR].store(place);
+                } else {
+                    sums[PIXEL][VECTOR].store_some(place, count);
+                }
+            });
+        });
+    }
+}
+
+/// The module of an instruction set: its micro-kernels, compiled for it, for each number of pixels.
+macro_rules! kernels {
+    ($module:ident, $lanes:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
+        mod $module {
+            use super::super::lanes::{Lanes, $lanes};
+            use super::{Kernel, Kernels, Tile};
+
+            pub(super) static KERNELS: Kernels = Kernels { lanes: $lanes::COUNT, by_vectors: [&ONE, &TWO] };
+
+            static ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 1>),*];
+            static TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 2>),*];
+
+            $(#[$attribute])*
+            unsafe fn tile<const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+                // SAFETY: the caller vouches for the tile and the instructions.
+                unsafe { super::compute::<$lanes, PIXELS, VECTORS>(tile) };
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+kernels!(avx512, Zmm, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+#[cfg(target_arch = "x86_64")]
+kernels!(avx2, Ymm, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+kernels!(plain, Plain, [1 2 3 4 5 6]);

@@ -1,0 +1,146 @@
+//! Weights in the order in which micro-kernels read them.
+
+#![expect(unsafe_code, reason = "numbers are kept in aligned lines")]
+
+use std::ops::{Deref, DerefMut, Range};
+
+use super::geometry::Geometry;
+use super::tile::Kernels;
+use crate::gemm::{Parts, Team};
+
+/// Numbers that begin where a vector of any width may be loaded at its fastest.
+pub(super) struct Aligned {
+    lines: Vec<Line>,
+    length: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([f32; 16]);
+
+impl Aligned {
+    pub(super) fn zeroed(length: usize) -> Self {
+        Self { lines: vec![Line([0.0; 16]); length.div_ceil(16)], length }
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        // SAFETY: the lines are arrays of as many numbers or more, without gaps.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
+    }
+}
+
+impl DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
+    }
+}
+
+/// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors, the last of which may be
+/// narrower and is filled up with 0; a panel has its channels for the first step, then for the second and so on.
+pub(super) struct Panels {
+    numbers: Aligned,
+    layout: Layout,
+}
+
+/// Where each panel lies.
+#[derive(Clone, Copy)]
+struct Layout {
+    steps: usize,
+    channels: usize,
+    lanes: usize,
+    width: usize,
+}
+
+impl Layout {
+    fn size_of_matrix(&self) -> usize {
+        self.steps * self.channels.next_multiple_of(self.lanes)
+    }
+
+    fn start(&self, matrix: usize, channel: usize) -> usize {
+        matrix * self.size_of_matrix() + channel * self.steps
+    }
+}
+
+/// Steps that are packed at a time: a line of them for each channel.
+const STEPS: usize = 16;
+
+impl Panels {
+    /// Panels of matrices that `fill` fills: all steps of a panel of one matrix, and those of the other matrices for the same
+    /// channels.
+    pub(super) fn new(
+        team: &dyn Team,
+        (matrices, steps, channels): (usize, usize, usize),
+        fill: impl Fn(&mut Panel<'_>) + Sync,
+    ) -> Self {
+        let kernels = Kernels::of(team.isa());
+        let layout = Layout { steps, channels, lanes: kernels.lanes, width: kernels.channels() };
+        let mut numbers = Aligned::zeroed(matrices * layout.size_of_matrix());
+        let target = Parts::new(&mut numbers);
+        team.each(channels.div_ceil(layout.width), &|panel| {
+            let first = panel * layout.width;
+            let count = layout.width.min(channels - first);
+            fill(&mut Panel { first, count, layout, target: &target });
+        });
+        Self { numbers, layout }
+    }
+
+    /// The weights of a convolution [M, C / groups, kernel…]: a matrix for each group, whose steps are taps, each with
+    /// all its
+    /// channels.
+    pub(super) fn of_groups(team: &dyn Team, geometry: &Geometry, weights: &[f32]) -> Self {
+        let (depth, taps) = (geometry.channels_of_group(), geometry.taps());
+        let (outputs, steps) = (geometry.outputs_of_group(), depth * taps);
+        Self::new(team, (geometry.groups, steps, outputs), |panel| {
+            for group in 0..geometry.groups {
+                let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
+                for begin in (0..steps).step_by(STEPS) {
+                    let mut places = [0; STEPS];
+                    let places = &mut places[..STEPS.min(steps - begin)];
+                    for (step, place) in (begin..).zip(&mut *places) {
+                        *place = step % depth * taps + step / depth;
+                    }
+                    let (rows, width) = panel.rows(group, begin..begin + places.len());
+                    for (channel, source) in source.chunks_exact(steps).enumerate() {
+                        for (row, place) in rows.chunks_exact_mut(width).zip(&*places) {
+                            row[channel] = source[*place];
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// The panel that begins with a channel.
+    pub(super) fn panel(&self, matrix: usize, channel: usize) -> *const f32 {
+        self.numbers[self.layout.start(matrix, channel)..].as_ptr()
+    }
+
+    /// Channels of a panel.
+    pub(super) fn width(&self) -> usize {
+        self.layout.width
+    }
+}
+
+/// The same panel of all matrices, to be filled.
+pub(super) struct Panel<'a> {
+    /// The first channel, and how many there are.
+    pub(super) first: usize,
+    pub(super) count: usize,
+    layout: Layout,
+    target: &'a Parts<'a, f32>,
+}
+
+impl Panel<'_> {
+    /// The weights of a matrix and some steps, and how many each step has, of which those past the last channel stay 0.
+    pub(super) fn rows(&mut self, matrix: usize, steps: Range<usize>) -> (&mut [f32], usize) {
+        let width = self.count.next_multiple_of(self.layout.lanes);
+        let start = self.layout.start(matrix, self.first);
+        // SAFETY: each panel is filled by one thread, and this borrows it.
+        (unsafe { self.target.part(start + steps.start * width..start + steps.end * width) }, width)
+    }
+}

@@ -1,0 +1,150 @@
+//! The transforms of the method of Winograd: a window of three that slides over `OUT` places is as many products as there are
+//! points, `OUT + 2`, at which polynomials are evaluated. The points are 0, some pairs of a number and its negative, and
+//! infinity.
+
+use super::super::lanes::Lanes;
+
+/// The transforms along one axis.
+pub(super) trait Scheme<const OUT: usize, const POINTS: usize>: Copy + Send + Sync {
+    /// The values of some inputs at the points.
+    ///
+    /// # Safety
+    ///
+    /// The machine has the instructions of `V`.
+    unsafe fn input<V: Lanes>(inputs: [V; POINTS]) -> [V; POINTS];
+
+    /// The outputs from the products at the points.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn output<V: Lanes>(products: [V; POINTS]) -> [V; OUT];
+
+    /// The values of a window at the points.
+    fn window(weights: [f64; 3]) -> [f64; POINTS];
+}
+
+/// Two outputs from the points 0, 1, -1 and infinity.
+#[derive(Clone, Copy)]
+pub(super) struct Two;
+
+#[expect(unsafe_code, reason = "vectors of a kind may only be made where the machine has its instructions")]
+impl Scheme<2, 4> for Two {
+    #[inline(always)]
+    unsafe fn input<V: Lanes>([a, b, c, d]: [V; 4]) -> [V; 4] {
+        [a.minus(c), b.plus(c), c.minus(b), d.minus(b)]
+    }
+
+    #[inline(always)]
+    unsafe fn output<V: Lanes>([zero, plus, minus, infinity]: [V; 4]) -> [V; 2] {
+        [zero.plus(plus).plus(minus), plus.minus(minus).plus(infinity)]
+    }
+
+    #[inline(always)]
+    fn window([a, b, c]: [f64; 3]) -> [f64; 4] {
+        [a, 0.5 * (a + b + c), 0.5 * (a - b + c), c]
+    }
+}
+
+/// Four outputs from the points 0, ±A, ±B and infinity. Points that are neither whole nor powers of 2, but whose
+/// powers stay near
+/// 1, lose the fewest digits.
+#[derive(Clone, Copy)]
+pub(super) struct Four;
+
+impl Four {
+    const A: f64 = 0.625;
+    const B: f64 = 1.5;
+    const A2: f64 = Self::A * Self::A;
+    const B2: f64 = Self::B * Self::B;
+}
+
+#[expect(unsafe_code, reason = "vectors of a kind may only be made where the machine has its instructions")]
+impl Scheme<4, 6> for Four {
+    #[inline(always)]
+    unsafe fn input<V: Lanes>([d0, d1, d2, d3, d4, d5]: [V; 6]) -> [V; 6] {
+        // SAFETY: the caller vouches for the instructions.
+        let of = |value: f64| unsafe { V::splat(value as f32) };
+        let (even_a, odd_a) = (d4.plus_product(d2, of(-Self::B2)), d3.plus_product(d1, of(-Self::B2)));
+        let (even_b, odd_b) = (d4.plus_product(d2, of(-Self::A2)), d3.plus_product(d1, of(-Self::A2)));
+        let (product, sum) = (of(Self::A2 * Self::B2), of(-Self::A2 - Self::B2));
+        [
+            d4.plus_product(d2, sum).plus_product(d0, product),
+            even_a.plus_product(odd_a, of(Self::A)),
+            even_a.plus_product(odd_a, of(-Self::A)),
+            even_b.plus_product(odd_b, of(Self::B)),
+            even_b.plus_product(odd_b, of(-Self::B)),
+            d5.plus_product(d3, sum).plus_product(d1, product),
+        ]
+    }
+
+    #[inline(always)]
+    unsafe fn output<V: Lanes>([zero, a, minus_a, b, minus_b, infinity]: [V; 6]) -> [V; 4] {
+        // SAFETY: the caller vouches for the instructions.
+        let of = |value: f64| unsafe { V::splat(value as f32) };
+        let (sum_a, difference_a) = (a.plus(minus_a), a.minus(minus_a));
+        let (sum_b, difference_b) = (b.plus(minus_b), b.minus(minus_b));
+        [
+            zero.plus(sum_a).plus(sum_b),
+            difference_a.times(of(Self::A)).plus_product(difference_b, of(Self::B)),
+            sum_a.times(of(Self::A2)).plus_product(sum_b, of(Self::B2)),
+            infinity
+                .plus_product(difference_a, of(Self::A2 * Self::A))
+                .plus_product(difference_b, of(Self::B2 * Self::B)),
+        ]
+    }
+
+    #[inline(always)]
+    fn window([g0, g1, g2]: [f64; 3]) -> [f64; 6] {
+        let at = |point: f64, scale: f64| (g0 + point * (g1 + point * g2)) * scale;
+        let scale_a = 0.5 / (Self::A2 * (Self::A2 - Self::B2));
+        let scale_b = 0.5 / (Self::B2 * (Self::B2 - Self::A2));
+        [
+            g0 * (1.0 / (Self::A2 * Self::B2)),
+            at(Self::A, scale_a),
+            at(-Self::A, scale_a),
+            at(Self::B, scale_b),
+            at(-Self::B, scale_b),
+            g2,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lanes::Plain;
+    use super::*;
+
+    #[expect(unsafe_code, reason = "vectors are made, of a kind that every machine has")]
+    fn check<S: Scheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(_: S) {
+        let weights = [0.5, -1.25, 2.0];
+        let inputs: [f64; POINTS] =
+            std::array::from_fn(|place| (place * place) as f64 - 3.0 * place as f64 + 1.0);
+        // SAFETY: this kind of vector needs no instructions of its own.
+        let transformed = unsafe { S::input(inputs.map(|value| Plain::splat(value as f32))) };
+        let window = S::window(weights);
+        let mut products = transformed;
+        for (product, factor) in products.iter_mut().zip(window) {
+            // SAFETY: as above.
+            *product = product.times(unsafe { Plain::splat(factor as f32) });
+        }
+        // SAFETY: as above.
+        let outputs = unsafe { S::output(products) };
+        for (place, output) in outputs.into_iter().enumerate() {
+            let expected: f64 = (0..3).map(|step| inputs[place + step] * weights[step]).sum();
+            let mut found = [0.0; 4];
+            // SAFETY: there is room for as many lanes.
+            unsafe { output.store(found.as_mut_ptr()) };
+            assert!(
+                found.iter().all(|found| (f64::from(*found) - expected).abs() < 1e-4),
+                "{found:?} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn products_at_the_points_are_a_window_that_slides() {
+        check(Two);
+        check(Four);
+    }
+}

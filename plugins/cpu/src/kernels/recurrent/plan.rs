@@ -1,0 +1,164 @@
+//! What a kernel is told by its attributes, and what it makes of weights that stay the same.
+
+use std::sync::Arc;
+
+use oarlock_sdk::{Call, Error, Result, ensure};
+
+use super::activation::Activation;
+use super::weights::Weights;
+use super::{Computed, Stored, Wide};
+use crate::device::Cpu;
+use crate::gemm::Packed;
+use crate::kernels::rows::operands::constant;
+
+/// Which network it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One function of input and state.
+    Plain,
+    /// `GRU`: gates that update and reset the state.
+    Gated,
+    /// `LSTM`: a state and cells that gates fill, clear and let out.
+    Memory,
+}
+
+impl Kind {
+    /// How many vectors of the size of the state the products give.
+    pub(super) fn gates(self) -> usize {
+        match self {
+            Self::Plain => 1,
+            Self::Gated => 3,
+            Self::Memory => 4,
+        }
+    }
+
+    fn functions(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &["Tanh"],
+            Self::Gated => &["Sigmoid", "Tanh"],
+            Self::Memory => &["Sigmoid", "Tanh", "Tanh"],
+        }
+    }
+}
+
+/// What is the same in every run.
+pub(super) struct Plan<E: Stored> {
+    pub(super) kind: Kind,
+    /// For each direction whether it goes from the end to the start.
+    pub(super) directions: Vec<bool>,
+    /// The functions of all directions.
+    pub(super) activations: Vec<Activation>,
+    /// Bounds of what goes into the functions of gates.
+    pub(super) clip: Option<f64>,
+    pub(super) is_batch_first: bool,
+    /// Whether a gate of `LSTM` that fills the cells clears them by as much.
+    pub(super) couples_gates: bool,
+    /// Whether `GRU` resets what the state was multiplied to, instead of the state.
+    pub(super) resets_product: bool,
+    pub(super) packed: Vec<PackedWeights<E>>,
+}
+
+/// The packed weights of one direction.
+pub(super) struct PackedWeights<E: Stored> {
+    pub(super) input: Option<Arc<Packed<Wide<E>>>>,
+    pub(super) recurrent: Vec<Arc<Packed<Wide<E>>>>,
+}
+
+impl<E: Stored> Plan<E> {
+    pub(super) fn new(cpu: &Cpu, call: &Call<'_>, kind: Kind) -> Result<Self> {
+        let directions = match call.string("direction")?.unwrap_or("forward") {
+            "forward" => vec![false],
+            "reverse" => vec![true],
+            "bidirectional" => vec![false, true],
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `direction` to be `forward`, `reverse` or `bidirectional`, found `{other}`"
+                )));
+            }
+        };
+        let clip = call.float("clip")?;
+        ensure!(
+            clip.is_none_or(|clip| clip >= 0.0),
+            invalid_argument,
+            "expected `clip` of at least 0, found {clip:?}"
+        );
+        let activations = Activation::all(call, kind.functions(), directions.len())?;
+        let is_set = |name| call.int(name).map(|value| value.unwrap_or(0) != 0);
+        let mut plan = Self {
+            kind,
+            directions,
+            activations,
+            // What is not bounded is sometimes written as a bound of 0.
+            clip: clip.filter(|clip| *clip > 0.0),
+            is_batch_first: is_set("layout")?,
+            couples_gates: is_set("input_forget")?,
+            resets_product: is_set("linear_before_reset")?,
+            packed: Vec::new(),
+        };
+        plan.packed = plan.pack(cpu, call)?;
+        Ok(plan)
+    }
+
+    /// The functions of a direction.
+    pub(super) fn functions(&self, direction: usize) -> &[Activation] {
+        let count = self.kind.functions().len();
+        &self.activations[direction * count..][..count]
+    }
+
+    /// How many gates each product with the state gives.
+    pub(super) fn recurrent_gates(&self) -> &'static [usize] {
+        match self.kind {
+            Kind::Gated if !self.resets_product => &[2, 1],
+            Kind::Gated => &[3],
+            Kind::Plain => &[1],
+            Kind::Memory => &[4],
+        }
+    }
+
+    /// Packs constant weights for products of several rows: a single row is read best as it lies.
+    fn pack(&self, cpu: &Cpu, call: &Call<'_>) -> Result<Vec<PackedWeights<E>>> {
+        let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
+        let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =
+            (x.dims(), w.dims(), r.dims())
+        else {
+            return Ok(Vec::new());
+        };
+        let batches = if self.is_batch_first { *first } else { *second };
+        let (steps_and_batches, hidden) =
+            (first.saturating_mul(*second), usize::try_from(hidden).unwrap_or(0));
+        let fits = directions == self.directions.len() as i64
+            && usize::try_from(rows) == Ok(hidden.saturating_mul(self.kind.gates()))
+            && r.dims() == [directions, rows, hidden as i64];
+        if !fits {
+            return Ok(Vec::new());
+        }
+        let (rows, features) = (rows as usize, features as usize);
+        let input = if steps_and_batches > 1 { constant::<E>(w)? } else { None };
+        let recurrent = if batches > 1 { constant::<E>(r)? } else { None };
+        let pack = |elements: &[E], rows: usize, depth: usize| {
+            Wide::<E>::packed().get_or_make(
+                elements,
+                (cpu.isa(), E::DTYPE.0, rows, depth),
+                || -> Result<_> {
+                    let elements = E::floats(elements);
+                    Ok(Packed::right(cpu, &Weights::matrix(&elements, rows, depth)?, rows, depth))
+                },
+            )
+        };
+        let of_direction = |direction: usize| -> Result<_> {
+            let input =
+                input.map(|all| pack(&all[direction * rows * features..][..rows * features], rows, features));
+            let mut start = direction * rows * hidden;
+            let mut parts = Vec::new();
+            for gates in recurrent.map_or(&[][..], |_| self.recurrent_gates()) {
+                let rows = gates * hidden;
+                let part =
+                    recurrent.unwrap_or_default().get(start..start + rows * hidden).unwrap_or_default();
+                parts.push(pack(part, rows, hidden)?);
+                start += rows * hidden;
+            }
+            Ok(PackedWeights { input: input.transpose()?, recurrent: parts })
+        };
+        (0..self.directions.len()).map(of_direction).collect()
+    }
+}

@@ -1,0 +1,116 @@
+//! What the cases of the operator tests do not show: how threads and hostile calls are taken.
+
+use oarlock_sdk::Dtype;
+
+use crate::kernels::rows::checking::{check, refusal};
+use crate::testing::{Array, Attribute};
+
+/// A network of one feature and one hidden element with all weights 1, over two steps of two sequences.
+fn operands(gates: i64) -> [Array; 3] {
+    [
+        Array::of(&[2, 2, 1], &[1f32, 2., 3., 4.]),
+        Array::of(&[1, gates, 1], &vec![1f32; gates as usize]),
+        Array::of(&[1, gates, 1], &vec![1f32; gates as usize]),
+    ]
+}
+
+const OUTPUTS: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[2, 1, 2, 1]))];
+
+fn message_of(op: &str, gates: i64, attributes: &[(&str, Attribute<'_>)], more: &[Option<&Array>]) -> String {
+    let operands = operands(gates);
+    let inputs: Vec<_> = operands.iter().map(Some).chain(more.iter().copied()).collect();
+    refusal(op, 14, attributes, &inputs, &OUTPUTS)
+}
+
+#[test]
+fn a_state_is_the_sum_of_what_came_before() {
+    let [x, w, r] = operands(1);
+    let relu = [("activations", Attribute::Texts(&["Relu"]))];
+    let outputs = [Array::of(&[2, 1, 2, 1], &[1f32, 2., 4., 6.]), Array::of(&[1, 2, 1], &[4f32, 6.])];
+    check("RNN", 14, &relu, &[Some(&x), Some(&w), Some(&r)], &outputs);
+}
+
+#[test]
+fn a_sequence_without_steps_keeps_its_first_state() {
+    let [x, w, r] = operands(1);
+    let (lengths, state) = (Array::of(&[2], &[0i32, 1]), Array::of(&[1, 2, 1], &[7f32, 0.]));
+    let attributes =
+        [("activations", Attribute::Texts(&["relu"])), ("direction", Attribute::Text("reverse"))];
+    let inputs = [Some(&x), Some(&w), Some(&r), None, Some(&lengths), Some(&state)];
+    let outputs = [Array::of(&[2, 1, 2, 1], &[0f32, 2., 0., 0.]), Array::of(&[1, 2, 1], &[7f32, 2.])];
+    check("RNN", 14, &attributes, &inputs, &outputs);
+}
+
+#[test]
+fn networks_of_nothing_give_nothing() {
+    for (steps, batches, hidden) in [(0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 0)] {
+        let x = Array::of::<f32>(&[steps, batches, 0], &[]);
+        let w = Array::of::<f32>(&[1, 4 * hidden, 0], &[]);
+        let r = Array::of(&[1, 4 * hidden, hidden], &vec![1f32; (4 * hidden * hidden) as usize]);
+        let all = Array::of(&[steps, 1, batches, hidden], &vec![0f32; (steps * batches * hidden) as usize]);
+        let state = Array::of(&[1, batches, hidden], &vec![0f32; (batches * hidden) as usize]);
+        check("LSTM", 14, &[], &[Some(&x), Some(&w), Some(&r)], &[all, state.clone(), state]);
+    }
+}
+
+#[test]
+fn many_sequences_are_the_same_as_each_alone() {
+    let (steps, batches, features, hidden) = (3, 61, 5, 67);
+    let number = |index: i64| ((index * 37 % 101) as f32 - 50.0) / 101.0;
+    let make = |dims: &[i64]| {
+        let count: i64 = dims.iter().product();
+        Array::of(dims, &(0..count).map(number).collect::<Vec<_>>())
+    };
+    for (op, gates) in [("LSTM", 4), ("GRU", 3), ("RNN", 1)] {
+        let (w, r) = (make(&[1, gates * hidden, features]), make(&[1, gates * hidden, hidden]));
+        let dims = [steps, batches, features];
+        let x = make(&dims);
+        let outputs = [Some((Dtype::F32, &[steps, 1, batches, hidden][..]))];
+        let inputs = [Some(&x), Some(&w), Some(&r)];
+        let all = crate::testing::run(op, 14, &[], &inputs, &outputs).unwrap();
+        let all = all[0].as_ref().unwrap().values::<f32>();
+        let values = x.values::<f32>();
+        for batch in [0, 1, 60] {
+            let own = |step: i64| {
+                let start = ((step * batches + batch) * features) as usize;
+                values[start..start + features as usize].to_vec()
+            };
+            let alone = Array::of(&[steps, 1, features], &(0..steps).flat_map(own).collect::<Vec<_>>());
+            let expected = |step: i64| {
+                let start = ((step * batches + batch) * hidden) as usize;
+                all[start..start + hidden as usize].to_vec()
+            };
+            let expected =
+                Array::of(&[steps, 1, 1, hidden], &(0..steps).flat_map(expected).collect::<Vec<_>>());
+            check(op, 14, &[], &[Some(&alone), Some(&w), Some(&r)], &[expected]);
+        }
+    }
+}
+
+#[test]
+fn unknown_functions_and_directions_are_refused() {
+    let message = message_of("RNN", 1, &[("activations", Attribute::Texts(&["Swish"]))], &[]);
+    assert!(message.contains("`Relu`") && message.contains("found `Swish`"), "{message}");
+    let message = message_of("LSTM", 4, &[("activations", Attribute::Texts(&["Tanh"]))], &[]);
+    assert!(message.contains("expected 3 `activations`"), "{message}");
+    let message = message_of("GRU", 3, &[("direction", Attribute::Text("sideways"))], &[]);
+    assert!(message.contains("found `sideways`"), "{message}");
+    let message = message_of("GRU", 3, &[("clip", Attribute::Float(-1.0))], &[]);
+    assert!(message.contains("`clip` of at least 0"), "{message}");
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused() {
+    for length in [3, -1, i32::MAX] {
+        let lengths = Array::of(&[2], &[1, length]);
+        let message = message_of("LSTM", 4, &[], &[None, Some(&lengths)]);
+        assert!(message.contains("`sequence_lens` from 0 to 2"), "{message}");
+    }
+    let bias = Array::of(&[1, 4], &[0f32; 4]);
+    let message = message_of("LSTM", 4, &[], &[Some(&bias)]);
+    assert!(message.contains("`B` of shape [1, 8]"), "{message}");
+    let message = message_of("LSTM", 3, &[], &[]);
+    assert!(message.contains("`W` of shape [1, 4, 1]"), "{message}");
+    let message = message_of("RNN", 1, &[("direction", Attribute::Text("bidirectional"))], &[]);
+    assert!(message.contains("`W` of shape [2, 1, 1]"), "{message}");
+}

@@ -1,0 +1,79 @@
+//! `STFT`: the Fourier transforms of windows that slide over signals.
+
+use oarlock_sdk::{Complex, Error, Kernel, Operand, OperandFlags, Result, dispatch, ensure};
+
+use super::fourier::Fourier;
+use super::transform::integer;
+use super::{FLOATS, length, optional_length};
+use crate::device::Cpu;
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Float, Real};
+use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Rows, in_parallel};
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let number = Operand::new(FLOATS).group(1);
+    let plan = |call: &oarlock_sdk::Call<'_>| Ok(call.int("onesided")?.unwrap_or(1) != 0);
+    let kernel = kernel("STFT", plan, |cpu, is_onesided, operands| {
+        let dtype = operands.call().input(0)?.dtype();
+        dispatch!(dtype, floating_and_half + bf16, T => transform::<T>(cpu, *is_onesided, operands))
+    });
+    let inputs = [
+        number.named("signal").rank(3, 3),
+        length("frame_step"),
+        number.named("window").rank(1, 1).flags(OperandFlags::OPTIONAL),
+        optional_length("frame_length"),
+    ];
+    vec![kernel.since(17).inputs(inputs).outputs([number.named("output").rank(4, 4)])]
+}
+
+fn transform<T: Real>(cpu: &Cpu, is_onesided: bool, operands: &Operands<'_, '_>) -> Result<()> {
+    let call = operands.call();
+    let (signal, output) = (call.input(0)?, call.output(0)?);
+    let &[signals, samples, parts] = signal.dims() else {
+        return Err(Error::invalid_argument(format!("expected three dimensions, found {:?}", signal.dims())));
+    };
+    let window = operands.read_optional::<T>(2)?;
+    let window: Option<Vec<f64>> =
+        window.map(|window| window.iter().map(|weight| weight.float().to_f64()).collect());
+    let step = integer(operands, 1)?.unwrap_or(0);
+    let stated = integer(operands, 3)?.or(window.as_ref().map(|window| window.len() as i64));
+    let length = stated.unwrap_or(samples);
+    ensure!(
+        step > 0
+            && (1..=samples).contains(&length)
+            && (1..=2).contains(&parts)
+            && window.as_ref().is_none_or(|window| window.len() as i64 == length),
+        invalid_argument,
+        "expected frames of a window's length that step forwards over {samples} samples, found {length} samples and a step \
+         of {step}"
+    );
+    let frames = (samples - length) / step + 1;
+    let bins = if is_onesided { length / 2 + 1 } else { length };
+    operands.expect_dims(&output, "output", &[signals, frames, bins, 2])?;
+    let (signal, output) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    let (parts, step, length) = (parts as usize, step as usize, length as usize);
+    let (frames, samples) = (frames as usize, samples as usize);
+    let fourier = Fourier::new(length);
+    let width = 2 * bins as usize;
+    let rows = output.len() / width;
+    in_parallel(cpu, rows, grain(length * 16), Rows::new(output, width), |first, output| {
+        let (mut numbers, mut room) = (Vec::new(), Vec::new());
+        for (index, output) in output.chunks_mut(width).enumerate() {
+            let (which, frame) = ((first + index) / frames, (first + index) % frames);
+            let frame = &signal[(which * samples + frame * step) * parts..][..length * parts];
+            numbers.clear();
+            for (at, sample) in frame.chunks(parts).enumerate() {
+                let weight = window.as_ref().map_or(1.0, |window| window[at]);
+                let part =
+                    |part: usize| sample.get(part).map_or(0.0, |part: &T| part.float().to_f64()) * weight;
+                numbers.push(Complex::new(part(0), part(1)));
+            }
+            fourier.forwards(&mut numbers, &mut room);
+            for (output, number) in output.chunks_mut(2).zip(&numbers) {
+                output.copy_from_slice(&[number.re, number.im].map(|part| T::of_float(T::Float::of(part))));
+            }
+        }
+    });
+    Ok(())
+}

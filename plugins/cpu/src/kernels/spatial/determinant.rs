@@ -1,0 +1,90 @@
+//! `Det`: determinants of matrices.
+
+use oarlock_sdk::{Error, Kernel, Operand, Result, dispatch, ensure};
+
+use super::FLOATS;
+use crate::device::Cpu;
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Float, Real};
+use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Rows, in_parallel};
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let number = Operand::new(FLOATS).group(1);
+    let kernel = kernel(
+        "Det",
+        |_| Ok(()),
+        |cpu, (), operands| {
+            let dtype = operands.call().input(0)?.dtype();
+            dispatch!(dtype, floating_and_half + bf16, T => determinants::<T>(cpu, operands))
+        },
+    );
+    vec![kernel.since(11).inputs([number.named("X").rank(2, u32::MAX)]).outputs([number.named("Y")])]
+}
+
+fn determinants<T: Real>(cpu: &Cpu, operands: &Operands<'_, '_>) -> Result<()> {
+    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+    let [batch @ .., rows, columns] = x.dims() else {
+        return Err(Error::invalid_argument(format!("expected matrices, found {:?}", x.dims())));
+    };
+    ensure!(rows == columns, invalid_argument, "expected square matrices, found {:?}", x.dims());
+    operands.expect_dims(&y, "Y", batch)?;
+    let size = *rows as usize;
+    let (x, y) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    let count = y.len();
+    in_parallel(cpu, count, grain(size * size * size), Rows::new(y, 1), |first, y| {
+        let mut matrix = Vec::new();
+        for (index, y) in y.iter_mut().enumerate() {
+            let elements = &x[(first + index) * size * size..][..size * size];
+            matrix.clear();
+            matrix.extend(elements.iter().map(|element| element.float().to_f64()));
+            *y = T::of_float(T::Float::of(determinant(&mut matrix, size)));
+        }
+    });
+    Ok(())
+}
+
+/// Eliminates column by column, each with the largest element left, which keeps errors small.
+fn determinant(matrix: &mut [f64], size: usize) -> f64 {
+    let mut product = 1.0;
+    for column in 0..size {
+        let largest = |best: usize, row: usize| {
+            let size_of = |row: usize| matrix[row * size + column].abs();
+            if size_of(row) > size_of(best) { row } else { best }
+        };
+        let pivot = (column + 1..size).fold(column, largest);
+        if pivot != column {
+            product = -product;
+            let (upper, lower) = matrix.split_at_mut(pivot * size);
+            upper[column * size..][..size].swap_with_slice(&mut lower[..size]);
+        }
+        let (upper, lower) = matrix.split_at_mut((column + 1) * size);
+        let own = &upper[column * size..];
+        product *= own[column];
+        if own[column] == 0.0 {
+            return product;
+        }
+        for row in lower.chunks_mut(size) {
+            let factor = row[column] / own[column];
+            row.iter_mut().zip(own).skip(column + 1).for_each(|(element, own)| *element -= factor * own);
+        }
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernels::rows::checking::check;
+    use crate::testing::Array;
+
+    #[test]
+    fn rows_are_swapped_where_a_pivot_is_missing() {
+        let x = Array::of(&[3, 2, 2], &[0f32, 1., 1., 0., 1., 2., 2., 4., 2., 0., 0., 3.]);
+        check("Det", 11, &[], &[Some(&x)], &[Array::of(&[3], &[-1f32, 0., 6.])]);
+    }
+
+    #[test]
+    fn a_matrix_without_elements_has_the_determinant_one() {
+        check("Det", 11, &[], &[Some(&Array::of::<f64>(&[0, 0], &[]))], &[Array::of(&[], &[1f64])]);
+    }
+}

@@ -1,0 +1,221 @@
+//! `GridSample`: images seen at the places of a grid.
+
+use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, dispatch, ensure, family};
+
+use super::FLOATS;
+use super::taps::{Beyond, Method, Taps};
+use crate::device::Cpu;
+use crate::kernels::rows::axis::count;
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Exact, Float, Number};
+use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Rows, in_parallel};
+
+const SAMPLES: DtypeSet = family::FLOATING_AND_INTEGRAL.union(DtypeSet::F16).union(DtypeSet::BF16);
+
+/// Places of a grid that are worked out before all channels are read at them.
+const PLACES_AT_ONCE: usize = 128;
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let sample = Operand::new(SAMPLES).group(1).rank(3, u32::MAX);
+    vec![
+        kernel("GridSample", Settings::new, |cpu, settings, operands| {
+            let call = operands.call();
+            let (samples, places) = (call.input(0)?.dtype(), call.input(1)?.dtype());
+            dispatch!(samples, floating_and_integral + f16 + bf16, S => {
+                dispatch!(places, floating_and_half + bf16, P => sample_grid::<S, P>(cpu, settings, operands))
+            })
+        })
+        .since(16)
+        .inputs([sample.named("X"), Operand::new(FLOATS).named("grid").rank(3, u32::MAX)])
+        .outputs([sample.named("Y")]),
+    ]
+}
+
+struct Settings {
+    method: Method,
+    beyond: Beyond,
+    aligns_corners: bool,
+}
+
+impl Settings {
+    fn new(call: &Call<'_>) -> Result<Self> {
+        let method = match call.string("mode")?.unwrap_or("linear") {
+            "nearest" => Method::Nearest,
+            "linear" | "bilinear" => Method::Linear,
+            "cubic" | "bicubic" => Method::Cubic,
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `mode` to be `nearest`, `linear` or `cubic`, found `{other}`"
+                )));
+            }
+        };
+        let beyond = match call.string("padding_mode")?.unwrap_or("zeros") {
+            "zeros" => Beyond::Zeros,
+            "border" => Beyond::Border,
+            "reflection" => Beyond::Reflection,
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `padding_mode` to be `zeros`, `border` or `reflection`, found `{other}`"
+                )));
+            }
+        };
+        Ok(Self { method, beyond, aligns_corners: call.int("align_corners")?.unwrap_or(0) != 0 })
+    }
+
+    /// What is seen at a place from -1 to 1 along an axis.
+    fn taps(&self, place: f64, length: usize) -> Taps {
+        let last = length as f64 - 1.0;
+        let (place, edges) = if self.aligns_corners {
+            ((place + 1.0) / 2.0 * last, (0.0, last))
+        } else {
+            (((place + 1.0) * length as f64 - 1.0) / 2.0, (-0.5, last + 0.5))
+        };
+        Taps::new(place, length, self.method, self.beyond, edges)
+    }
+}
+
+fn sample_grid<S: Number, P: Number>(
+    cpu: &Cpu,
+    settings: &Settings,
+    operands: &Operands<'_, '_>,
+) -> Result<()> {
+    let call = operands.call();
+    let (x, grid, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+    let unfit = || {
+        Error::invalid_argument(format!(
+            "expected images [N, C, …] and a grid [N, …, number of axes], found {:?} and {:?}",
+            x.dims(),
+            grid.dims()
+        ))
+    };
+    let ([images, channels, axes @ ..], [grids, inner @ .., depth]) = (x.dims(), grid.dims()) else {
+        return Err(unfit());
+    };
+    ensure!(
+        images == grids && axes.len() == inner.len() && *depth == axes.len() as i64,
+        invalid_argument,
+        "{}",
+        unfit().message()
+    );
+    operands.expect_dims(&y, "Y", &[&[*images, *channels], inner].concat())?;
+    let (size, places) = (count(axes)?, count(inner)?);
+    let (x, grid, y) = (operands.read::<S>(0)?, operands.read::<P>(1)?, operands.write::<S>(0)?);
+    if y.is_empty() {
+        return Ok(());
+    }
+    ensure!(size > 0, invalid_argument, "expected images with elements, found {axes:?}");
+    let (channels, axes) = (*channels as usize, axes.iter().map(|axis| *axis as usize).collect::<Vec<_>>());
+    let rows = y.len() / places;
+    in_parallel(cpu, rows, grain(places * 8), Rows::new(y, places), |first, y| {
+        let mut taps = TapList::<S::Float>::default();
+        let mut row = 0;
+        // Channels of one image share their grid.
+        while row * places < y.len() {
+            let image = (first + row) / channels;
+            let shared = (channels - (first + row) % channels).min(y.len() / places - row);
+            let grid = &grid[image * places * axes.len()..][..places * axes.len()];
+            for start in (0..places).step_by(PLACES_AT_ONCE) {
+                let end = places.min(start + PLACES_AT_ONCE);
+                taps.fill(settings, &axes, &grid[start * axes.len()..end * axes.len()]);
+                for row in row..row + shared {
+                    let x = &x[(first + row) * size..][..size];
+                    taps.read(x, &mut y[row * places + start..row * places + end]);
+                }
+            }
+            row += shared;
+        }
+    });
+    Ok(())
+}
+
+/// Elements of an image to be read at some places, as many for each, and what each weighs.
+#[derive(Default)]
+struct TapList<F> {
+    taps: Vec<(usize, F)>,
+    per_place: usize,
+}
+
+impl<F: Float> TapList<F> {
+    fn fill<P: Number>(&mut self, settings: &Settings, axes: &[usize], grid: &[P]) {
+        self.taps.clear();
+        let mut now = Vec::new();
+        let mut next = Vec::new();
+        for place in grid.chunks(axes.len()) {
+            now.clear();
+            now.push((0, 1.0));
+            // The last axis comes first in a grid.
+            for (axis, place) in axes.iter().zip(place.iter().rev()) {
+                let taps = settings.taps(place.float().to_f64(), *axis);
+                next.clear();
+                for (at, weight) in &now {
+                    for (index, share) in taps.iter() {
+                        // Nothing is read beyond an edge, not even something that is not a number.
+                        next.push(match (*at, index) {
+                            (usize::MAX, _) | (_, None) => (usize::MAX, 0.0),
+                            (at, Some(index)) => (at * axis + index, weight * share),
+                        });
+                    }
+                }
+                std::mem::swap(&mut now, &mut next);
+            }
+            self.per_place = now.len();
+            self.taps.extend(now.iter().map(|(at, weight)| (*at, F::of(*weight))));
+        }
+    }
+
+    fn read<S: Number<Float = F>>(&self, image: &[S], out: &mut [S]) {
+        for (out, taps) in out.iter_mut().zip(self.taps.chunks(self.per_place)) {
+            if let [(at, _)] = taps {
+                *out = image.get(*at).copied().unwrap_or(S::of_exact(S::Exact::ZERO));
+                continue;
+            }
+            let mut sum = F::default();
+            for (at, weight) in taps {
+                if let Some(element) = image.get(*at) {
+                    sum = sum + element.float() * *weight;
+                }
+            }
+            *out = S::of_float(sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::kernels::rows::checking::{check, refusal};
+    use crate::testing::{Array, Attribute};
+
+    #[test]
+    fn channels_and_images_are_seen_at_their_own_places() {
+        let x = Array::of(&[2, 2, 1, 2], &[1f32, 2., 3., 4., 5., 6., 7., 8.]);
+        let grid = Array::of(&[2, 1, 2, 2], &[-1f32, 0., 1., 0., 0., 0., -1., 0.]);
+        let attributes = [("align_corners", Attribute::Int(1)), ("mode", Attribute::Text("linear"))];
+        let expected = Array::of(&[2, 2, 1, 2], &[1f32, 2., 3., 4., 5.5, 5., 7.5, 7.]);
+        check("GridSample", 20, &attributes, &[Some(&x), Some(&grid)], &[expected]);
+    }
+
+    #[test]
+    fn what_is_no_place_is_not_read_and_zeros_hide_what_is_not_a_number() {
+        let x = Array::of(&[1, 1, 2, 2], &[f32::INFINITY, 1., 1., 1.]);
+        let grid = Array::of(&[1, 1, 3, 2], &[f32::NAN, 0., 9., 9., f32::INFINITY, 0.]);
+        let attributes = [("mode", Attribute::Text("nearest"))];
+        check(
+            "GridSample",
+            20,
+            &attributes,
+            &[Some(&x), Some(&grid)],
+            &[Array::of(&[1, 1, 1, 3], &[0f32; 3])],
+        );
+    }
+
+    #[test]
+    fn a_grid_for_other_axes_is_refused() {
+        let (x, grid) = (Array::of(&[1, 1, 2, 2], &[1f32; 4]), Array::of(&[1, 1, 1, 3], &[0f32; 3]));
+        let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 1, 1, 1]))];
+        let message = refusal("GridSample", 20, &[], &[Some(&x), Some(&grid)], &outputs);
+        assert!(message.contains("number of axes"), "{message}");
+    }
+}

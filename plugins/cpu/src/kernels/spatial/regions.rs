@@ -1,0 +1,261 @@
+//! `RoiAlign`: regions of images, each brought to the same size.
+
+use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, dispatch, ensure};
+
+use super::FLOATS;
+use crate::device::Cpu;
+use crate::kernels::rows::axis::count;
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Exact, Float, Real};
+use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Rows, in_parallel};
+
+/// More samples of a cell are not taken, however large its region is.
+const MOST_SAMPLES: f64 = 4096.0;
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let number = Operand::new(FLOATS).group(1);
+    let row = |is_old: bool| {
+        kernel(
+            "RoiAlign",
+            move |call| Settings::new(call, is_old),
+            |cpu, settings, operands| {
+                let dtype = operands.call().input(0)?.dtype();
+                dispatch!(dtype, floating_and_half + bf16, T => align::<T>(cpu, settings, operands))
+            },
+        )
+        .inputs([
+            number.named("X").rank(4, 4),
+            number.named("rois").rank(2, 2),
+            Operand::new(DtypeSet::I64).named("batch_indices").rank(1, 1),
+        ])
+        .outputs([number.named("Y").rank(4, 4)])
+    };
+    vec![row(true).since(10).until(15), row(false).since(16)]
+}
+
+struct Settings {
+    takes_maximum: bool,
+    /// What lies between the corner of a pixel and the place that stands for it.
+    shift: f64,
+    size: [i64; 2],
+    /// Samples of a cell along each axis; 0 takes as many as there are pixels.
+    samples: f64,
+    scale: f64,
+}
+
+impl Settings {
+    fn new(call: &Call<'_>, is_old: bool) -> Result<Self> {
+        let takes_maximum = match call.string("mode")?.unwrap_or("avg") {
+            "avg" => false,
+            "max" => true,
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `mode` to be `avg` or `max`, found `{other}`"
+                )));
+            }
+        };
+        let default = if is_old { "output_half_pixel" } else { "half_pixel" };
+        let shift = match call.string("coordinate_transformation_mode")?.unwrap_or(default) {
+            "half_pixel" => 0.5,
+            "output_half_pixel" => 0.0,
+            other => {
+                return Err(Error::invalid_argument(format!(
+                    "expected `coordinate_transformation_mode` to be `half_pixel` or `output_half_pixel`, found `{other}`"
+                )));
+            }
+        };
+        let at_least = |name: &str, default: i64, least: i64| match call.int(name)?.unwrap_or(default) {
+            found if found >= least => Ok(found),
+            found => {
+                Err(Error::invalid_argument(format!("expected `{name}` of at least {least}, found {found}")))
+            }
+        };
+        Ok(Self {
+            takes_maximum,
+            shift,
+            size: [at_least("output_height", 1, 1)?, at_least("output_width", 1, 1)?],
+            samples: (at_least("sampling_ratio", 0, 0)? as f64).min(MOST_SAMPLES),
+            scale: call.float("spatial_scale")?.unwrap_or(1.0),
+        })
+    }
+}
+
+/// A region along one axis.
+struct Span {
+    start: f64,
+    cell: f64,
+    samples: usize,
+}
+
+impl Settings {
+    /// In the precision of the operands, on which the number of samples may depend.
+    fn span<F: Float>(&self, start: F, end: F, cells: i64) -> Span {
+        let (scale, shift) = (F::of(self.scale), F::of(self.shift));
+        let start = start * scale - shift;
+        let mut length = end * scale - shift - start;
+        if self.shift == 0.0 {
+            length = length.greater(F::ONE);
+        }
+        let cell = (length / F::of(cells as f64)).to_f64();
+        let samples = if self.samples > 0.0 { self.samples } else { cell.ceil() };
+        Span { start: start.to_f64(), cell, samples: samples.clamp(0.0, MOST_SAMPLES) as usize }
+    }
+}
+
+impl Span {
+    /// For each cell its samples: the two pixels it lies between, and what they weigh. `None` lies outside.
+    fn samples(&self, cells: i64, length: usize) -> Vec<Option<[(usize, f64); 2]>> {
+        let sample = |index: usize| {
+            let (cell, sample) = (index / self.samples, index % self.samples);
+            let place = self.start
+                + cell as f64 * self.cell
+                + (sample as f64 + 0.5) * self.cell / self.samples as f64;
+            // What is no number lies outside, too.
+            if !(-1.0..=length as f64).contains(&place) {
+                return None;
+            }
+            let place = place.max(0.0);
+            let (low, last) = (place as usize, length - 1);
+            if low >= last {
+                return Some([(last, 1.0), (last, 0.0)]);
+            }
+            let part = place - low as f64;
+            Some([(low, 1.0 - part), (low + 1, part)])
+        };
+        (0..cells as usize * self.samples).map(sample).collect()
+    }
+}
+
+fn align<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_>) -> Result<()> {
+    let call = operands.call();
+    let (x, regions, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+    let &[images, channels, height, width] = x.dims() else {
+        return Err(Error::invalid_argument(format!(
+            "expected images of four dimensions, found {:?}",
+            x.dims()
+        )));
+    };
+    let [rows, columns] = settings.size;
+    let known = regions.dims().first().copied().unwrap_or(0);
+    operands.expect_dims(&regions, "rois", &[known, 4])?;
+    operands.expect_dims(&call.input(2)?, "batch_indices", &[known])?;
+    operands.expect_dims(&y, "Y", &[known, channels, rows, columns])?;
+    let images_of = operands.read::<i64>(2)?;
+    if let Some(wrong) = images_of.iter().find(|image| !(0..images).contains(*image)) {
+        return Err(Error::out_of_range(format!(
+            "expected `batch_indices` from 0 to {images} (exclusive), found {wrong}"
+        )));
+    }
+    let (x, regions, y) = (operands.read::<T>(0)?, operands.read::<T>(1)?, operands.write::<T>(0)?);
+    if y.is_empty() {
+        return Ok(());
+    }
+    ensure!(
+        height > 0 && width > 0,
+        invalid_argument,
+        "expected images with pixels, found {height} times {width}"
+    );
+    let (channels, size) = (channels as usize, count(&[height, width])?);
+    let area = count(&[rows, columns])?;
+    in_parallel(
+        cpu,
+        images_of.len(),
+        grain(channels * area * 16),
+        Rows::new(y, channels * area),
+        |first, y| {
+            for (index, y) in y.chunks_mut(channels * area).enumerate() {
+                let region = first + index;
+                let corners: Vec<T::Float> =
+                    regions[region * 4..][..4].iter().map(|corner| corner.float()).collect();
+                let down = settings.span(corners[1], corners[3], rows);
+                let across = settings.span(corners[0], corners[2], columns);
+                let (downs, acrosses) =
+                    (down.samples(rows, height as usize), across.samples(columns, width as usize));
+                let image = &x[images_of[region] as usize * channels * size..][..channels * size];
+                for (y, channel) in y.chunks_mut(area).zip(image.chunks(size)) {
+                    for (cell, y) in y.iter_mut().enumerate() {
+                        let (row, column) = (cell / columns as usize, cell % columns as usize);
+                        let downs = &downs[row * down.samples..][..down.samples];
+                        let acrosses = &acrosses[column * across.samples..][..across.samples];
+                        *y = T::of_float(settings.cell(channel, width as usize, downs, acrosses));
+                    }
+                }
+            }
+        },
+    );
+    Ok(())
+}
+
+impl Settings {
+    /// The mean or the maximum of the samples of a cell.
+    fn cell<T: Real>(
+        &self,
+        channel: &[T],
+        width: usize,
+        downs: &[Option<[(usize, f64); 2]>],
+        acrosses: &[Option<[(usize, f64); 2]>],
+    ) -> T::Float {
+        let (mut sum, mut largest) = (T::Float::default(), None::<T::Float>);
+        for (down, across) in downs.iter().flat_map(|down| acrosses.iter().map(move |across| (down, across)))
+        {
+            let (Some(down), Some(across)) = (down, across) else {
+                largest =
+                    Some(largest.map_or(T::Float::default(), |largest| largest.maximum(T::Float::default())));
+                continue;
+            };
+            for (row, down) in down {
+                for (column, across) in across {
+                    let weighed = channel[row * width + column].float() * T::Float::of(down * across);
+                    sum = sum + weighed;
+                    // The op compares what pixels weigh, not what lies between them.
+                    largest = Some(largest.map_or(weighed, |largest| largest.maximum(weighed)));
+                }
+            }
+        }
+        match largest {
+            Some(largest) if self.takes_maximum => largest,
+            Some(_) => sum / T::Float::of((downs.len() * acrosses.len()) as f64),
+            None => T::Float::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::kernels::rows::checking::{check, refusal};
+    use crate::testing::{Array, Attribute};
+
+    fn image() -> Array {
+        Array::of(&[1, 1, 2, 2], &[1f32, 2., 3., 4.])
+    }
+
+    #[test]
+    fn a_region_of_the_whole_image_gives_its_mean() {
+        let regions = Array::of(&[1, 4], &[0f32, 0., 2., 2.]);
+        let inputs = [Some(&image()), Some(&regions), Some(&Array::of(&[1], &[0i64]))];
+        check("RoiAlign", 16, &[], &inputs, &[Array::of(&[1, 1, 1, 1], &[2.5f32])]);
+    }
+
+    #[test]
+    fn regions_without_end_or_number_are_nothing_to_fear() {
+        for corner in [f32::NAN, f32::INFINITY, 1e30, -1e30] {
+            let regions = Array::of(&[1, 4], &[0f32, 0., corner, corner]);
+            let inputs = [Some(&image()), Some(&regions), Some(&Array::of(&[1], &[0i64]))];
+            let attributes = [("sampling_ratio", Attribute::Int(i64::MAX))];
+            let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 1, 1, 1]))];
+            crate::testing::run("RoiAlign", 16, &attributes, &inputs, &outputs).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_not_there_is_refused() {
+        let regions = Array::of(&[1, 4], &[0f32, 0., 2., 2.]);
+        let inputs = [Some(&image()), Some(&regions), Some(&Array::of(&[1], &[1i64]))];
+        let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 1, 1, 1]))];
+        let message = refusal("RoiAlign", 16, &[], &inputs, &outputs);
+        assert!(message.contains("`batch_indices` from 0 to 1"), "{message}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Operands of text. Their elements say where the text lies; whoever made an operand keeps it there.
+
+#![expect(unsafe_code, reason = "elements of text are addresses in memory that the call vouches for")]
+
+use oarlock_sdk::{Dtype, Error, Result, Str, Tensor, ensure};
+
+/// The texts of an input.
+pub(crate) fn texts<'a>(input: &Tensor<'a>) -> Result<Vec<&'a str>> {
+    let (address, count) = place(input)?;
+    let text = |index: usize| {
+        // SAFETY: the operand has the element, and the call vouches that its text stays while it runs.
+        let text = unsafe { (*address.add(index)).text() };
+        text.ok_or_else(|| Error::invalid_argument("expected text in UTF-8, found other bytes"))
+    };
+    (0..count).map(text).collect()
+}
+
+/// Writes the elements of an output: texts that inputs keep, which are kept for the output, too.
+pub(super) fn write<'a>(output: &Tensor<'_>, texts: impl ExactSizeIterator<Item = &'a str>) -> Result<()> {
+    let (address, count) = place(output)?;
+    let found = texts.len();
+    ensure!(found == count, invalid_argument, "expected room for {found} texts, found room for {count}");
+    for (index, text) in texts.enumerate() {
+        // SAFETY: the operand has the element, which is the kernel's alone and needs nothing to be dropped.
+        unsafe { address.add(index).write(Str::borrowed(text)) };
+    }
+    Ok(())
+}
+
+/// Where the elements lie, and how many there are.
+fn place(operand: &Tensor<'_>) -> Result<(*mut Str, usize)> {
+    ensure!(
+        operand.dtype() == Dtype::STRING && operand.strides().is_empty(),
+        invalid_argument,
+        "expected a contiguous operand of text, found {} with strides {:?}",
+        operand.dtype().name().unwrap_or("an unknown dtype"),
+        operand.strides()
+    );
+    let count = operand.element_count()?;
+    let needed = (count as u64).checked_mul(size_of::<Str>() as u64);
+    ensure!(
+        needed.is_some_and(|needed| needed <= operand.size_in_bytes()),
+        out_of_range,
+        "expected room for {count} texts, found {} bytes",
+        operand.size_in_bytes()
+    );
+    let (block, offset) = operand.place();
+    let address = block.0.wrapping_add(offset) as *mut Str;
+    ensure!(
+        count == 0 || !address.is_null() && address.is_aligned(),
+        invalid_argument,
+        "expected an aligned address, found {address:p}"
+    );
+    Ok((address, count))
+}
