@@ -173,6 +173,31 @@ fn what_is_no_number_is_found_behind_the_kernel_that_made_it() {
     run(&session, &[tensor(&[4], &[1.0, 2.0, 3.0, 4.0])]);
 }
 
+#[test]
+fn results_have_the_same_bits_on_any_number_of_threads() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[1, 8, 40, 40]);
+    let w = sketch.weights(&[32, 8, 3, 3], 1);
+    let conv = sketch.op_with("Conv", &[x, w], &[("pads", Attribute::Ints(vec![1; 4]))]);
+    let active = sketch.op("Relu", &[conv]);
+    let shape = sketch.ints(&[1, 256, 200]);
+    let rows = sketch.op("Reshape", &[active, shape]);
+    let w = sketch.weights(&[200, 300], 2);
+    let product = sketch.op("MatMul", &[rows, w]);
+    let y = sketch.op("Softmax", &[product]);
+    let sum = sketch.op("ReduceSum", &[y]);
+    let model = sketch.output(&[y, sum]).model();
+    let made: Vec<Vec<Vec<u8>>> = ["1", "2", "5"]
+        .map(|threads| {
+            let runtime = Arc::new(runtime("devices 1", &[("threads", threads)]));
+            let session = Session::new(runtime, &model, &SessionOptions::default());
+            let session = session.unwrap_or_else(|error| panic!("{error}"));
+            run(&session, &[random(&[1, 8, 40, 40], 3)]).iter().map(bytes).collect()
+        })
+        .into();
+    assert!(made.iter().all(|other| *other == made[0]));
+}
+
 /// The message of a run that must fail.
 fn refused(sketch: &Sketch, feeds: &[(&str, Datum)]) -> String {
     let session = sketch.session(&SessionOptions::default());
