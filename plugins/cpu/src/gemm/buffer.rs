@@ -84,7 +84,7 @@ impl<'a> Scratch<'a> {
     }
 
     /// Memory for so many elements, with unspecified values.
-    pub(super) fn elements<T: super::Number>(&mut self, count: usize) -> &mut [T] {
+    pub(crate) fn elements<T: super::Number>(&mut self, count: usize) -> &mut [T] {
         let start = self.workspace.as_ptr().align_offset(Line::SIZE);
         let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
         let room = match end.and_then(|end| self.workspace.get_mut(start..end)) {

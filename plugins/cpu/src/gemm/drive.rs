@@ -159,17 +159,17 @@ impl<T: Number> Job<'_, T> {
         task.columns.start + (task.columns.len() - 1) / self.plan.tile.1 * self.plan.tile.1
     }
 
-    /// Computes the tiles of one panel of rows.
+    /// Computes the tiles of one panel of rows, and finishes them together, while they are in the nearest cache.
     fn multiply(&self, task: &Task<T>, depth: Range<usize>, row: usize, right_block: &[T]) {
         let Plan { sizes, tile, .. } = &self.plan;
         let rows = row..task.rows.end.min(row + tile.0);
         let left = self.left_panel(task.item, &depth, row);
         let last = depth.end == sizes.depth;
+        let first = task.output.wrapping_add((row - task.rows.start) * task.output_row);
         for column in task.columns.clone().step_by(tile.1) {
             let columns = column..task.columns.end.min(column + tile.1);
             let (right, right_depth) = self.right_panel(task, &depth, &columns, right_block);
-            let place = (row - task.rows.start) * task.output_row + (column - task.columns.start);
-            let output = task.output.wrapping_add(place);
+            let output = first.wrapping_add(column - task.columns.start);
             let kernel = self.kernels.tile(rows.len(), columns.len());
             // SAFETY: the panels have these rows, columns and steps, and the output's tile is this task's alone.
             unsafe {
@@ -186,10 +186,11 @@ impl<T: Number> Job<'_, T> {
                     add: depth.start > 0,
                 });
             }
-            if let Some(finish) = self.finish.filter(|_| last) {
-                // SAFETY: the tile is complete, and nothing else reaches it until the task ends.
-                finish(unsafe { Finished::new(task.item, rows.clone(), columns, output, task.output_row) });
-            }
+        }
+        if let Some(finish) = self.finish.filter(|_| last) {
+            let columns = task.columns.clone();
+            // SAFETY: these rows are complete, and nothing else reaches them until the task ends.
+            finish(unsafe { Finished::new(task.item, rows, columns, first, task.output_row) });
         }
     }
 

@@ -12,18 +12,23 @@ mod drive;
 mod operand;
 mod packed;
 mod plan;
+mod rows;
 mod stored;
 #[cfg(test)]
 mod tests;
 mod tile;
+#[cfg(target_arch = "x86_64")]
+mod turn;
 mod vector;
 
 pub(crate) use buffer::{Parts, Scratch};
 pub(crate) use drive::Finished;
-pub(crate) use operand::{Convert, Elements, Matrix, Operand};
+pub(crate) use operand::{Convert, Elements, Matrix, Operand, View};
 pub(crate) use packed::Packed;
-pub(crate) use stored::{Stored, compute_stored};
+pub(crate) use rows::{Rows, few_rows, multiply_rows, pack_panel, tile_size};
+pub(crate) use stored::{Stored, compute_stored, same_numbers};
 pub(crate) use tile::Number;
+pub(crate) use vector::FEW;
 
 use crate::device::Cpu;
 use crate::isa::Isa;

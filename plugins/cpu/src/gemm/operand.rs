@@ -111,31 +111,9 @@ impl<T: Number, E: Convert<T>> Operand<T> for Matrix<'_, E> {
     }
 
     fn pack(&self, item: usize, depth: Range<usize>, lanes: Range<usize>, width: usize, panel: &mut [T]) {
-        let (count, steps) = (lanes.len(), depth.len());
-        if count < width {
-            panel.fill(T::default());
-        }
-        if count == 0 || steps == 0 {
-            return;
-        }
-        let elements =
-            &self.elements[self.offset(item) + lanes.start * self.lane + depth.start * self.step..];
-        if self.lane == 1 {
-            for (step, panel) in panel.chunks_exact_mut(width).enumerate() {
-                let row = &elements[step * self.step..][..count];
-                for (target, element) in panel.iter_mut().zip(row) {
-                    *target = element.convert();
-                }
-            }
-        } else if self.step == 1 && count >= BLOCK {
-            self.pack_turned(elements, count, steps, width, panel);
-        } else {
-            for (step, panel) in panel.chunks_exact_mut(width).enumerate() {
-                for (lane, target) in panel[..count].iter_mut().enumerate() {
-                    *target = elements[lane * self.lane + step * self.step].convert();
-                }
-            }
-        }
+        let start = self.offset(item) + lanes.start * self.lane + depth.start * self.step;
+        let elements = self.elements.get(start..).unwrap_or(&[]);
+        View { elements, lane: self.lane, step: self.step }.pack(lanes.len(), depth.len(), width, panel);
     }
 
     fn elements(&self, item: usize) -> Option<Elements<T>> {
@@ -144,25 +122,68 @@ impl<T: Number, E: Convert<T>> Operand<T> for Matrix<'_, E> {
     }
 }
 
+/// Elements that lie in lanes and steps.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a, E> {
+    /// The elements from the first one on.
+    pub(crate) elements: &'a [E],
+    /// From one lane to the next.
+    pub(crate) lane: usize,
+    /// From one step to the next.
+    pub(crate) step: usize,
+}
+
+/// The width of the widest panels, for which copying a step is a few instructions and no call.
+const WIDE: usize = 32;
+
 /// Lanes and steps that are turned at once, in registers.
 const BLOCK: usize = 4;
 
-impl<E> Matrix<'_, E> {
+impl<E> View<'_, E> {
+    /// Copies the first lanes and steps into a panel: a step after the other, each of `width` lanes, of which the ones past
+    /// the first are zero.
+    pub(crate) fn pack<T: Number>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
+    where
+        E: Convert<T>,
+    {
+        if count < width {
+            panel.fill(T::default());
+        }
+        if count == 0 || steps == 0 {
+            return;
+        }
+        if self.lane == 1 && count == width && width == WIDE {
+            for (step, panel) in panel.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
+                let (rows, _) = self.elements[step * self.step..].as_chunks::<WIDE>();
+                *panel = rows[0].map(E::convert);
+            }
+        } else if self.lane == 1 {
+            for (step, panel) in panel.chunks_exact_mut(width).enumerate() {
+                let row = &self.elements[step * self.step..][..count];
+                for (target, element) in panel.iter_mut().zip(row) {
+                    *target = element.convert();
+                }
+            }
+        } else if self.step == 1 && count >= BLOCK {
+            self.pack_turned(count, steps, width, panel);
+        } else {
+            for (step, panel) in panel.chunks_exact_mut(width).enumerate() {
+                for (lane, target) in panel[..count].iter_mut().enumerate() {
+                    *target = self.elements[lane * self.lane + step * self.step].convert();
+                }
+            }
+        }
+    }
+
     /// Packs lanes whose steps lie side by side, in blocks that the compiler turns with a few shuffles.
-    fn pack_turned<T: Number>(
-        &self,
-        elements: &[E],
-        count: usize,
-        steps: usize,
-        width: usize,
-        panel: &mut [T],
-    ) where
+    fn pack_turned<T: Number>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
+    where
         E: Convert<T>,
     {
         let whole = steps / BLOCK * BLOCK;
         // The last block of lanes may overlap the one before: what is written twice is the same.
         for lane in (0..count).step_by(BLOCK).map(|lane| lane.min(count - BLOCK)) {
-            let row = |index: usize| &elements[(lane + index) * self.lane..][..steps];
+            let row = |index: usize| &self.elements[(lane + index) * self.lane..][..steps];
             let rows = [row(0), row(1), row(2), row(3)];
             let blocks = rows.map(|row| row.as_chunks::<BLOCK>().0);
             for (index, panel) in panel.chunks_exact_mut(BLOCK * width).take(whole / BLOCK).enumerate() {

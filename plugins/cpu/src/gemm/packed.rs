@@ -92,7 +92,12 @@ impl<T: Number> Packed<T> {
 
     /// Packs an operand for the right side of products of so many columns and steps in depth.
     pub(crate) fn right(team: &dyn Team, operand: &dyn Operand<T>, columns: usize, depth: usize) -> Self {
-        Self::new(team, operand, columns, depth, T::kernels(team.isa()).columns())
+        Self::new(team, operand, columns, depth, Self::right_width(team))
+    }
+
+    /// How many lanes a panel of a right side has, on which depends how an operand is packed.
+    pub(crate) fn right_width(team: &dyn Team) -> usize {
+        T::kernels(team.isa()).columns()
     }
 
     fn new(team: &dyn Team, operand: &dyn Operand<T>, lanes: usize, depth: usize, width: usize) -> Self {

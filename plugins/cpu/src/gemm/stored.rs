@@ -92,6 +92,16 @@ pub(crate) fn compute_stored<E: Stored>(
 }
 
 /// The elements as the numbers they are computed with, when the two types are one.
+pub(crate) fn same_numbers<E: Stored>(elements: &[E]) -> Option<&[E::Computed]> {
+    let none: &dyn Any = &None::<E>;
+    if !none.is::<Option<E::Computed>>() {
+        return None;
+    }
+    // SAFETY: the two types are one.
+    Some(unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) })
+}
+
+/// As [`same_numbers`], to be written.
 fn same<E: Stored>(elements: &mut [E]) -> Option<&mut [E::Computed]> {
     let none: &dyn Any = &None::<E>;
     if !none.is::<Option<E::Computed>>() {

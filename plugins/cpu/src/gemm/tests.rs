@@ -178,6 +178,7 @@ fn many_threads_compute_what_one_does() {
         let count = 3;
         check::<f32>(Sizes { items: 1, rows: 130, columns: 170, depth: 70 }, &Threads { isa, count });
         check::<f32>(Sizes { items: 1, rows: 1, columns: 1500, depth: 400 }, &Threads { isa, count });
+        check::<f32>(Sizes { items: 1, rows: 4, columns: 1500, depth: 401 }, &Threads { isa, count });
         check::<f32>(Sizes { items: 1, rows: 1500, columns: 1, depth: 400 }, &Threads { isa, count });
     }
 }

@@ -4,16 +4,17 @@
 //! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than
 //! it has elements, and a table of them for each type and instruction set.
 
-/// A loop of at most 2, 6 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant from
+/// A loop of at most 2, 4, 6 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant from
 /// the start, which a loop of more than a few rounds is not.
 #[cfg(target_arch = "x86_64")]
 macro_rules! unrolled {
+    ($index:ident in 0..$count:literal, at most 4 $body:block) => { unrolled!(@ $index $count $body 0 1 2 3) };
     ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
     ($index:ident in 0..$count:ident, at most 6 $body:block) => { unrolled!(@ $index $count $body 0 1 2 3 4 5) };
     ($index:ident in 0..$count:ident, at most 14 $body:block) => {
         unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
     };
-    (@ $index:ident $count:ident $body:block $($number:literal)*) => {
+    (@ $index:ident $count:tt $body:block $($number:literal)*) => {
         $(if $number < $count {
             const $index: usize = $number;
             $body
@@ -58,12 +59,20 @@ pub(super) struct Tile<T> {
 /// touches the output meanwhile, and the processor has the instruction set of the table the function is from.
 pub(super) type MicroKernel<T> = unsafe fn(&Tile<T>);
 
+/// Computes the sum of the products of so many elements that lie side by side.
+///
+/// # Safety
+///
+/// Both sides have so many elements, and the processor has the instruction set of the table the function is from.
+pub(super) type Dot<T> = unsafe fn(*const T, *const T, usize) -> T;
+
 /// The micro-kernels of one type for one instruction set.
 pub(super) struct Kernels<T: 'static> {
     /// How many elements a vector has.
     vector: usize,
     /// The functions, by vectors and then by rows, each less one.
     tiles: &'static [&'static [MicroKernel<T>]],
+    dot: Dot<T>,
 }
 
 impl<T> Kernels<T> {
@@ -80,6 +89,11 @@ impl<T> Kernels<T> {
     /// How many elements a vector has: whole vectors of the right panel are read.
     pub(super) fn vector(&self) -> usize {
         self.vector
+    }
+
+    /// The function for sums of products of elements that lie side by side.
+    pub(super) fn dot(&self) -> Dot<T> {
+        self.dot
     }
 
     /// The function for so many rows and columns.

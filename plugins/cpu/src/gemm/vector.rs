@@ -1,5 +1,5 @@
-//! Products with a vector, which take as long as reading the matrix does. They are computed where the matrix lies, along the
-//! direction in which its elements lie side by side.
+//! Products with a vector or a few of them, which take as long as reading the matrix does. They are computed where the matrix
+//! lies, along the direction in which its elements lie side by side, so that each is read once.
 
 #![expect(unsafe_code, reason = "rows of the matrix are read through pointers")]
 
@@ -7,15 +7,25 @@ use std::ops::Range;
 
 use super::buffer::Parts;
 use super::drive::Finished;
+use super::tile::Dot;
 use super::{Elements, Number, Product, Side, Team};
-use crate::isa::{Target, Vectorized};
+use crate::isa::{Isa, Target, Vectorized};
 
+/// So many rows on the left are few: reading the matrix takes longer than multiplying.
+pub(crate) const FEW: usize = 4;
 /// Elements of the matrix that are worth waking another thread.
 const WORK_OF_A_THREAD: usize = 1 << 17;
-/// Outputs that are computed together, so that they stay in the nearest cache while the matrix passes by.
-const OUTPUTS_AT_ONCE: usize = 2048;
+/// Outputs that are computed together, so that they stay in the second cache while the matrix passes by. The longer, the
+/// better for how memory is read.
+const OUTPUTS_AT_ONCE: usize = 1 << 15;
+/// Bytes that memory hands out at once.
+const LINE: usize = 64;
+/// Bytes of a matrix that may be in the second cache from the last time, where asking for them early only costs time.
+const NEAR: usize = 1 << 20;
+/// Rows of the matrix that are added up at once where the outputs lie side by side.
+const ROWS: usize = 8;
 
-/// Computes a product of a vector and a matrix that can be read where they lie. Says whether it did.
+/// Computes a product of few vectors and a matrix that can be read where they lie. Says whether it did.
 pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) -> bool {
     let sizes = product.sizes;
     let (Side::Operand(left), Side::Operand(right)) = (&product.left, &product.right) else { return false };
@@ -23,20 +33,21 @@ pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) 
     let (Some(left_elements), Some(right_elements)) = (left.elements(0), right.elements(0)) else {
         return false;
     };
-    let is_row = sizes.rows == 1;
+    let is_row = sizes.rows <= FEW && sizes.columns > 1;
     let (vector, matrix) =
         if is_row { (left_elements, right_elements) } else { (right_elements, left_elements) };
     let side_by_side = matrix.lane == 1 || matrix.step == 1 && vector.step == 1;
-    if sizes.rows.min(sizes.columns) != 1 || !side_by_side || sizes.depth == 0 {
+    if !is_row && sizes.columns != 1 || !side_by_side || sizes.depth == 0 {
         return false;
     }
-    let count = sizes.rows * sizes.columns;
+    let (vectors, count) = if is_row { (sizes.rows, sizes.columns) } else { (1, sizes.rows) };
     let work = sizes.items.saturating_mul(count).saturating_mul(sizes.depth);
     let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
-    let chunk = count.div_ceil(threads).next_multiple_of(64).min(OUTPUTS_AT_ONCE);
+    let pieces = if threads == 1 { 1 } else { (2 * threads).div_ceil(sizes.items) };
+    let chunk = count.div_ceil(pieces).next_multiple_of(64).min(OUTPUTS_AT_ONCE / vectors);
     let chunks = count.div_ceil(chunk);
     let tasks = sizes.items * chunks;
-    let share = tasks.div_ceil(threads);
+    let share = tasks.div_ceil(2 * threads);
     let output = Parts::new(output);
     let (left, right, finish, isa) = (*left, *right, product.finish, team.isa());
     team.each(tasks.div_ceil(share), &|lane| {
@@ -45,136 +56,187 @@ pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) 
             let lanes = begin..count.min(begin + chunk);
             let (Some(left), Some(right)) = (left.elements(item), right.elements(item)) else { return };
             let (vector, matrix) = if is_row { (left, right) } else { (right, left) };
-            // SAFETY: no two tasks have the same outputs.
-            let part = unsafe { output.part(item * count + lanes.start..item * count + lanes.end) };
-            let job = Job { vector, matrix, depth: sizes.depth, lanes: lanes.clone() };
-            isa.vectorize(Work { job: &job, output: part });
+            let first = item * vectors * count + lanes.start;
+            // SAFETY: no two tasks have the same outputs, nor do two vectors of one.
+            let part = |vector: usize| unsafe {
+                output.part(first + vector * count..first + vector * count + lanes.len())
+            };
+            let job = Job { vector, matrix, depth: sizes.depth, lanes: lanes.clone(), add: false };
+            // SAFETY: the operands can be read as far as the product says.
+            unsafe { job.run(isa, vectors, part) };
             if let Some(finish) = finish {
-                let (rows, columns) = if is_row { (0..1, lanes) } else { (lanes, 0..1) };
+                let (rows, columns) = if is_row { (0..vectors, lanes) } else { (lanes, 0..1) };
                 // SAFETY: the part is complete and no other task's.
-                finish(unsafe { Finished::new(item, rows, columns, part.as_mut_ptr(), sizes.columns) });
+                finish(unsafe { Finished::new(item, rows, columns, output.pointer(first), sizes.columns) });
             }
         }
     });
     true
 }
 
-/// Some outputs of one product. The vector can be read for the depth, the matrix for the lanes and the depth.
-struct Job<T> {
-    vector: Elements<T>,
-    matrix: Elements<T>,
-    depth: usize,
-    lanes: Range<usize>,
+/// Some outputs of one product. The vectors, of which the matrix is multiplied with each, can be read for the depth, and the
+/// matrix for the lanes and the depth.
+pub(super) struct Job<T> {
+    pub(super) vector: Elements<T>,
+    pub(super) matrix: Elements<T>,
+    pub(super) depth: usize,
+    pub(super) lanes: Range<usize>,
+    /// Whether the sums are added to what is there, which needs lanes that lie side by side.
+    pub(super) add: bool,
 }
 
-/// A job and where its outputs go. The operands can be read as far as the job says.
-struct Work<'a, T> {
+impl<N: Number> Job<N> {
+    /// Computes the outputs of each of a few vectors.
+    ///
+    /// # Safety
+    ///
+    /// The operands can be read as far as the job says.
+    pub(super) unsafe fn run<'a>(&self, isa: Isa, vectors: usize, output: impl Fn(usize) -> &'a mut [N])
+    where
+        N: 'a,
+    {
+        if self.matrix.lane != 1 {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.dot(N::kernels(isa).dot(), vectors, output) };
+        }
+        match vectors {
+            1 => isa.vectorize(Work { job: self, outputs: [output(0)] }),
+            2 => isa.vectorize(Work { job: self, outputs: [output(0), output(1)] }),
+            3 => isa.vectorize(Work { job: self, outputs: [output(0), output(1), output(2)] }),
+            _ => isa.vectorize(Work { job: self, outputs: [output(0), output(1), output(2), output(3)] }),
+        }
+    }
+}
+
+/// A job whose lanes lie side by side and where its outputs go, for each vector. The operands can be read as far as the job
+/// says.
+struct Work<'a, T, const VECTORS: usize> {
     job: &'a Job<T>,
-    output: &'a mut [T],
+    outputs: [&'a mut [T]; VECTORS],
 }
 
-impl<N: Number> Vectorized for Work<'_, N> {
+impl<N: Number, const VECTORS: usize> Vectorized for Work<'_, N, VECTORS> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Target>(self) {
-        let Self { job, output } = self;
+        let Self { job, mut outputs } = self;
+        if !job.add {
+            outputs.iter_mut().for_each(|output| output.fill(N::default()));
+        }
         // SAFETY: the operands can be read as far as the job says.
         unsafe {
-            match (job.matrix.lane == 1, T::HAS_FMA) {
-                (true, true) => job.combine::<true>(output),
-                (true, false) => job.combine::<false>(output),
-                (false, true) => job.dot::<true>(output),
-                (false, false) => job.dot::<false>(output),
+            if T::HAS_FMA {
+                job.combine::<true, VECTORS>(outputs);
+            } else {
+                job.combine::<false, VECTORS>(outputs);
             }
         }
     }
 }
 
 impl<T: Number> Job<T> {
-    /// Adds up rows, eight at a time, where the lanes lie side by side.
+    /// Adds rows to the outputs, eight at a time, where the lanes lie side by side.
     #[inline(always)]
-    unsafe fn combine<const FUSED: bool>(&self, output: &mut [T]) {
-        const ROWS: usize = 8;
-        output.fill(T::default());
+    unsafe fn combine<const FUSED: bool, const VECTORS: usize>(&self, mut outputs: [&mut [T]; VECTORS]) {
         let whole = self.depth / ROWS * ROWS;
+        let is_far = self.depth * self.lanes.len() * size_of::<T>() > NEAR;
         for begin in (0..whole).step_by(ROWS) {
+            // The rows after these are far away, so that no processor expects them.
+            let is_asked_for = is_far && begin + 2 * ROWS <= whole;
+            let ahead = if is_asked_for { ROWS * self.matrix.step } else { 0 };
             // SAFETY: these steps are less than the depth.
-            let (factors, rows) = unsafe { (self.factors::<ROWS>(begin), self.rows::<ROWS>(begin)) };
-            for (lane, output) in output.iter_mut().enumerate() {
+            unsafe { self.add_rows::<FUSED, VECTORS, ROWS>(&mut outputs, begin, ahead) };
+        }
+        for step in whole..self.depth {
+            // SAFETY: the step is less than the depth.
+            unsafe { self.add_rows::<FUSED, VECTORS, 1>(&mut outputs, step, 0) };
+        }
+    }
+
+    /// Adds some rows times what the vectors have in their place, and asks for those that are `ahead` by so many elements.
+    #[inline(always)]
+    unsafe fn add_rows<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
+        &self,
+        outputs: &mut [&mut [T]; VECTORS],
+        begin: usize,
+        ahead: usize,
+    ) {
+        let mut factors = [[T::default(); COUNT]; VECTORS];
+        let mut rows: [&[T]; COUNT] = [&[]; COUNT];
+        for index in 0..COUNT {
+            for (vector, factors) in factors.iter_mut().enumerate() {
+                let place = vector * self.vector.lane + (begin + index) * self.vector.step;
+                // SAFETY: the caller keeps the steps below the depth.
+                factors[index] = unsafe { *self.vector.pointer.add(place) };
+            }
+            let start = (begin + index) * self.matrix.step + self.lanes.start;
+            // SAFETY: the caller keeps the steps below the depth, and the lanes lie side by side.
+            rows[index] =
+                unsafe { std::slice::from_raw_parts(self.matrix.pointer.add(start), self.lanes.len()) };
+        }
+        let count = self.lanes.len();
+        let in_line = LINE / size_of::<T>();
+        let lines = count / in_line;
+        for line in 0..lines {
+            let lanes = line * in_line..(line + 1) * in_line;
+            if ahead > 0 {
+                rows.iter().for_each(|row| ask_for(row.as_ptr().wrapping_add(lanes.start + ahead)));
+            }
+            Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lanes);
+        }
+        Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lines * in_line..count);
+    }
+
+    #[inline(always)]
+    fn add_lanes<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
+        outputs: &mut [&mut [T]; VECTORS],
+        factors: &[[T; COUNT]; VECTORS],
+        rows: &[&[T]; COUNT],
+        lanes: Range<usize>,
+    ) {
+        for (output, factors) in outputs.iter_mut().zip(factors) {
+            for (offset, output) in output[lanes.clone()].iter_mut().enumerate() {
                 let mut sum = *output;
-                for (factor, row) in factors.iter().zip(&rows) {
-                    sum = sum.plus_product::<FUSED>(*factor, row[lane]);
+                for (factor, row) in factors.iter().zip(rows) {
+                    // SAFETY: the lanes are those of the outputs, of which each row has as many.
+                    sum = sum
+                        .plus_product::<FUSED>(*factor, unsafe { *row.get_unchecked(lanes.start + offset) });
                 }
                 *output = sum;
             }
         }
-        for step in whole..self.depth {
-            // SAFETY: the step is less than the depth.
-            let ([factor], [row]) = unsafe { (self.factors(step), self.rows(step)) };
-            for (output, element) in output.iter_mut().zip(row) {
-                *output = output.plus_product::<FUSED>(factor, *element);
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn factors<const COUNT: usize>(&self, begin: usize) -> [T; COUNT] {
-        let mut factors = [T::default(); COUNT];
-        for (index, factor) in factors.iter_mut().enumerate() {
-            // SAFETY: the caller keeps the steps below the depth.
-            *factor = unsafe { *self.vector.pointer.add((begin + index) * self.vector.step) };
-        }
-        factors
-    }
-
-    #[inline(always)]
-    unsafe fn rows<const COUNT: usize>(&self, begin: usize) -> [&[T]; COUNT] {
-        let mut rows: [&[T]; COUNT] = [&[]; COUNT];
-        for (index, row) in rows.iter_mut().enumerate() {
-            let start = (begin + index) * self.matrix.step + self.lanes.start;
-            // SAFETY: the caller keeps the steps below the depth, and the lanes lie side by side.
-            *row = unsafe { std::slice::from_raw_parts(self.matrix.pointer.add(start), self.lanes.len()) };
-        }
-        rows
     }
 
     /// Computes each output by itself, where the steps of the depth lie side by side.
-    #[inline(always)]
-    unsafe fn dot<const FUSED: bool>(&self, output: &mut [T]) {
-        const SUMS: usize = 64;
-        // SAFETY: the vector's steps lie side by side and can be read.
-        let vector = unsafe { std::slice::from_raw_parts(self.vector.pointer, self.depth) };
-        let (factor_blocks, last_factors) = vector.as_chunks::<SUMS>();
-        for (lane, output) in self.lanes.clone().zip(output) {
-            // SAFETY: the lane and its steps can be read.
-            let row = unsafe {
-                std::slice::from_raw_parts(self.matrix.pointer.add(lane * self.matrix.lane), self.depth)
-            };
-            let (blocks, rest) = row.as_chunks::<SUMS>();
-            let mut sums = [T::default(); SUMS];
-            for (factors, elements) in factor_blocks.iter().zip(blocks) {
-                for ((sum, factor), element) in sums.iter_mut().zip(factors).zip(elements) {
-                    *sum = sum.plus_product::<FUSED>(*factor, *element);
-                }
+    unsafe fn dot<'a>(&self, dot: Dot<T>, vectors: usize, output: impl Fn(usize) -> &'a mut [T])
+    where
+        T: 'a,
+    {
+        let first = self.lanes.start;
+        let mut outputs: [&mut [T]; FEW] = Default::default();
+        outputs.iter_mut().take(vectors).enumerate().for_each(|(vector, target)| *target = output(vector));
+        for lane in self.lanes.clone() {
+            let row = self.matrix.pointer.wrapping_add(lane * self.matrix.lane);
+            for (vector, output) in outputs.iter_mut().take(vectors).enumerate() {
+                let vector = self.vector.pointer.wrapping_add(vector * self.vector.lane);
+                // SAFETY: the vectors and the lanes have steps for the depth, which lie side by side, and tables are of
+                // instruction sets that the machine has.
+                output[lane - first] = unsafe { dot(vector, row, self.depth) };
             }
-            for ((sum, factor), element) in sums.iter_mut().zip(last_factors).zip(rest) {
-                *sum = sum.plus_product::<FUSED>(*factor, *element);
-            }
-            *output = add_up(sums);
         }
     }
 }
 
-/// The sum of all, in halves.
+/// Asks for the memory at an address, which need not be there, before it is needed: into the second cache, since the nearest
+/// is too small for rows that come so much later.
 #[inline(always)]
-fn add_up<T: Number, const COUNT: usize>(mut sums: [T; COUNT]) -> T {
-    let mut half = COUNT / 2;
-    while half > 0 {
-        for index in 0..half {
-            sums[index] = sums[index].plus(sums[index + half]);
-        }
-        half /= 2;
+fn ask_for<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it only is a hint, and every processor of the architecture has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
     }
-    sums[0]
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }

@@ -13,10 +13,43 @@ macro_rules! kernels {
 
             /// All kernels of the type.
             pub(in super::super::super) static KERNELS: Kernels<$float> =
-                Kernels { vector: $lanes, tiles: &[&ONE, &TWO] };
+                Kernels { vector: $lanes, tiles: &[&ONE, &TWO], dot };
 
             static ONE: [MicroKernel<$float>; 6] = rows!(1);
             static TWO: [MicroKernel<$float>; 6] = rows!(2);
+
+            /// Four sums hide how long a product takes.
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn dot(left: *const $float, right: *const $float, count: usize) -> $float {
+                const BLOCK: usize = 4 * $lanes;
+                let mut sums = [$zero(); 4];
+                // SAFETY: the caller vouches for so many elements on both sides.
+                unsafe {
+                    for block in 0..count / BLOCK {
+                        unrolled!(SUM in 0..4, at most 4 {
+                            let place = block * BLOCK + SUM * $lanes;
+                            sums[SUM] = $fused($load(left.add(place)), $load(right.add(place)), sums[SUM]);
+                        });
+                    }
+                    let whole = count / $lanes * $lanes;
+                    for place in (count / BLOCK * BLOCK..whole).step_by($lanes) {
+                        sums[0] = $fused($load(left.add(place)), $load(right.add(place)), sums[0]);
+                    }
+                    let mut lanes = [0.0; $lanes];
+                    $store(lanes.as_mut_ptr(), $add($add(sums[0], sums[1]), $add(sums[2], sums[3])));
+                    let rest = (whole..count).fold(0.0, |sum: $float, place| {
+                        (*left.add(place)).mul_add(*right.add(place), sum)
+                    });
+                    let mut half = $lanes / 2;
+                    while half > 0 {
+                        for lane in 0..half {
+                            lanes[lane] += lanes[lane + half];
+                        }
+                        half /= 2;
+                    }
+                    lanes[0] + rest
+                }
+            }
 
             #[target_feature(enable = "avx2,fma")]
             unsafe fn tile<const ROWS: usize, const VECTORS: usize>(tile: &Tile<$float>) {

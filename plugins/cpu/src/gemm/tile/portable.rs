@@ -12,7 +12,7 @@ pub(super) fn baseline<T: Number>() -> &'static Kernels<T> {
     impl<T: Number> Table<T> {
         const ROWS: &'static [MicroKernel<T>] =
             &[tile::<T, 1, 8>, tile::<T, 2, 8>, tile::<T, 3, 8>, tile::<T, 4, 8>];
-        const KERNELS: &'static Kernels<T> = &Kernels { vector: 8, tiles: &[Self::ROWS] };
+        const KERNELS: &'static Kernels<T> = &Kernels { vector: 8, tiles: &[Self::ROWS], dot: dot::<T> };
     }
     Table::<T>::KERNELS
 }
@@ -24,10 +24,12 @@ pub(super) fn best<T: Number>(isa: Isa) -> &'static Kernels<T> {
     impl<T: Number> Table<T> {
         const AVX2_ROWS: &'static [MicroKernel<T>] =
             &[avx2_tile::<T, 1>, avx2_tile::<T, 2>, avx2_tile::<T, 3>, avx2_tile::<T, 4>];
-        const AVX2: &'static Kernels<T> = &Kernels { vector: 16, tiles: &[Self::AVX2_ROWS] };
+        const AVX2: &'static Kernels<T> =
+            &Kernels { vector: 16, tiles: &[Self::AVX2_ROWS], dot: avx2_dot::<T> };
         const AVX512_ROWS: &'static [MicroKernel<T>] =
             &[avx512_tile::<T, 1>, avx512_tile::<T, 2>, avx512_tile::<T, 3>, avx512_tile::<T, 4>];
-        const AVX512: &'static Kernels<T> = &Kernels { vector: 32, tiles: &[Self::AVX512_ROWS] };
+        const AVX512: &'static Kernels<T> =
+            &Kernels { vector: 32, tiles: &[Self::AVX512_ROWS], dot: avx512_dot::<T> };
     }
     match isa {
         Isa::Scalar => baseline(),
@@ -53,6 +55,46 @@ unsafe fn avx2_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
 unsafe fn avx512_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
     // SAFETY: the caller keeps the promises of `MicroKernel`.
     unsafe { self::tile::<T, ROWS, 32>(tile) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2_dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
+    // SAFETY: as the caller vouches.
+    unsafe { dot(left, right, count) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn avx512_dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
+    // SAFETY: as the caller vouches.
+    unsafe { dot(left, right, count) }
+}
+
+#[inline(always)]
+unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
+    const LANES: usize = 64;
+    // SAFETY: the caller vouches for so many elements on both sides.
+    let (left, right) =
+        unsafe { (std::slice::from_raw_parts(left, count), std::slice::from_raw_parts(right, count)) };
+    let mut sums = [T::default(); LANES];
+    let ((left, left_rest), (right, right_rest)) = (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
+    for (left, right) in left.iter().zip(right) {
+        for ((sum, left), right) in sums.iter_mut().zip(left).zip(right) {
+            *sum = sum.plus_product::<false>(*left, *right);
+        }
+    }
+    for ((sum, left), right) in sums.iter_mut().zip(left_rest).zip(right_rest) {
+        *sum = sum.plus_product::<false>(*left, *right);
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sums[lane] = sums[lane].plus(sums[lane + half]);
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 #[inline(always)]

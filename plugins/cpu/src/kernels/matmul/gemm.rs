@@ -10,7 +10,9 @@ use oarlock_sdk::{Call, Kernel, KernelFlags, Operand, OperandFlags, Result, Tens
 use super::shape::sizes;
 use super::{NUMBERS, form, too_small};
 use crate::device::Cpu;
-use crate::gemm::{self, Finish, Form, Matrix, Number, Packed, Scratch, Side, Sizes, Stored, compute_stored};
+use crate::gemm::{
+    self, FEW, Finish, Form, Matrix, Number, Packed, Scratch, Side, Sizes, Stored, compute_stored,
+};
 
 pub(super) fn kernel() -> Kernel<Cpu> {
     let number = Operand::new(NUMBERS).group(1);
@@ -52,9 +54,9 @@ fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     Ok(Arc::new(move |cpu, call| multiply::<E>(cpu, call, settings, packed.as_ref())))
 }
 
-/// Whether a constant right operand is worth a packed copy: one row reads it once, as it lies.
+/// Whether a constant right operand is worth a packed copy: few rows read it once, as it lies.
 fn packs(sizes: &Sizes, b: &Tensor<'_>) -> bool {
-    b.is_constant() && sizes.rows > 1
+    b.is_constant() && sizes.rows > FEW
 }
 
 fn workspace<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<u64> {

@@ -1,6 +1,9 @@
-//! Products of matrices: `MatMul`, `Gemm`, their integer forms and `Einsum`, all on the one product in [`crate::gemm`].
+//! Products of matrices: `MatMul`, `Gemm`, their integer forms, `Einsum`, and `MatMul` with all that often follows it. All
+//! are on the one product in [`crate::gemm`].
 
 mod einsum;
+mod finish;
+mod fused;
 mod gemm;
 mod integer;
 mod plain;
@@ -26,7 +29,7 @@ const NUMBERS: DtypeSet = dtype_set(&[
 ]);
 
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![plain::kernel(), gemm::kernel(), einsum::kernel()];
+    let mut kernels = vec![plain::kernel(), gemm::kernel(), fused::kernel(), einsum::kernel()];
     kernels.extend(integer::kernels());
     kernels
 }

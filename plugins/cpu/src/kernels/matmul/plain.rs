@@ -9,7 +9,7 @@ use oarlock_sdk::{Call, Kernel, KernelFlags, Operand, Result, Tensor, dispatch, 
 use super::shape::Shape;
 use super::{NUMBERS, form, too_small};
 use crate::device::Cpu;
-use crate::gemm::{self, Form, Matrix, Packed, Scratch, Side, Sizes, Stored, compute_stored};
+use crate::gemm::{self, FEW, Form, Matrix, Packed, Scratch, Side, Sizes, Stored, compute_stored};
 
 pub(super) fn kernel() -> Kernel<Cpu> {
     let number = Operand::new(NUMBERS).group(1);
@@ -43,7 +43,7 @@ fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
 
 /// Whether a constant right operand is worth a packed copy: a single matrix that is not read in one pass.
 fn packs(sizes: &Sizes, b: &Tensor<'_>) -> bool {
-    b.is_constant() && b.dims().len() == 2 && sizes.rows > 1 && sizes.items == 1
+    b.is_constant() && b.dims().len() == 2 && sizes.rows > FEW && sizes.items == 1
 }
 
 fn workspace<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<u64> {

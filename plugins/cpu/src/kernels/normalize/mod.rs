@@ -7,6 +7,7 @@ mod last_axes;
 mod mean_variance;
 mod moments;
 mod parameters;
+mod skip;
 
 pub(crate) use self::along_axis::{LogSoftmax, apply};
 
@@ -29,6 +30,7 @@ pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
         channels::kernels(),
         batch::kernels(),
         mean_variance::kernels(),
+        skip::kernels(),
     ]
     .into_iter()
     .flatten()

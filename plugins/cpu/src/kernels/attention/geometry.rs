@@ -1,0 +1,290 @@
+//! The sizes of attention, and where the heads of its operands lie.
+
+use std::ops::Range;
+
+use oarlock_products::size;
+use oarlock_sdk::{Call, Error, Result, Tensor, ensure};
+
+/// How many elements it is from one batch, head and row of an operand to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps {
+    pub(super) batch: usize,
+    pub(super) head: usize,
+    pub(super) row: usize,
+}
+
+impl Steps {
+    /// Where a row starts.
+    pub(super) fn start(&self, batch: usize, head: usize, row: usize) -> usize {
+        batch * self.batch + head * self.head + row * self.row
+    }
+
+    /// Heads in a dimension of their own, before that of the rows.
+    fn of_heads(heads: usize, rows: usize, size: usize) -> Self {
+        Self { batch: heads * rows * size, head: rows * size, row: size }
+    }
+
+    /// Heads that lie one behind the other in each row.
+    fn of_rows(heads: usize, rows: usize, size: usize) -> Self {
+        Self { batch: heads * rows * size, head: size, row: heads * size }
+    }
+}
+
+/// An operand of heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heads {
+    pub(super) batches: usize,
+    pub(super) count: usize,
+    pub(super) rows: usize,
+    pub(super) size: usize,
+    pub(super) steps: Steps,
+}
+
+impl Heads {
+    /// Reads an operand whose heads have a dimension of their own, or as many as an attribute says lie in the last one.
+    pub(super) fn new(call: &Call<'_>, operand: &Tensor<'_>, name: &str) -> Result<Self> {
+        match *operand.dims() {
+            [batches, count, rows, width] => {
+                let [batches, count, rows, size] = [size(batches)?, size(count)?, size(rows)?, size(width)?];
+                Ok(Self { batches, count, rows, size, steps: Steps::of_heads(count, rows, size) })
+            }
+            [batches, rows, width] => {
+                let stated = call.int(name)?.filter(|count| *count > 0 && width % count == 0);
+                let count = stated.ok_or_else(|| {
+                    Error::invalid_argument(format!(
+                        "expected `{name}` to divide the last dimension, which is {width}"
+                    ))
+                })?;
+                let [batches, count, rows, size] =
+                    [size(batches)?, size(count)?, size(rows)?, size(width / count)?];
+                Ok(Self { batches, count, rows, size, steps: Steps::of_rows(count, rows, size) })
+            }
+            ref other => Err(Error::invalid_argument(format!(
+                "expected operands of 3 or 4 dimensions, found {other:?}"
+            ))),
+        }
+    }
+}
+
+/// All sizes and attributes of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Geometry {
+    pub(super) batches: usize,
+    /// Heads of the query.
+    pub(super) heads: usize,
+    /// Heads of keys and values, each shared by as many heads of the query.
+    pub(super) shared: usize,
+    /// Rows of the query.
+    pub(super) queries: usize,
+    /// Rows of the key and the value, and of those that come before.
+    pub(super) fresh: usize,
+    pub(super) past: usize,
+    /// Elements of a row of the query and the key, and of the value and the output.
+    pub(super) size: usize,
+    pub(super) value_size: usize,
+    pub(super) query: Steps,
+    pub(super) key: Steps,
+    pub(super) value: Steps,
+    pub(super) output: Steps,
+    pub(super) past_key: Steps,
+    pub(super) past_value: Steps,
+    pub(super) present_key: Steps,
+    pub(super) present_value: Steps,
+    pub(super) scale: f64,
+    /// 0 for none.
+    pub(super) softcap: f64,
+    pub(super) window: Window,
+    /// Whether there is room for the scores, and in which form they are wanted.
+    pub(super) score_mode: Option<i64>,
+    /// Whether the scores must be kept in `f64`.
+    pub(super) is_double: bool,
+}
+
+/// Which keys a row of the query may see, going by the distance to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    is_causal: bool,
+    /// How many keys before and after it, or all.
+    left: Option<i64>,
+    right: Option<i64>,
+}
+
+impl Window {
+    fn new(call: &Call<'_>) -> Result<Self> {
+        let bound = |name| match call.int(name)?.unwrap_or(-1) {
+            -1 => Ok(None),
+            size if size >= 0 => Ok(Some(size)),
+            other => {
+                Err(Error::invalid_argument(format!("expected `{name}` to be at least -1, found {other}")))
+            }
+        };
+        let is_causal = call.int("is_causal")?.unwrap_or(0) != 0;
+        Ok(Self { is_causal, left: bound("left_window_size")?, right: bound("right_window_size")? })
+    }
+
+    /// Whether every row may see every key.
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_causal && self.left.is_none() && self.right.is_none()
+    }
+
+    /// The keys of the first so many that the row at a place may see.
+    pub(super) fn keys(&self, place: i64, count: usize) -> Range<usize> {
+        let most = count as i64;
+        let after =
+            |bound: Option<i64>| bound.map_or(most, |bound| place.saturating_add(bound).saturating_add(1));
+        let end = after(self.right).min(after(self.is_causal.then_some(0))).clamp(0, most);
+        let begin = self.left.map_or(0, |bound| place.saturating_sub(bound)).clamp(0, end);
+        begin as usize..end as usize
+    }
+}
+
+impl Geometry {
+    pub(super) fn new(call: &Call<'_>) -> Result<Self> {
+        let (q, k, v) = (call.input(0)?, call.input(1)?, call.input(2)?);
+        let query = Heads::new(call, &q, "q_num_heads")?;
+        let key = Heads::new(call, &k, "kv_num_heads")?;
+        let value = Heads::new(call, &v, "kv_num_heads")?;
+        let is_whole = key.count > 0 && query.count.is_multiple_of(key.count) || query.count == 0;
+        ensure!(
+            q.dims().len() == k.dims().len()
+                && (query.batches, query.size) == (key.batches, key.size)
+                && (value.batches, value.count, value.rows) == (key.batches, key.count, key.rows)
+                && is_whole,
+            invalid_argument,
+            "expected a query, a key and a value that fit together, found {:?}, {:?} and {:?}",
+            q.dims(),
+            k.dims(),
+            v.dims()
+        );
+        let (past_key, past_value) = (call.optional_input(4)?, call.optional_input(5)?);
+        let past = match (&past_key, &past_value) {
+            (Some(past_key), Some(past_value)) => past_rows(past_key, past_value, &key, &value)?,
+            (None, None) => 0,
+            _ => {
+                return Err(Error::invalid_argument(
+                    "expected a past key with a past value, found one of them",
+                ));
+            }
+        };
+        let total = past + key.rows;
+        let default = 1.0 / (query.size as f64).sqrt();
+        let is_narrow = q.dims().len() == 3;
+        let output = if is_narrow { Steps::of_rows } else { Steps::of_heads };
+        let has_scores = call.optional_output(3)?.is_some();
+        let precision = call.int("softmax_precision")?.unwrap_or(1);
+        ensure!(
+            [1, 10, 11, 16].contains(&precision),
+            invalid_argument,
+            "expected `softmax_precision` to be 1, 10, 11 or 16, the number of a float type, found {precision}"
+        );
+        let mode = call.int("qk_matmul_output_mode")?.unwrap_or(0);
+        ensure!(
+            (0..4).contains(&mode),
+            invalid_argument,
+            "expected `qk_matmul_output_mode` from 0 to 3, found {mode}"
+        );
+        Ok(Self {
+            batches: query.batches,
+            heads: query.count,
+            shared: key.count,
+            queries: query.rows,
+            fresh: key.rows,
+            past,
+            size: query.size,
+            value_size: value.size,
+            query: query.steps,
+            key: key.steps,
+            value: value.steps,
+            output: output(query.count, query.rows, value.size),
+            past_key: Steps::of_heads(key.count, past, key.size),
+            past_value: Steps::of_heads(key.count, past, value.size),
+            present_key: Steps::of_heads(key.count, total, key.size),
+            present_value: Steps::of_heads(key.count, total, value.size),
+            scale: call.float("scale")?.unwrap_or(default),
+            softcap: call.float("softcap")?.unwrap_or(0.0).max(0.0),
+            window: Window::new(call)?,
+            score_mode: has_scores.then_some(mode),
+            is_double: precision == 11,
+        })
+    }
+
+    /// How many keys there are in all.
+    pub(super) fn total(&self) -> usize {
+        self.past + self.fresh
+    }
+
+    /// How many heads of the query share one of the keys.
+    pub(super) fn group(&self) -> usize {
+        self.heads / self.shared.max(1)
+    }
+}
+
+fn past_rows(past_key: &Tensor<'_>, past_value: &Tensor<'_>, key: &Heads, value: &Heads) -> Result<usize> {
+    let expected =
+        |rows: i64, heads: &Heads| [heads.batches as i64, heads.count as i64, rows, heads.size as i64];
+    let rows = past_key.dims().get(2).copied().unwrap_or(0);
+    ensure!(
+        past_key.dims() == expected(rows, key) && past_value.dims() == expected(rows, value),
+        invalid_argument,
+        "expected a past of the shapes {:?} and {:?}, found {:?} and {:?}",
+        expected(rows, key),
+        expected(rows, value),
+        past_key.dims(),
+        past_value.dims()
+    );
+    size(rows)
+}
+
+#[cfg(test)]
+impl Geometry {
+    /// The sizes of operands that lie nowhere yet.
+    pub(super) fn example(heads: [usize; 3], rows: [usize; 2], size: usize) -> Self {
+        let [batches, heads, shared] = heads;
+        let [queries, fresh] = rows;
+        let steps = Steps { batch: 0, head: 0, row: 0 };
+        let window = Window { is_causal: false, left: None, right: None };
+        let (scale, softcap, past, value_size) = (0.25, 0.0, 0, size);
+        let [query, key, value, output] = [steps; 4];
+        let [past_key, past_value, present_key, present_value] = [steps; 4];
+        let (score_mode, is_double) = (None, false);
+        Self {
+            batches,
+            heads,
+            shared,
+            queries,
+            fresh,
+            past,
+            size,
+            value_size,
+            query,
+            key,
+            value,
+            output,
+            past_key,
+            past_value,
+            present_key,
+            present_value,
+            scale,
+            softcap,
+            window,
+            score_mode,
+            is_double,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_cut_at_the_first_and_at_the_last_key() {
+        let window = |is_causal, left, right| Window { is_causal, left, right };
+        assert_eq!(window(false, None, None).keys(3, 8), 0..8);
+        assert_eq!(window(true, None, None).keys(3, 8), 0..4);
+        assert_eq!(window(true, Some(2), Some(1)).keys(3, 8), 1..4);
+        assert_eq!(window(false, Some(2), Some(1)).keys(3, 8), 1..5);
+        assert_eq!(window(false, Some(0), Some(i64::MAX)).keys(9, 8), 8..8);
+        assert!(window(true, None, None).keys(-2, 8).is_empty());
+    }
+}

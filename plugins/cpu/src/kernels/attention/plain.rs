@@ -1,0 +1,150 @@
+//! Attention a row at a time, in `f64`: for elements of that type, and wherever the scores themselves are wanted.
+
+#![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
+
+use oarlock_sdk::Element;
+
+use super::geometry::{Geometry, Steps};
+use super::mask::{Bias, Mask};
+use crate::device::Cpu;
+use crate::gemm::Parts;
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Float, Number};
+
+/// An element that attention is computed for.
+pub(super) trait Real: Element + Number {
+    fn wide(self) -> f64 {
+        self.float().to_f64()
+    }
+
+    fn of_wide(value: f64) -> Self {
+        Self::of_float(Float::of(value))
+    }
+}
+
+impl<E: Element + Number> Real for E {}
+
+/// The operands of a call.
+pub(super) struct Operands<'a, E> {
+    pub(super) query: &'a [E],
+    pub(super) key: &'a [E],
+    pub(super) value: &'a [E],
+    pub(super) past_key: &'a [E],
+    pub(super) past_value: &'a [E],
+    pub(super) mask: Mask<'a>,
+    pub(super) output: Parts<'a, E>,
+    pub(super) scores: Option<Parts<'a, E>>,
+}
+
+/// Computes the output and the scores. What is present is copied elsewhere.
+pub(super) fn compute<E: Real>(cpu: &Cpu, geometry: &Geometry, operands: &Operands<'_, E>) {
+    let rows = geometry.batches * geometry.heads * geometry.queries;
+    cpu.parallel_for(rows, grain(geometry.total() * (geometry.size + geometry.value_size)), |begin, end| {
+        let (mut scores, mut output) = (vec![0.0; geometry.total()], vec![0.0; geometry.value_size]);
+        for number in begin..end {
+            let (head, row) = (number / geometry.queries, number % geometry.queries);
+            let place = [head / geometry.heads, head % geometry.heads, row];
+            operands.score(geometry, number, place, &mut scores);
+            operands.combine(geometry, place, &scores, &mut output);
+        }
+    });
+}
+
+impl<'a, E: Real> Operands<'a, E> {
+    /// Makes shares of the scores of a row, and writes down the form of them that is wanted.
+    fn score(&self, geometry: &Geometry, number: usize, place: [usize; 3], scores: &mut [f64]) {
+        let [batch, head, row] = place;
+        let start = geometry.query.start(batch, head, row);
+        let query = &self.query[start..][..geometry.size];
+        for (index, score) in scores.iter_mut().enumerate() {
+            let key = keys_or_values(
+                geometry,
+                [(self.past_key, geometry.past_key), (self.key, geometry.key)],
+                [batch, head, index],
+                geometry.size,
+            );
+            let products = query.iter().zip(key).map(|(query, key)| query.wide() * key.wide());
+            *score = products.sum::<f64>() * geometry.scale;
+        }
+        self.write_scores(geometry, 0, number, scores);
+        if geometry.softcap > 0.0 {
+            scores
+                .iter_mut()
+                .for_each(|score| *score = geometry.softcap * (*score / geometry.softcap).tanh());
+        }
+        self.write_scores(geometry, 1, number, scores);
+        let keys = self.mask.keys(geometry, batch, row);
+        scores[..keys.start].fill(f64::NEG_INFINITY);
+        scores[keys.end..].fill(f64::NEG_INFINITY);
+        let counted = scores[keys.clone()].iter_mut();
+        match self.mask.bias(place, keys) {
+            Bias::None => {}
+            Bias::Flags(flags) => {
+                let hidden = counted.zip(flags).filter(|(_, flag)| !**flag);
+                hidden.for_each(|(score, _)| *score = f64::NEG_INFINITY);
+            }
+            Bias::Numbers(numbers) => {
+                counted.zip(numbers).for_each(|(score, number)| *score += f64::from(*number));
+            }
+        }
+        self.write_scores(geometry, 2, number, scores);
+        let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if greatest == f64::NEG_INFINITY && !scores.iter().any(|score| score.is_nan())
+            || self.mask.hides_all(geometry, place)
+        {
+            scores.fill(0.0);
+        } else {
+            scores.iter_mut().for_each(|score| *score = (*score - greatest).exp());
+            let sum: f64 = scores.iter().sum();
+            scores.iter_mut().for_each(|score| *score /= sum);
+        }
+        self.write_scores(geometry, 3, number, scores);
+    }
+
+    /// Writes the scores of a row down where they are wanted in this form.
+    fn write_scores(&self, geometry: &Geometry, mode: i64, number: usize, scores: &[f64]) {
+        let Some(target) = self.scores.as_ref().filter(|_| geometry.score_mode == Some(mode)) else { return };
+        // SAFETY: each row has a part of its own.
+        let target = unsafe { target.part(number * scores.len()..(number + 1) * scores.len()) };
+        for (target, score) in target.iter_mut().zip(scores) {
+            *target = E::of_wide(*score);
+        }
+    }
+
+    /// Adds up the values by their shares.
+    fn combine(&self, geometry: &Geometry, place: [usize; 3], shares: &[f64], output: &mut [f64]) {
+        let [batch, head, row] = place;
+        output.fill(0.0);
+        // What has no share says nothing, even where it is no number.
+        for (index, share) in shares.iter().enumerate().filter(|(_, share)| **share != 0.0) {
+            let value = keys_or_values(
+                geometry,
+                [(self.past_value, geometry.past_value), (self.value, geometry.value)],
+                [batch, head, index],
+                geometry.value_size,
+            );
+            output.iter_mut().zip(value).for_each(|(output, value)| *output += share * value.wide());
+        }
+        let start = geometry.output.start(batch, head, row);
+        // SAFETY: each row of the output is written once.
+        let target = unsafe { self.output.part(start..start + output.len()) };
+        for (target, number) in target.iter_mut().zip(output) {
+            *target = E::of_wide(*number);
+        }
+    }
+}
+
+/// The row of the past or of what is new that has an index, for a head of the query.
+fn keys_or_values<'a, E>(
+    geometry: &Geometry,
+    [(past, past_steps), (fresh, steps)]: [(&'a [E], Steps); 2],
+    [batch, head, index]: [usize; 3],
+    size: usize,
+) -> &'a [E] {
+    let head = head / geometry.group();
+    if index < geometry.past {
+        &past[past_steps.start(batch, head, index)..][..size]
+    } else {
+        &fresh[steps.start(batch, head, index - geometry.past)..][..size]
+    }
+}

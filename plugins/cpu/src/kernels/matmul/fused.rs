@@ -1,0 +1,199 @@
+//! `MatMul` of the domain `oarlock`: products with all that often follows them, done while the results are in the cache.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::sync::Arc;
+
+use oarlock_products::{Extent, MatMul};
+use oarlock_sdk::{
+    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, dtype_set, ensure,
+};
+
+use super::finish::{Addend, Finishing};
+use super::shape::sizes;
+use super::{form, too_small};
+use crate::constants::Constants;
+use crate::device::Cpu;
+use crate::gemm::{self, FEW, Form, Matrix, Packed, Product, Scratch, Side, Sizes};
+use crate::kernels::activation::Activation;
+
+const FLOATS: DtypeSet = dtype_set(&[Dtype::F32]);
+
+pub(super) fn kernel() -> Kernel<Cpu> {
+    let float = Operand::new(FLOATS).group(1);
+    let optional = float.flags(OperandFlags::OPTIONAL);
+    Kernel::prepared("MatMul", |cpu: &Cpu, call| {
+        let state = State::new(cpu, call)?;
+        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| state.run(cpu, call)))
+    })
+    .domain("oarlock")
+    .workspace(|cpu, call| {
+        let plan = Plan::new(call)?;
+        let b = call.input(1)?;
+        let right = if plan.packs(b.is_constant()) {
+            Form::Packed
+        } else {
+            form::<f32>(plan.right.len(), !plan.turned.1)
+        };
+        let left = form::<f32>(plan.left.len(), plan.turned.0);
+        Ok(gemm::scratch_size::<f32>(cpu, plan.sizes, (left, right), false))
+    })
+    .flags(KernelFlags::DETERMINISTIC)
+    .inputs([
+        float.named("A").rank(2, u32::MAX),
+        float.named("B").rank(2, u32::MAX),
+        optional.named("C").rank(0, 2),
+        optional.named("Z").rank(2, u32::MAX),
+    ])
+    .outputs([float.named("Y").rank(2, u32::MAX)])
+}
+
+/// What follows from the shapes and attributes of a call.
+struct Plan {
+    sizes: Sizes,
+    /// Where the matrices of each product start; one place when all share it.
+    left: Vec<usize>,
+    right: Vec<usize>,
+    /// Whether the matrices of A and of B are turned.
+    turned: (bool, bool),
+    /// The rows of each matrix of the output. Those of several may be the rows of one product.
+    rows: usize,
+    dims: [Vec<i64>; 3],
+}
+
+impl Plan {
+    fn new(call: &Call<'_>) -> Result<Self> {
+        let is_set = |name| Ok::<_, oarlock_sdk::Error>(call.int(name)?.unwrap_or(0) != 0);
+        let turned = (is_set("transA")?, is_set("transB")?);
+        let (a, b) = (call.input(0)?.dims(), call.input(1)?.dims());
+        let upright = |dims: &[i64], turned: bool| {
+            let mut dims = dims.to_vec();
+            if let ([.., rows, columns], true) = (dims.as_mut_slice(), turned) {
+                std::mem::swap(rows, columns);
+            }
+            dims
+        };
+        // Turned matrices do not lie one below the other as the rows of one.
+        let most_rows = if turned.0 { 0 } else { usize::MAX };
+        let a_upright = upright(a, turned.0);
+        let MatMul { extent, batch, output } = MatMul::new(&a_upright, &upright(b, turned.1), most_rows)?;
+        let rows = a_upright.iter().rev().nth(1).map_or(1, |rows| *rows as usize);
+        let starts = (0..batch.count.max(1)).map(|product| batch.starts(product));
+        let (left, mut right): (_, Vec<usize>) = starts.unzip();
+        if right.iter().all(|start| *start == 0) {
+            right.truncate(1);
+        }
+        let dims = [a.to_vec(), b.to_vec(), output];
+        Ok(Self { sizes: sizes(extent, batch.count), left, right, turned, rows, dims })
+    }
+
+    /// Whether B is worth a packed copy: a single matrix that does not change and is not read in one pass.
+    fn packs(&self, is_constant: bool) -> bool {
+        is_constant && self.right.len() == 1 && (self.sizes.rows > FEW || self.sizes.items > 1)
+    }
+
+    fn left<'a>(&self, elements: &'a [f32]) -> Result<Matrix<'a, f32>> {
+        let Sizes { rows, depth, .. } = self.sizes;
+        let (lane, step) = if self.turned.0 { (1, rows) } else { (depth, 1) };
+        Matrix::new(elements, self.left.clone(), (rows, lane), (depth, step)).ok_or_else(too_small)
+    }
+
+    fn right<'a>(&self, elements: &'a [f32]) -> Result<Matrix<'a, f32>> {
+        let Sizes { columns, depth, .. } = self.sizes;
+        let (lane, step) = if self.turned.1 { (depth, 1) } else { (1, columns) };
+        Matrix::new(elements, self.right.clone(), (columns, lane), (depth, step)).ok_or_else(too_small)
+    }
+}
+
+/// What decides how a constant is packed: whether it is turned, its columns and its rows, and how wide panels are.
+type Key = (bool, usize, usize, usize);
+
+static PACKED: Constants<Key, Packed<f32>> = Constants::new();
+
+struct State {
+    plan: Plan,
+    packed: Option<Arc<Packed<f32>>>,
+    alpha: f32,
+    activation: Activation,
+}
+
+impl State {
+    fn new(cpu: &Cpu, call: &Call<'_>) -> Result<Self> {
+        let plan = Plan::new(call)?;
+        let b = call.input(1)?;
+        let Sizes { columns, depth, .. } = plan.sizes;
+        let packed = if plan.packs(b.is_constant()) {
+            // SAFETY: the device's memory is the host's, and a constant is never written.
+            let elements = unsafe { b.elements::<f32>() }?;
+            let key = (plan.turned.1, columns, depth, Packed::<f32>::right_width(cpu));
+            let pack = || Ok(Packed::right(cpu, &plan.right(elements)?, columns, depth));
+            Some(PACKED.get_or_make(elements, key, pack)?)
+        } else {
+            None
+        };
+        let alpha = call.float("alpha")?.unwrap_or(1.0) as f32;
+        Ok(Self { plan, packed, alpha, activation: Activation::of(call)? })
+    }
+
+    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+        let plan = &self.plan;
+        let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+        let (c, z) = (call.optional_input(2)?, call.optional_input(3)?);
+        let found = [a.dims(), b.dims(), y.dims()];
+        ensure!(
+            plan.dims == found,
+            invalid_argument,
+            "expected operands of the shapes {:?} that were prepared for, found {found:?}",
+            plan.dims
+        );
+        if let Some(z) = &z {
+            ensure!(
+                z.dims() == y.dims(),
+                invalid_argument,
+                "expected Z of shape {:?}, found {:?}",
+                y.dims(),
+                z.dims()
+            );
+        }
+        let Sizes { columns, depth, .. } = plan.sizes;
+        let extent = Extent { rows: plan.rows, columns, depth };
+        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        let (addend, residual) = unsafe {
+            let addend =
+                c.map(|c| Ok(Addend::new(c.elements()?, extent.addend_steps(c.dims())?))).transpose();
+            (addend?, z.map(|z| z.elements::<f32>()).transpose()?)
+        };
+        // SAFETY: as above.
+        let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut::<f32>()?) };
+        if y.is_empty() {
+            return Ok(());
+        }
+        let (left, right) = (plan.left(a)?, plan.right(b)?);
+        let finishing = Finishing {
+            isa: cpu.isa(),
+            rows_of_product: plan.sizes.rows,
+            rows: plan.rows,
+            columns,
+            alpha: self.alpha,
+            addend,
+            residual,
+            activation: self.activation,
+        };
+        let finish = &|part: gemm::Finished<'_, f32>| finishing.finish(part);
+        let product = Product {
+            sizes: plan.sizes,
+            left: Side::Operand(&left),
+            right: match &self.packed {
+                Some(packed) => Side::Packed(packed),
+                None => Side::Operand(&right),
+            },
+            output: Some(y),
+            finish: (!finishing.is_empty()).then_some(finish),
+        };
+        product.compute(cpu, &mut Scratch::of(call));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Fused products against sums written down plainly.
+
+use oarlock_sdk::Dtype;
+
+use crate::testing::{Array, Attribute, run_with_isa};
+
+/// A call and what it is made of.
+struct Case {
+    a: Vec<i64>,
+    b: Vec<i64>,
+    turned: (bool, bool),
+    c: Option<Vec<i64>>,
+    has_residual: bool,
+    alpha: f64,
+    activation: &'static str,
+    is_constant: bool,
+}
+
+fn numbers(dims: &[i64], seed: u32) -> Vec<f32> {
+    let mut state = seed * 2 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..dims.iter().product()).map(|_: i64| next()).collect()
+}
+
+/// The index of an element of dimensions that are repeated to those of a place.
+fn index(dims: &[i64], place: &[i64]) -> usize {
+    let skipped = place.len() - dims.len();
+    dims.iter().zip(&place[skipped..]).fold(0, |at, (dim, place)| at * dim + place % dim) as usize
+}
+
+impl Case {
+    fn check(&self) {
+        let turn = |dims: &[i64], turned: bool| {
+            let mut dims = dims.to_vec();
+            let rank = dims.len();
+            if turned {
+                dims.swap(rank - 2, rank - 1);
+            }
+            dims
+        };
+        let (a, b) = (turn(&self.a, self.turned.0), turn(&self.b, self.turned.1));
+        let stack = |dims: &[i64]| dims[..dims.len() - 2].to_vec();
+        let (left, right) = (stack(&a), stack(&b));
+        let rank = left.len().max(right.len());
+        let dim = |dims: &[i64], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
+        let mut dims: Vec<i64> = (0..rank)
+            .map(|axis| if dim(&left, axis) == 1 { dim(&right, axis) } else { dim(&left, axis) })
+            .collect();
+        dims.extend([a[a.len() - 2], b[b.len() - 1]]);
+        let (x, y) = (numbers(&self.a, 1), numbers(&self.b, 2));
+        let (c, z) = (self.c.as_ref().map(|dims| numbers(dims, 3)), numbers(&dims, 4));
+        let depth = a[a.len() - 1];
+        let at = |dims: &[i64], values: &[f32], turned: bool, stack: &[i64], row: i64, column: i64| {
+            let place = if turned { [column, row] } else { [row, column] };
+            f64::from(values[index(dims, &[stack, &place].concat())])
+        };
+        let element = |number: i64| {
+            let (mut place, mut rest) = (vec![0; dims.len()], number);
+            for (place, dim) in place.iter_mut().zip(&dims).rev() {
+                (*place, rest) = (rest % dim, rest / dim);
+            }
+            let (stack, row, column) = (&place[..rank], place[rank], place[rank + 1]);
+            let product = |step| {
+                at(&self.a, &x, self.turned.0, stack, row, step)
+                    * at(&self.b, &y, self.turned.1, stack, step, column)
+            };
+            let mut sum = self.alpha * (0..depth).map(product).sum::<f64>();
+            if let (Some(dims), Some(c)) = (&self.c, &c) {
+                sum += f64::from(c[index(dims, &[row, column])]);
+            }
+            if self.has_residual {
+                sum += f64::from(z[number as usize]);
+            }
+            match self.activation {
+                "Relu" => sum.max(0.0),
+                "Tanh" => sum.tanh(),
+                _ => sum,
+            }
+        };
+        let expected: Vec<f64> = (0..dims.iter().product()).map(element).collect();
+        let array = |dims: &[i64], values: &[f32]| Array::of(dims, values);
+        let right = array(&self.b, &y);
+        let right = if self.is_constant { right.constant() } else { right };
+        let (left, residual) = (array(&self.a, &x), array(&dims, &z));
+        let addend = self.c.as_ref().zip(c.as_ref()).map(|(dims, c)| array(dims, c));
+        let attributes = [
+            ("transA", Attribute::Int(self.turned.0.into())),
+            ("transB", Attribute::Int(self.turned.1.into())),
+            ("alpha", Attribute::Float(self.alpha)),
+            ("activation", Attribute::Text(self.activation)),
+        ];
+        let inputs = [Some(&left), Some(&right), addend.as_ref(), self.has_residual.then_some(&residual)];
+        for isa in ["scalar", "avx2", "avx512"] {
+            let outputs = [Some((Dtype::F32, dims.as_slice()))];
+            let found = run_with_isa(isa, "oarlock:MatMul", 1, &attributes, &inputs, &outputs).unwrap();
+            let found = found[0].as_ref().unwrap().values::<f32>();
+            for (number, (expected, found)) in expected.iter().zip(found).enumerate() {
+                let is_close = (expected - f64::from(found)).abs() <= 1e-5 * (1.0 + depth as f64).sqrt();
+                assert!(
+                    is_close,
+                    "{:?} × {:?} turned {:?} with {isa}: element {number} is {found} and not {expected}",
+                    self.a, self.b, self.turned
+                );
+            }
+        }
+    }
+}
+
+fn case(a: &[i64], b: &[i64]) -> Case {
+    Case {
+        a: a.to_vec(),
+        b: b.to_vec(),
+        turned: (false, false),
+        c: None,
+        has_residual: false,
+        alpha: 1.0,
+        activation: "",
+        is_constant: false,
+    }
+}
+
+#[test]
+fn products_of_awkward_sizes_are_scaled_added_to_and_bent() {
+    let sizes = [1i64, 2, 4, 5, 14, 15, 31, 33, 64, 100];
+    for number in 0..20 {
+        let size = |factor: usize| sizes[(number * factor + number / 10 * 3) % 10];
+        let (rows, columns, depth) = (size(1), size(7), size(3));
+        for turned in [(false, false), (true, false), (false, true), (true, true)] {
+            let a = if turned.0 { [depth, rows] } else { [rows, depth] };
+            let b = if turned.1 { [columns, depth] } else { [depth, columns] };
+            Case {
+                turned,
+                c: [None, Some(vec![columns]), Some(vec![rows, 1]), Some(vec![rows, columns])][number % 4]
+                    .clone(),
+                has_residual: number % 3 == 0,
+                alpha: if number % 2 == 0 { 1.0 } else { 0.5 },
+                activation: ["", "Relu", "Tanh"][number % 3],
+                is_constant: number % 5 < 3,
+                ..case(&a, &b)
+            }
+            .check();
+        }
+    }
+}
+
+#[test]
+fn stacks_of_matrices_are_repeated_to_one_another() {
+    for turned in [(false, false), (true, false), (true, true)] {
+        for is_constant in [false, true] {
+            for (left, right) in [(&[2i64, 3][..], &[][..]), (&[], &[3]), (&[2, 1], &[3]), (&[2, 3], &[2, 3])]
+            {
+                let a = if turned.0 { [7, 5] } else { [5, 7] };
+                let b = if turned.1 { [6, 7] } else { [7, 6] };
+                let (a, b) = ([left, &a].concat(), [right, &b].concat());
+                let c = Some(vec![5, 1]);
+                Case { turned, c, has_residual: true, activation: "Relu", is_constant, ..case(&a, &b) }
+                    .check();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deep_product_of_few_rows_is_computed_where_its_constant_lies() {
+    for turned in [(false, false), (false, true)] {
+        for rows in 1..=5 {
+            let b = if turned.1 { [70, 1000] } else { [1000, 70] };
+            let c = Some(vec![70]);
+            Case { turned, c, is_constant: true, ..case(&[rows, 1000], &b) }.check();
+        }
+    }
+}
+
+#[test]
+fn an_empty_depth_leaves_what_is_added_and_an_empty_output_nothing() {
+    Case { c: Some(vec![3]), has_residual: true, activation: "Relu", ..case(&[2, 0], &[0, 3]) }.check();
+    Case { c: Some(vec![3]), ..case(&[4, 0, 2], &[2, 3]) }.check();
+    Case { is_constant: true, ..case(&[5, 2], &[2, 0]) }.check();
+}
+
+#[test]
+fn what_is_no_number_or_infinite_spreads_as_in_sums() {
+    let a = Array::of(&[2, 2], &[f32::NAN, 1.0, f32::INFINITY, 1.0]);
+    let b = Array::of(&[2, 1], &[1.0f32, 1.0]);
+    let relu = [("activation", Attribute::Text("Relu"))];
+    let inputs = [Some(&a), Some(&b), None, None];
+    let found =
+        run_with_isa("", "oarlock:MatMul", 1, &relu, &inputs, &[Some((Dtype::F32, &[2, 1]))]).unwrap();
+    let found = found[0].as_ref().unwrap().values::<f32>();
+    assert!(found[0].is_nan() && found[1] == f32::INFINITY, "{found:?}");
+}
+
+#[test]
+fn a_residual_of_another_shape_is_refused() {
+    let (a, z) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[1, 2], &[1f32; 2]));
+    let inputs = [Some(&a), Some(&a), None, Some(&z)];
+    let found = run_with_isa("", "oarlock:MatMul", 1, &[], &inputs, &[Some((Dtype::F32, &[2, 2]))]);
+    let message = found.unwrap_err();
+    assert!(message.contains("Z of shape [2, 2], found [1, 2]"), "{message}");
+}
