@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use oarlock::print;
 use tempfile::TempDir;
 
-const WARNINGS: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror"];
+const WARNINGS: [&str; 6] =
+    ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror"];
 const C: [&str; 2] = ["gcc", "clang"];
 const CPP: [&str; 2] = ["g++", "clang++"];
 
@@ -110,9 +111,10 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
 }
 
 #[test]
-fn the_library_says_the_name_that_changes_with_the_abi_alone() {
-    let said = run(Command::new("readelf").arg("-d").arg(library()));
+fn the_library_has_the_name_that_changes_with_the_abi_alone_and_stays_loaded() {
+    let said = run(Command::new("readelf").args(["-d", "-W"]).arg(library()));
     assert!(said.contains("Library soname: [liboarlock.so.1]"), "{said}");
+    assert!(said.contains("NODELETE"), "{said}");
 }
 
 #[test]
@@ -122,9 +124,8 @@ fn the_example_in_c_runs_a_model() {
     compile("cc", "c11", &root().join("runtime/capi/examples/run.c"), &program);
     let said = run(Command::new(program).arg(place.path().join("sums.onnx")).arg("cpu"));
     let version = env!("CARGO_PKG_VERSION");
-    let expected = format!(
-        "Oarlock {version} on cpu:0\nsum: f32[batch, 3] = 1 3 5\ntwice: f32[batch, 3] = 2 6 10\n"
-    );
+    let expected =
+        format!("Oarlock {version} on cpu:0\nsum: f32[batch, 3] = 1 3 5\ntwice: f32[batch, 3] = 2 6 10\n");
     assert_eq!(said, expected);
 }
 
@@ -158,6 +159,22 @@ fn misuse_is_an_error_and_threads_share_a_session() {
         let mut command = Command::new(program);
         run(command.arg(place.path().join("sums.onnx")).arg(place.path().join("pair.onnx")));
     }
+}
+
+#[test]
+fn a_device_of_a_plugin_runs_a_model() {
+    let place = place();
+    let (plugin, config) = (place.path().join("sim.so"), place.path().join("config.toml"));
+    fs::copy(library().with_file_name("liboarlock_plugin_sim.so"), &plugin).expect("it is built beside this");
+    let manifest = "name = 'oarlock-sim'\nversion = '0.1.0'\nkind = 'device'\ndevice_type = 'sim'\n\
+        contract = '1.0'\nprofiles = ['core', 'async']\n";
+    let architecture = format!("architecture = '{}-linux'\n", std::env::consts::ARCH);
+    let manifest = format!("{manifest}{architecture}");
+    fs::write(plugin.with_extension("oarlock.toml"), manifest).expect("it can be written");
+    fs::write(&config, "[plugin.oarlock-sim]\nscript = 'ids 3,9'\n").expect("it can be written");
+    let program = place.path().join("devices");
+    compile("cc", "c11", &root().join("tests/tests/capi/devices.c"), &program);
+    run(Command::new(program).arg(plugin).arg(config).arg(place.path().join("sums.onnx")));
 }
 
 #[test]

@@ -27,10 +27,7 @@ pub(crate) fn sums() -> Vec<u8> {
 /// `pair = [x, x]`, a sequence, for `x: f32[batch, 3]`.
 pub(crate) fn pair() -> Vec<u8> {
     let elements = type_proto::Sequence { elem_type: Some(Box::new(rows())) };
-    let sequence = TypeProto {
-        value: Some(type_proto::Value::SequenceType(Box::new(elements))),
-        ..TypeProto::default()
-    };
+    let sequence = TypeProto { value: Some(type_proto::Value::SequenceType(Box::new(elements))) };
     encode(GraphProto {
         input: vec![value("x", rows())],
         output: vec![value("pair", sequence)],
@@ -54,17 +51,17 @@ fn encode(graph: GraphProto) -> Vec<u8> {
 /// `f32[batch, 3]`
 fn rows() -> TypeProto {
     use tensor_shape_proto::{Dimension, dimension::Value};
-    let dimension = |value| Dimension { value: Some(value), ..Dimension::default() };
+    let dimension = |value| Dimension { value: Some(value) };
     let dims = vec![dimension(Value::DimParam("batch".to_owned())), dimension(Value::DimValue(3))];
     let tensor = type_proto::Tensor {
         elem_type: Some(DataType::Float.into()),
         shape: Some(TensorShapeProto { dim: dims }),
     };
-    TypeProto { value: Some(type_proto::Value::TensorType(tensor)), ..TypeProto::default() }
+    TypeProto { value: Some(type_proto::Value::TensorType(tensor)) }
 }
 
 fn value(name: &str, kind: TypeProto) -> ValueInfoProto {
-    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(kind), ..ValueInfoProto::default() }
+    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(kind) }
 }
 
 fn node(op: &str, inputs: &[&str], output: &str) -> NodeProto {

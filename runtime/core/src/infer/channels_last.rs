@@ -1,6 +1,7 @@
 //! Convolutions and poolings whose channels are the last dimension, as the engine lays images out.
 
 use super::call::{Call, wrong_attribute};
+use super::conv::transposed_sizes;
 use super::fact::{Dim, Listed, PartialDims};
 use super::output::{Output, one};
 use super::table::{LATEST, Rule, rule};
@@ -9,6 +10,7 @@ use crate::Result;
 
 pub(super) const RULES: &[Rule] = &[
     rule("Conv", 1, LATEST, &[], conv).of_domain("oarlock"),
+    rule("ConvTranspose", 1, LATEST, &[], conv_transpose).of_domain("oarlock"),
     rule("MaxPool AveragePool", 1, LATEST, &[], pool).of_domain("oarlock"),
 ];
 
@@ -30,6 +32,17 @@ impl<'a> Image<'a> {
         }))
     }
 
+    /// The window of a kernel, of which as much as is known is given.
+    fn window(&self, call: &Call<'a>, kernel: Option<&[Dim]>) -> Result<Window<'a>> {
+        let rank = self.spatial.len();
+        let unknown = PartialDims::from_elem(Dim::Unknown, rank);
+        let kernel = kernel.unwrap_or(&unknown);
+        if kernel.len() != rank {
+            return Err(call.wrong(1, format!("{rank} spatial dimensions"), Listed(kernel)));
+        }
+        Window::read(call, rank, Some((1, kernel)))
+    }
+
     /// The shape of what windows over this make, with so many channels.
     fn under(
         &self,
@@ -43,11 +56,15 @@ impl<'a> Image<'a> {
     }
 }
 
+fn groups(call: &Call<'_>) -> Result<i64> {
+    match call.int_or("group", 1)? {
+        groups if groups >= 1 => Ok(groups),
+        groups => Err(wrong_attribute("group", "at least 1", groups)),
+    }
+}
+
 fn conv(call: &Call<'_>) -> Result<Vec<Output>> {
-    let groups = match call.int_or("group", 1)? {
-        groups if groups >= 1 => groups,
-        groups => return Err(wrong_attribute("group", "at least 1", groups)),
-    };
+    let groups = groups(call)?;
     let (image, weight) = (Image::read(call)?, spatial(call, 1)?);
     if let Some(([outputs, channels_per_group], _)) = weight {
         if !outputs.may_divide_by(groups) {
@@ -63,13 +80,25 @@ fn conv(call: &Call<'_>) -> Result<Vec<Output>> {
     }
     let Some(image) = image else { return one(None) };
     let outputs = weight.map_or(Dim::Unknown, |([outputs, _], _)| outputs);
-    let unknown = PartialDims::from_elem(Dim::Unknown, image.spatial.len());
-    let kernel = weight.map_or(unknown.as_slice(), |(_, kernel)| kernel);
-    if kernel.len() != image.spatial.len() {
-        return Err(call.wrong(1, format!("{} spatial dimensions", image.spatial.len()), Listed(kernel)));
-    }
-    let window = Window::read(call, image.spatial.len(), Some((1, kernel)))?;
+    let window = image.window(call, weight.map(|(_, kernel)| kernel))?;
     let dims = image.under(call, &window, outputs, false)?;
+    call.expect_dims(3, &dims)?;
+    one(dims)
+}
+
+fn conv_transpose(call: &Call<'_>) -> Result<Vec<Output>> {
+    let groups = groups(call)?;
+    let (image, weight) = (Image::read(call)?, spatial(call, 1)?);
+    let Some(image) = image else { return one(None) };
+    let [channels, outputs_per_group] = weight.map_or([Dim::Unknown; 2], |(outer, _)| outer);
+    if !image.channels.agrees(channels) || !image.channels.may_divide_by(groups) {
+        return Err(call.wrong(1, format!("{} channels, in {groups} groups", image.channels), channels));
+    }
+    let outputs = outputs_per_group.times(groups)?;
+    call.expect_dims(2, &[outputs])?;
+    let window = image.window(call, weight.map(|(_, kernel)| kernel))?;
+    let sizes = transposed_sizes(call, &window, image.spatial)?;
+    let dims: PartialDims = [image.batches].into_iter().chain(sizes).chain([outputs]).collect();
     call.expect_dims(3, &dims)?;
     one(dims)
 }

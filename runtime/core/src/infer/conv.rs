@@ -90,7 +90,12 @@ fn transpose(call: &Call<'_>) -> Result<Vec<Output>> {
     one([batches, features].into_iter().chain(sizes).collect::<PartialDims>())
 }
 
-fn transposed_sizes(call: &Call<'_>, window: &Window<'_>, dims: &[Dim]) -> Result<PartialDims> {
+/// The sizes of what a transposed convolution makes of an image.
+pub(super) fn transposed_sizes(
+    call: &Call<'_>,
+    window: &Window<'_>,
+    dims: &[Dim],
+) -> Result<PartialDims> {
     if let Some(stated) = call.int_list("output_shape")?.filter(|stated| !stated.is_empty()) {
         // Some exporters put the batch and the channels before.
         let sizes = stated

@@ -88,6 +88,25 @@ impl Tensor {
         self.gathered()
     }
 
+    /// Its elements as bytes, where they lie: none where the host cannot read the device's memory, of a tensor that is not
+    /// contiguous, and of strings, whose bytes are addresses.
+    pub fn host_bytes(&self) -> Result<Option<&[u8]>> {
+        let is_readable =
+            self.device().shares_host_memory() && self.is_contiguous() && self.0.form.dtype != Dtype::String;
+        if !is_readable {
+            return Ok(None);
+        }
+        self.wait()?;
+        let size = usize::try_from(self.extent()).unwrap_or(usize::MAX);
+        if size == 0 {
+            return Ok(Some(&[]));
+        }
+        let (memory, offset) = self.place();
+        // SAFETY: on a device that shares the host's memory, block and offset make an address; the tensor has so many bytes
+        // from there, holds them for as long as it is borrowed, and nobody writes them once they were waited for.
+        Ok(Some(unsafe { std::slice::from_raw_parts((memory.0 + offset) as *const u8, size) }))
+    }
+
     /// Its elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if self.0.form.dtype != T::DTYPE {

@@ -12,7 +12,7 @@ use oarlock_sdk::{
 use super::finish::{Addend, Finishing};
 use super::shape::sizes;
 use super::{form, too_small};
-use crate::constants::Constants;
+use crate::constants::{self, Constants};
 use crate::device::Cpu;
 use crate::gemm::{self, FEW, Form, Matrix, Packed, Product, Scratch, Side, Sizes};
 use crate::kernels::activation::Activation;
@@ -41,7 +41,7 @@ pub(super) fn kernel() -> Kernel<Cpu> {
     .flags(KernelFlags::DETERMINISTIC)
     .inputs([
         float.named("A").rank(2, u32::MAX),
-        float.named("B").rank(2, u32::MAX),
+        float.named("B").rank(2, u32::MAX).flags(OperandFlags::UNALIGNED),
         optional.named("C").rank(0, 2),
         optional.named("Z").rank(2, u32::MAX),
     ])
@@ -110,11 +110,23 @@ type Key = (bool, usize, usize, usize);
 
 static PACKED: Constants<Key, Packed<f32>> = Constants::new();
 
+/// Constants that are read where they lie, but lie where they cannot be.
+static ALIGNED: Constants<(), Vec<f32>> = Constants::new();
+
 struct State {
     plan: Plan,
-    packed: Option<Arc<Packed<f32>>>,
+    right: Right,
     alpha: f32,
     activation: Activation,
+}
+
+/// Where B is read.
+enum Right {
+    /// Where the call has it.
+    InPlace,
+    /// From a copy, as its address fits no element.
+    Aligned(Arc<Vec<f32>>),
+    Packed(Arc<Packed<f32>>),
 }
 
 impl State {
@@ -122,17 +134,20 @@ impl State {
         let plan = Plan::new(call)?;
         let b = call.input(1)?;
         let Sizes { columns, depth, .. } = plan.sizes;
-        let packed = if plan.packs(b.is_constant()) {
-            // SAFETY: the device's memory is the host's, and a constant is never written.
-            let elements = unsafe { b.elements::<f32>() }?;
+        // SAFETY: the device's memory is the host's, and the operand is constant where this is asked for.
+        let elements = || unsafe { b.constant_elements::<f32>() };
+        let place = constants::place(&b);
+        let right = if plan.packs(b.is_constant()) {
             let key = (plan.turned.1, columns, depth, Packed::<f32>::right_width(cpu));
-            let pack = || Ok(Packed::right(cpu, &plan.right(elements)?, columns, depth));
-            Some(PACKED.get_or_make(elements, key, pack)?)
+            let pack = || Ok(Packed::right(cpu, &plan.right(&elements()?)?, columns, depth));
+            Right::Packed(PACKED.get_or_make_at(place, key, pack)?)
+        } else if b.is_constant() && !place.0.is_multiple_of(align_of::<f32>()) {
+            Right::Aligned(ALIGNED.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
         } else {
-            None
+            Right::InPlace
         };
         let alpha = call.float("alpha")?.unwrap_or(1.0) as f32;
-        Ok(Self { plan, packed, alpha, activation: Activation::of(call)? })
+        Ok(Self { plan, right, alpha, activation: Activation::of(call)? })
     }
 
     fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
@@ -164,11 +179,24 @@ impl State {
             (addend?, z.map(|z| z.elements::<f32>()).transpose()?)
         };
         // SAFETY: as above.
-        let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut::<f32>()?) };
+        let (a, y) = unsafe { (a.elements()?, y.elements_mut::<f32>()?) };
         if y.is_empty() {
             return Ok(());
         }
-        let (left, right) = (plan.left(a)?, plan.right(b)?);
+        let left = plan.left(a)?;
+        let matrix;
+        let right = match &self.right {
+            Right::Packed(packed) => Side::Packed(&**packed),
+            Right::Aligned(elements) => {
+                matrix = plan.right(elements)?;
+                Side::Operand(&matrix)
+            }
+            Right::InPlace => {
+                // SAFETY: as above.
+                matrix = plan.right(unsafe { b.elements()? })?;
+                Side::Operand(&matrix)
+            }
+        };
         let finishing = Finishing {
             isa: cpu.isa(),
             rows_of_product: plan.sizes.rows,
@@ -183,10 +211,7 @@ impl State {
         let product = Product {
             sizes: plan.sizes,
             left: Side::Operand(&left),
-            right: match &self.packed {
-                Some(packed) => Side::Packed(packed),
-                None => Side::Operand(&right),
-            },
+            right,
             output: Some(y),
             finish: (!finishing.is_empty()).then_some(finish),
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, Tensor, ensure};
+use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, ensure};
 
 use super::operand::{by_size, cells, cells_mut, in_pieces, integers};
 use super::strided::Cursor;
@@ -10,13 +10,16 @@ use super::{data, indices, shape};
 use crate::device::Cpu;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    // Elements are copied byte by byte, from wherever they lie.
+    let data = |name| data(name).flags(OperandFlags::UNALIGNED);
+    let result = super::data;
     let along = |op: &str, run: fn(&Cpu, &Call<'_>, i64) -> Result<()>| {
         Kernel::prepared(op, move |_, call| {
             let axis = call.int("axis")?.unwrap_or(0);
             Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run(cpu, call, axis)))
         })
         .inputs([data("data"), indices("indices")])
-        .outputs([data("output")])
+        .outputs([result("output")])
     };
     vec![
         along("Gather", gather),
@@ -27,7 +30,7 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         })
         .since(11)
         .inputs([data("data"), Operand::new(DtypeSet::I64).named("indices")])
-        .outputs([data("output")]),
+        .outputs([result("output")]),
     ]
 }
 

@@ -1,0 +1,115 @@
+//! Devices: what C asks of them.
+
+#![expect(unsafe_code, reason = "handles come from C as pointers")]
+
+use core::ffi::c_char;
+use std::ffi::CString;
+use std::ptr;
+
+use oarlock_core::{Device, Error, Result};
+use oarlock_host::{DeviceFlags, SupportLevel as HostLevel};
+
+use crate::interface::{MemoryStatistics, SupportLevel};
+use crate::pointer::{c_text, fill, held, look};
+
+/// A device with its texts as C has them.
+pub struct DeviceHandle {
+    device: Device,
+    name: CString,
+    device_type: CString,
+    description: CString,
+    vendor: CString,
+}
+
+impl DeviceHandle {
+    pub(crate) fn new(device: &Device) -> Self {
+        let description = device.description();
+        Self {
+            name: c_text(device.name()),
+            device_type: c_text(device.device_type()),
+            description: c_text(&description.name),
+            vendor: c_text(&description.vendor),
+            device: device.clone(),
+        }
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+/// The levels with the numbers that they have in C.
+const SUPPORT_LEVELS: [(&str, HostLevel); 4] = [
+    ("unspecified", HostLevel::Unspecified),
+    ("emulator_verified", HostLevel::EmulatorVerified),
+    ("driver_verified", HostLevel::DriverVerified),
+    ("hardware_verified", HostLevel::HardwareVerified),
+];
+
+pub(crate) fn support_levels() -> Vec<(String, u32)> {
+    SUPPORT_LEVELS.iter().zip(0..).map(|((name, _), number)| ((*name).to_owned(), number)).collect()
+}
+
+unsafe fn text_of(device: *const DeviceHandle, text: impl Fn(&DeviceHandle) -> &CString) -> *const c_char {
+    // SAFETY: as the caller says.
+    unsafe { look(device) }.map_or(ptr::null(), |device| text(device).as_ptr())
+}
+
+pub(crate) unsafe fn name(device: *const DeviceHandle) -> *const c_char {
+    // SAFETY: as the caller says.
+    unsafe { text_of(device, |device| &device.name) }
+}
+
+pub(crate) unsafe fn device_type(device: *const DeviceHandle) -> *const c_char {
+    // SAFETY: as the caller says.
+    unsafe { text_of(device, |device| &device.device_type) }
+}
+
+pub(crate) unsafe fn description(device: *const DeviceHandle) -> *const c_char {
+    // SAFETY: as the caller says.
+    unsafe { text_of(device, |device| &device.description) }
+}
+
+pub(crate) unsafe fn vendor(device: *const DeviceHandle) -> *const c_char {
+    // SAFETY: as the caller says.
+    unsafe { text_of(device, |device| &device.vendor) }
+}
+
+pub(crate) unsafe fn support_level(device: *const DeviceHandle) -> SupportLevel {
+    // SAFETY: as the caller says.
+    let level =
+        unsafe { look(device) }.map(|handle| handle.device.host_device().plugin().info().support_level);
+    let position = SUPPORT_LEVELS.iter().zip(0..).find(|((_, known), _)| Some(*known) == level);
+    SupportLevel(position.map_or(0, |(_, number)| number))
+}
+
+pub(crate) unsafe fn shares_host_memory(device: *const DeviceHandle) -> u32 {
+    let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
+    // SAFETY: as the caller says.
+    let device = unsafe { look(device) };
+    device.is_some_and(|handle| handle.device.description().flags.contains(both)).into()
+}
+
+pub(crate) unsafe fn memory(device: *const DeviceHandle, statistics: *mut MemoryStatistics) -> Result<()> {
+    // SAFETY: as the caller says.
+    let device = unsafe { held(device, "device")? }.device();
+    let whole =
+        device.host_device().memory_stats().map_err(|failure| Error::from(failure).on_device(device))?;
+    let pool = device.pool()?.statistics();
+    let filled = MemoryStatistics {
+        size: 0,
+        total: whole.total,
+        free: whole.free,
+        allocated: pool.allocated,
+        reserved: pool.reserved,
+        peak_allocated: pool.peak_allocated,
+        peak_reserved: pool.peak_reserved,
+    };
+    // SAFETY: as the caller says.
+    unsafe { fill(statistics, &filled, "statistics") }
+}
+
+pub(crate) unsafe fn synchronize(device: *const DeviceHandle) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { held(device, "device")? }.device().synchronize()
+}

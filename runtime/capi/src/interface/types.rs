@@ -1,0 +1,165 @@
+//! The types that cross.
+
+use core::ffi::{c_char, c_void};
+
+use oarlock_core::{Dtype as CoreDtype, ErrorKind};
+use oarlock_host::LogLevel as HostLevel;
+
+use crate::attributes::AttributesHandle;
+use crate::describe::{callbacks, enumerations, opaques, structures};
+use crate::device::{self, DeviceHandle};
+use crate::error::ErrorHandle;
+use crate::model::ModelHandle;
+use crate::op::OpHandle;
+use crate::runtime::RuntimeHandle;
+use crate::session::SessionHandle;
+use crate::slot::{self, SlotHandle};
+use crate::value::ValueHandle;
+
+opaques! {
+    /// What went wrong. Functions that can fail give one, or NULL when they succeeded; the caller frees it.
+    ErrorHandle = "oarlock_error";
+    /// Plugins with their devices and kernels. A program usually has one.
+    RuntimeHandle = "oarlock_runtime";
+    /// A device of a runtime. It is the runtime's and there for as long as that, and is not freed.
+    DeviceHandle = "oarlock_device";
+    /// A model as it was read.
+    ModelHandle = "oarlock_model";
+    /// A model that is ready to run, from any number of threads at once.
+    SessionHandle = "oarlock_session";
+    /// An input or output of a session. It is the session's and there for as long as that, and is not freed.
+    SlotHandle = "oarlock_slot";
+    /// What goes into a run and comes out of it: a tensor, a sequence of values, or nothing. It never changes.
+    ValueHandle = "oarlock_value";
+    /// The attributes of an op, by name. The only handle that changes: it is for one thread at a time.
+    AttributesHandle = "oarlock_attributes";
+    /// An op as a program calls it. It remembers how it was called, so make one for each place that calls often.
+    OpHandle = "oarlock_op";
+}
+
+enumerations! {
+    /// What kind of thing went wrong.
+    Code = "oarlock_code", codes();
+    /// The type of one element of a tensor. `I4` and `U4` hold two elements a byte, the first in the low half; elements of
+    /// `BOOL` are bytes of 0 or 1; `F16`, `BF16` and the types of 8 bits are bit patterns. 0 stands for one that is not known.
+    Dtype = "oarlock_dtype",
+        CoreDtype::ALL.iter().map(|dtype| (dtype.name().to_owned(), *dtype as u32)).collect();
+    /// What a value is, or what a model says about one.
+    Kind = "oarlock_kind", slot::kinds();
+    /// How loud a message is.
+    LogLevel = "oarlock_log_level", levels();
+    /// What proves that a device works. It is the claim of its plugin.
+    SupportLevel = "oarlock_support_level", device::support_levels();
+}
+
+callbacks! {
+    /// Hears what plugins and the runtime have to say. It may be called from any thread, and from several at once, for as
+    /// long as the runtime or anything made of it is there. The texts are there until it returns.
+    fn LogCallback = "oarlock_log_callback"(
+        context: *mut c_void,
+        level: LogLevel,
+        source: *const c_char,
+        message: *const c_char,
+    );
+    /// Hears how many nodes of a model are ready, and of how many: while a session is made, and in the first run with new
+    /// shapes. It may be called from any thread, for as long as the session is there.
+    fn ProgressCallback = "oarlock_progress_callback"(context: *mut c_void, ready: u64, all: u64);
+    /// Takes back memory that was lent. It is called exactly once, from any thread, with what was lent: when nothing needs
+    /// the memory any more, which is at once where it was copied, and before the function returns if it fails.
+    fn ReleaseCallback = "oarlock_release_callback"(context: *mut c_void, data: *const c_void, size: u64);
+}
+
+structures! {
+    /// How a runtime is to start. Zero means the default in every field but `size`.
+    struct RuntimeOptions = "oarlock_runtime_options", grows: true {
+        /// `sizeof` of this struct.
+        size: u64,
+        /// Name and version of the program, for what plugins say.
+        program: *const c_char,
+        /// The configuration file in place of the user's.
+        config: *const c_char,
+        /// The device that is used when none is named, such as `cpu` or `gpu`.
+        device: *const c_char,
+        /// Plugins, and directories of plugins, that come before all others.
+        plugin_paths: *const *const c_char,
+        /// How many there are.
+        plugin_path_count: u64,
+        /// Layers to put before every plugin, the outermost first, such as `trace`.
+        layers: *const *const c_char,
+        /// How many there are.
+        layer_count: u64,
+        /// Flags, each as `NAME=VALUE`; `oarlock flags` lists them.
+        flags: *const *const c_char,
+        /// How many there are.
+        flag_count: u64,
+        /// Who hears messages. Without it nobody does.
+        log: LogCallback,
+        /// What `log` gets first.
+        log_context: *mut c_void,
+        /// The least important messages that `log` hears; without it warnings.
+        log_level: LogLevel,
+        /// How many threads kernels may use together; as many as there are processors without it.
+        threads: u32,
+    }
+    /// How a session runs its model. Zero means the default in every field but `size`.
+    struct SessionOptions = "oarlock_session_options", grows: true {
+        /// `sizeof` of this struct.
+        size: u64,
+        /// Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any it is
+        /// the runtime's default.
+        devices: *const *const DeviceHandle,
+        /// How many there are.
+        device_count: u64,
+        /// Who hears how far the session is.
+        progress: ProgressCallback,
+        /// What `progress` gets first.
+        progress_context: *mut c_void,
+    }
+    /// How much memory a device has and gave, in bytes.
+    struct MemoryStatistics = "oarlock_memory_statistics", grows: true {
+        /// `sizeof` of this struct, which the caller sets.
+        size: u64,
+        /// All memory of the device.
+        total: u64,
+        /// What is free of it now, for any program.
+        free: u64,
+        /// What tensors and runs of this runtime hold now.
+        allocated: u64,
+        /// What this runtime keeps of the device now, to have it at hand.
+        reserved: u64,
+        /// The most that was held at once.
+        peak_allocated: u64,
+        /// The most that was kept at once.
+        peak_reserved: u64,
+    }
+    /// A text with its size, for elements of tensors: UTF-8 that may have zeroes within and need not end with one.
+    struct Text = "oarlock_text", grows: false {
+        /// The first byte; it may be NULL where there is none.
+        data: *const c_char,
+        /// How many bytes.
+        size: u64,
+    }
+}
+
+fn codes() -> Vec<(String, u32)> {
+    let codes = [
+        ("invalid_argument", ErrorKind::InvalidArgument),
+        ("not_found", ErrorKind::NotFound),
+        ("out_of_range", ErrorKind::OutOfRange),
+        ("already_exists", ErrorKind::AlreadyExists),
+        ("resource_exhausted", ErrorKind::ResourceExhausted),
+        ("precondition_not_met", ErrorKind::PreconditionNotMet),
+        ("permission_denied", ErrorKind::PermissionDenied),
+        ("execution_timeout", ErrorKind::ExecutionTimeout),
+        ("unimplemented", ErrorKind::Unimplemented),
+        ("unavailable", ErrorKind::Unavailable),
+        ("fatal", ErrorKind::Fatal),
+        ("external", ErrorKind::External),
+    ];
+    codes.map(|(name, kind)| (name.to_owned(), kind as u32)).into()
+}
+
+fn levels() -> Vec<(String, u32)> {
+    let levels = [HostLevel::ERROR, HostLevel::WARNING, HostLevel::INFO, HostLevel::DEBUG];
+    levels.iter().filter_map(|level| Some((level.name()?.to_owned(), level.0))).collect()
+}

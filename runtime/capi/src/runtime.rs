@@ -1,0 +1,185 @@
+//! Runtimes: started from what C says of them.
+
+#![expect(unsafe_code, reason = "handles, options and a callback come from C as pointers")]
+
+use core::ffi::{CStr, c_char, c_void};
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::Arc;
+
+use oarlock_core::flags::Flags;
+use oarlock_core::{Error, Result, Runtime};
+use oarlock_host::{
+    BuiltIn, Config, Environment, HostOptions, LogLevel as HostLevel, LogSink, Outcome, PluginReport,
+};
+
+use crate::device::DeviceHandle;
+use crate::interface::{self, LogCallback, LogLevel, RuntimeOptions};
+use crate::pointer::{c_text, give, held, look, options, place, text_if_any, texts};
+
+pub(crate) use crate::pointer::free;
+
+/// The plugins that are linked into this library.
+const BUILT_IN: [BuiltIn; 2] = [
+    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
+];
+
+/// A runtime with what C asks of it as text.
+pub struct RuntimeHandle {
+    runtime: Arc<Runtime>,
+    devices: Vec<DeviceHandle>,
+    refusals: Vec<CString>,
+}
+
+impl RuntimeHandle {
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
+    fn new(runtime: Runtime) -> Self {
+        let devices = runtime.devices().iter().map(DeviceHandle::new).collect();
+        let refusal = |plugin: &PluginReport| match &plugin.outcome {
+            Outcome::Refused(refusal) => Some(c_text(&refusal.to_string())),
+            Outcome::Loaded(_) => None,
+        };
+        let refusals = runtime.host().report().plugins.iter().filter_map(refusal).collect();
+        Self { runtime: Arc::new(runtime), devices, refusals }
+    }
+}
+
+/// Passes messages on to the program.
+struct Log {
+    callback: unsafe extern "C" fn(*mut c_void, LogLevel, *const c_char, *const c_char),
+    context: *mut c_void,
+    least: HostLevel,
+}
+
+// SAFETY: the program says that its function may be called from any thread, with its context.
+unsafe impl Send for Log {}
+// SAFETY: as above, from several at once.
+unsafe impl Sync for Log {}
+
+impl LogSink for Log {
+    fn log(&self, plugin: &str, level: HostLevel, message: &str) {
+        if level.0 > self.least.0 {
+            return;
+        }
+        let (plugin, message) = (c_text(plugin), c_text(message));
+        // SAFETY: the program keeps function and context for as long as there are messages; the texts are there until then.
+        unsafe { (self.callback)(self.context, LogLevel(level.0), plugin.as_ptr(), message.as_ptr()) };
+    }
+}
+
+pub(crate) unsafe fn version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+pub(crate) unsafe fn abi() -> u32 {
+    interface::ABI
+}
+
+pub(crate) unsafe fn start(given: *const RuntimeOptions, runtime: *mut *mut RuntimeHandle) -> Result<()> {
+    // SAFETY: as the caller says; zeroes are a `RuntimeOptions`.
+    let (place, given) = unsafe { (place(runtime, "runtime")?, options(given, "options")?) };
+    // SAFETY: as the caller says.
+    let (host, flags) = unsafe { (host_options(&given)?, flags(&given)?) };
+    *place = give(RuntimeHandle::new(Runtime::start(host, flags)?));
+    Ok(())
+}
+
+unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
+    let mut environment = Environment::from_process();
+    // SAFETY: as the caller says.
+    let (program, config) =
+        unsafe { (text_if_any(given.program, "program")?, text_if_any(given.config, "config")?) };
+    if let Some(file) = config {
+        let absolute = std::path::absolute(Path::new(file));
+        let unusable =
+            |error| Error::invalid_argument(format!("expected `config` to be a file, found {error}"));
+        environment.config = Some(absolute.map_err(unusable)?);
+    }
+    let config = Config::load(&environment).map_err(|error| Error::invalid_argument(error.to_string()))?;
+    let library = format!("liboarlock {}", env!("CARGO_PKG_VERSION"));
+    let mut host = HostOptions::new(program.map_or(library, str::to_owned), config, environment);
+    // SAFETY: as the caller says.
+    let (paths, layers) = unsafe {
+        (
+            texts(given.plugin_paths, given.plugin_path_count, "plugin_paths")?,
+            texts(given.layers, given.layer_count, "layers")?,
+        )
+    };
+    host.paths = paths.into_iter().map(PathBuf::from).collect();
+    host.layers = layers.into_iter().map(str::to_owned).collect();
+    host.built_in = BUILT_IN.to_vec();
+    if let LogCallback(Some(callback)) = given.log {
+        let least = if given.log_level.0 == 0 { HostLevel::WARNING } else { HostLevel(given.log_level.0) };
+        host.log = Arc::new(Log { callback, context: given.log_context, least });
+    }
+    Ok(host)
+}
+
+unsafe fn flags(given: &RuntimeOptions) -> Result<Flags> {
+    let mut flags = Flags::from_environment(|name| std::env::var_os(name))?;
+    // SAFETY: as the caller says.
+    let (device, settings) =
+        unsafe { (text_if_any(given.device, "device")?, texts(given.flags, given.flag_count, "flags")?) };
+    for setting in settings {
+        let (name, value) = setting.split_once('=').ok_or_else(|| {
+            Error::invalid_argument(format!("expected a flag as `NAME=VALUE`, found `{setting}`"))
+        })?;
+        flags.set(name, value)?;
+    }
+    if let Some(device) = device {
+        flags.set("device", device)?;
+    }
+    if given.threads > 0 {
+        flags.set("threads", &given.threads.to_string())?;
+    }
+    Ok(flags)
+}
+
+pub(crate) unsafe fn device_count(runtime: *const RuntimeHandle) -> u64 {
+    // SAFETY: as the caller says.
+    unsafe { look(runtime) }.map_or(0, |runtime| runtime.devices.len() as u64)
+}
+
+pub(crate) unsafe fn device(runtime: *const RuntimeHandle, index: u64) -> *const DeviceHandle {
+    // SAFETY: as the caller says.
+    let runtime = unsafe { look(runtime) };
+    let device = runtime.and_then(|runtime| runtime.devices.get(usize::try_from(index).ok()?));
+    device.map_or(ptr::null(), ptr::from_ref)
+}
+
+pub(crate) unsafe fn find_device(
+    runtime: *const RuntimeHandle,
+    name: *const c_char,
+    device: *mut *const DeviceHandle,
+) -> Result<()> {
+    // SAFETY: as the caller says; a place for a pointer to what is read is one for a pointer.
+    let place = unsafe { place(device.cast::<*mut DeviceHandle>(), "device")? };
+    // SAFETY: as the caller says.
+    let (runtime, name) = unsafe { (held(runtime, "runtime")?, text_if_any(name, "name")?) };
+    let found = match name {
+        Some(name) => runtime.runtime.device(name)?,
+        None => runtime.runtime.default_device()?.clone(),
+    };
+    let found = runtime.devices.iter().find(|known| known.device().is(&found));
+    let found = found.ok_or_else(|| Error::fatal("expected a device of the runtime, found another"))?;
+    *place = ptr::from_ref(found).cast_mut();
+    Ok(())
+}
+
+pub(crate) unsafe fn refusal_count(runtime: *const RuntimeHandle) -> u64 {
+    // SAFETY: as the caller says.
+    unsafe { look(runtime) }.map_or(0, |runtime| runtime.refusals.len() as u64)
+}
+
+pub(crate) unsafe fn refusal(runtime: *const RuntimeHandle, index: u64) -> *const c_char {
+    // SAFETY: as the caller says.
+    let runtime = unsafe { look(runtime) };
+    let refusal = runtime.and_then(|runtime| runtime.refusals.get(usize::try_from(index).ok()?));
+    refusal.map_or(ptr::null(), |refusal: &CString| CStr::as_ptr(refusal))
+}
