@@ -1,5 +1,7 @@
 //! The arguments of the command, and nothing else: help, completions, manual pages and the reference all come from here.
 
+mod model;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -10,10 +12,12 @@ use clap_complete::Shell;
 use oarlock_core::Dtype;
 
 use crate::help::{
-    CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES, FLAGS_EXAMPLES,
-    KERNELS_EXAMPLES, MAN_EXAMPLES, MANIFEST_EXAMPLES, OP_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES,
+    BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
+    DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, FLAGS_EXAMPLES, KERNELS_EXAMPLES, MAN_EXAMPLES,
+    MANIFEST_EXAMPLES, OP_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES, TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
+pub(crate) use model::{BenchCall, ExplainCall, ModelChoice, RunCall, TraceCall};
 
 /// The version of the program, and of the contract it speaks.
 static VERSION: LazyLock<String> =
@@ -74,6 +78,21 @@ pub(crate) enum Command {
         /// The name of a flag, or an alias; without it all of them
         name: Option<String>,
     },
+    /// Run a model
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunCall),
+    /// Measure how fast a model runs, and what takes the time
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchCall),
+    /// Say what runs a model: each node's device and kernel and why, what passes changed, where memory lies
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(ExplainCall),
+    /// Write down when each node of a model ran, for Perfetto or Chrome
+    #[command(after_help = TRACE_EXAMPLES)]
+    Trace(TraceCall),
+    /// Say whether a model is one, and what each device can run of it
+    #[command(after_help = CHECK_MODEL_EXAMPLES)]
+    Check(ModelChoice),
     /// Run one op
     #[command(after_help = OP_EXAMPLES)]
     Op(OpCall),

@@ -4,7 +4,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   oarlock devices                        What devices there are
   oarlock doctor                         Whether everything works, and what to do where it does not
-  oarlock op Add f32:[1,2] f32:1         What the first device makes of one op
+  oarlock run model.onnx -i x=in.npy     What the first device makes of a model
+  oarlock op Add f32:[1,2] f32:1         What it makes of one op
   oarlock --plugin ./libnpu.so devices   What devices there are with a plugin that is not installed
 
 Exit codes:
@@ -153,4 +154,90 @@ that ends it is named.
 Exit codes:
   0  The op has run, or with `--dry-run`, it would run
   1  It has not or would not; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const RUN_EXAMPLES: &str = "\
+Examples:
+  oarlock run model.onnx -i x=in.npy                     Prints the outputs, large ones in part
+  oarlock run model.onnx -i x=in.npy -i n=i64:5 -o out   Writes a file for each into `out`
+  oarlock run model.onnx -i all.npz -o out.npz
+  oarlock run model.onnx --random 0 --shape batch=8
+  oarlock run model.onnx -i x=in.npy -d cuda -d opencl --json
+
+An input is a file that NumPy wrote with `numpy.save`, or values as `oarlock op` takes them, such as `i64:5` or \
+`f32:[[1,2],[3,4]]`; of a model with one input the name may be left out. An archive of `numpy.savez` has arrays by the names of \
+inputs, compressed or not. A file that ends in `.pb` is a tensor as ONNX's tests have it. For an input that is a sequence, name it once for each element.
+
+With `--random`, inputs that are not given are made up: floats from a normal distribution, everything else of 0 and 1, which \
+are legal tokens, indices and masks. Dimensions that have a name and no size are 1, unless `--shape` says otherwise.
+
+Each node runs on the first of the devices that has a kernel for it, and on the CPU where none of them has.
+
+Exit codes:
+  0  The model has run
+  1  It has not; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const BENCH_EXAMPLES: &str = "\
+Examples:
+  oarlock bench model.onnx
+  oarlock bench model.onnx --threads 1 --repeat 100 --json | jq .latency_ms.median
+  oarlock bench model.onnx -i x=in.npy --compare onnxruntime
+  oarlock bench model.onnx --compare onnxruntime --python venv/bin/python --html report.html
+
+Without inputs they are made up, as with `oarlock run --random 0`. What is measured are whole runs in this process, until the \
+outputs are there; the steps are measured in other runs, in which each is waited for, so their sum is more than a run takes. \
+GFLOP/s counts the multiplications and additions of products and convolutions, GB/s what has to be read and written at \
+least. The peak of memory is that of the process until the first run is over.
+
+With `--compare` the other runtime runs in a process of its own, with as many threads, on the same inputs. Both take turns, \
+and rest in between, so that whatever else slows the machine down slows down both. Its outputs are compared as well.
+
+Exit codes:
+  0  All is well
+  1  The model has not run; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  oarlock explain model.onnx
+  oarlock explain model.onnx --passes --shape x=8x3x224x224
+  oarlock explain model.onnx -d cuda --json | jq -r '.nodes[] | select(.device != \"cuda:0\") | .op'
+  oarlock explain model.onnx --html model.html --svg model.svg
+
+Kernels are chosen for shapes, so dimensions that have a name and no size are taken as 1, and it says so; `--shape` gives \
+others. Nothing runs but what can be computed once and for all.
+
+Exit codes:
+  0  All is well
+  1  The model cannot be run; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const TRACE_EXAMPLES: &str = "\
+Examples:
+  oarlock trace model.onnx -o trace.json
+  oarlock trace model.onnx -i x=in.npy -d opencl --repeat 3
+
+Open the file at https://ui.perfetto.dev or chrome://tracing. There is a row for the host and one for each device, and an \
+arrow from where the host launches a step to the work on the device. Each step is waited for before the next, so that its \
+time is its own: the row of a device shows it from the launch to the end of the wait. Without inputs they are made up.
+
+Exit codes:
+  0  The trace is written
+  1  The model has not run; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const CHECK_MODEL_EXAMPLES: &str = "\
+Examples:
+  oarlock check model.onnx
+  oarlock check model.onnx -d opencl --shape batch=8
+  oarlock check model.onnx --json | jq '.devices[] | {device, runs, nodes}'
+
+It reads the model, checks its graph, follows dtypes and shapes through it, and asks each device, or those of `-d`, about each \
+node; in branches and loops too. No kernel runs. Dimensions that have a name and no size are taken as 1. Where shapes or \
+values are known in the run only, a device that has kernels for the op counts as able.
+
+Exit codes:
+  0  Some device can run the model, with the help of the CPU where need be
+  1  None can, or it is no model; the output says why
   2  The command was called in a way it does not understand";

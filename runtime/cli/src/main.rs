@@ -10,6 +10,7 @@ mod help;
 mod literal;
 mod messages;
 mod npy;
+mod npz;
 mod output;
 mod problem;
 mod progress;
@@ -80,8 +81,13 @@ fn main() -> ExitCode {
 fn wants_watching(arguments: &Arguments) -> bool {
     match &arguments.command {
         Command::Doctor => true,
-        // Where no plugins lie, only what is part of this program runs, and one op should start at once.
-        Command::Op(_) => session::has_plugins(&arguments.global),
+        // Where no plugins lie, only what is part of this program runs, and should start at once.
+        Command::Op(_)
+        | Command::Run(_)
+        | Command::Bench(_)
+        | Command::Explain(_)
+        | Command::Trace(_)
+        | Command::Check(_) => session::has_plugins(&arguments.global),
         _ => false,
     }
 }
@@ -105,6 +111,11 @@ fn run(arguments: Arguments, output: &mut Output) -> Verdict {
         Command::Plugins => commands::plugins::run(&global, output),
         Command::Kernels(filter) => commands::kernels::run(&global, &filter, output),
         Command::Flags { name } => commands::flags::run(&global, name.as_deref(), output),
+        Command::Run(call) => commands::model::run::run(&global, &call, output),
+        Command::Bench(call) => commands::model::bench::run(&global, &call, output),
+        Command::Explain(call) => commands::model::explain::run(&global, &call, output),
+        Command::Trace(call) => commands::model::trace::run(&global, &call, output),
+        Command::Check(choice) => commands::model::check::run(&global, &choice, output),
         Command::Op(call) => commands::op::run(&global, &call, output),
         Command::Doctor => commands::doctor::run(&global, output),
         Command::Plugin(PluginCommand::Check { file, quick, html }) => {

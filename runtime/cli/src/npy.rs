@@ -21,20 +21,23 @@ mod header;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// No array of plain numbers has a longer header.
 const LONGEST_HEADER: u32 = 1 << 16;
+/// How many bytes a letter has in an array of texts.
+const LETTER: usize = 4;
 
 /// Reads the array in a file.
 pub(crate) fn read(file: &Path) -> Result<Array, Problem> {
-    let wrong = |wrong: Wrong| {
-        let Wrong { expected, found, hint } = wrong;
-        let problem = Problem::new(format!("`{}`: expected {expected}, found {found}", file.display()));
-        problem.hint(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
-    };
+    let place = file.display().to_string();
     let unreadable = |error| Wrong {
         hint: Some("name a file that is there, or give values such as `f32:[1,2]`"),
         ..Wrong::new("a file that can be read", error)
     };
-    let stream = File::open(file).map_err(|error: io::Error| wrong(unreadable(error)))?;
-    read_from(io::BufReader::new(stream)).map_err(wrong)
+    let stream = File::open(file).map_err(|error: io::Error| unreadable(error).at(&place))?;
+    read_stream(io::BufReader::new(stream), &place)
+}
+
+/// Reads an array from a stream. `place` is what messages call it.
+pub(crate) fn read_stream(stream: impl Read, place: &str) -> Result<Array, Problem> {
+    read_from(stream).map_err(|wrong| wrong.at(place))
 }
 
 /// Why something is no array.
@@ -49,6 +52,12 @@ impl Wrong {
     fn new(expected: impl Into<String>, found: impl fmt::Display) -> Self {
         Self { expected: expected.into(), found: found.to_string(), hint: None }
     }
+
+    fn at(self, place: &str) -> Problem {
+        let Self { expected, found, hint } = self;
+        let problem = Problem::new(format!("`{place}`: expected {expected}, found {found}"));
+        problem.hint(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
+    }
 }
 
 fn read_from(mut stream: impl Read) -> Result<Array, Wrong> {
@@ -62,9 +71,15 @@ fn read_from(mut stream: impl Read) -> Result<Array, Wrong> {
         2 | 3 => header_bytes(&mut stream, 4)?,
         version => return Err(Wrong::new("version 1, 2 or 3 of the format", version)),
     };
-    let Header { dtype, is_fortran, dims } = Header::parse(&String::from_utf8_lossy(&header))?;
-    let expected = shape::size_in_bytes(dtype, &dims)
-        .map_err(|_| Wrong::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}")))?;
+    let Header { dtype, letters, is_fortran, dims } = Header::parse(&String::from_utf8_lossy(&header))?;
+    let size = match dtype {
+        Dtype::String => shape::element_count(&dims)
+            .ok()
+            .and_then(|count| count.checked_mul(letters)?.checked_mul(LETTER as u64)),
+        _ => shape::size_in_bytes(dtype, &dims).ok(),
+    };
+    let expected =
+        size.ok_or_else(|| Wrong::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}")))?;
     let mut bytes = Vec::new();
     // One more than there should be shows that there are more.
     let read = stream.take(expected.saturating_add(1)).read_to_end(&mut bytes);
@@ -82,7 +97,30 @@ fn read_from(mut stream: impl Read) -> Result<Array, Wrong> {
         let hint = Some("save `array.astype(bool)`");
         return Err(Wrong { hint, ..Wrong::new("0 or 1 for each bool", found) });
     }
-    Ok(Array { dtype, dims, is_fortran, elements: Elements::Bytes(bytes) })
+    let elements =
+        if dtype == Dtype::String { texts(&bytes, letters, &dims)? } else { Elements::Bytes(bytes) };
+    Ok(Array { dtype, dims, is_fortran, elements })
+}
+
+/// Texts, behind each of which there may be zeros.
+fn texts(bytes: &[u8], letters: u64, dims: &[i64]) -> Result<Elements, Wrong> {
+    let count = shape::element_count(dims).unwrap_or(0);
+    if letters == 0 {
+        // Texts without letters take no bytes, so a file that promises any number of them is small.
+        let most = count <= u64::from(LONGEST_HEADER);
+        let count = usize::try_from(count).ok().filter(|_| most);
+        let count =
+            count.ok_or_else(|| Wrong::new("texts that have letters", format!("{dims:?} without")))?;
+        return Ok(Elements::Texts(vec![String::new(); count]));
+    }
+    let text = |bytes: &[u8]| -> Result<String, Wrong> {
+        let letters = bytes.as_chunks::<LETTER>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+        let text: Option<String> = letters.map(char::from_u32).collect();
+        let text = text.ok_or_else(|| Wrong::new("letters of Unicode", "a number that is none"))?;
+        Ok(text.trim_end_matches('\0').to_owned())
+    };
+    let size = usize::try_from(letters).unwrap_or(usize::MAX).saturating_mul(LETTER);
+    Ok(Elements::Texts(bytes.chunks(size).map(text).collect::<Result<_, _>>()?))
 }
 
 /// The header, before which its length stands in so many bytes.
@@ -146,8 +184,33 @@ pub(crate) fn write(file: &Path, tensor: &Tensor) -> Result<(), Problem> {
             format!("`{}`: expected a dtype that NumPy has, found {}", file.display(), tensor.dtype());
         return Err(Problem::new(message).hint("convert it with the op `Cast` first, or leave `-o` out"));
     };
-    let (start, bytes) = (start_of_file(descr, tensor.dims()), tensor.to_bytes()?);
-    replace(file, &[&start, &bytes]).map_err(|error| {
+    write_parts(file, &[start_of_file(descr, tensor.dims()), tensor.to_bytes()?])
+}
+
+/// What a file consists of: everything before the elements, and these.
+pub(crate) type Parts = [Vec<u8>; 2];
+
+/// Elements as a file has them; nothing if NumPy does not have the dtype.
+pub(crate) fn of_bytes(dtype: Dtype, dims: &[i64], bytes: Vec<u8>) -> Option<Parts> {
+    Some([start_of_file(header::descr_of(dtype)?, dims), bytes])
+}
+
+/// Texts as a file has them: all with room for the longest.
+pub(crate) fn of_texts(dims: &[i64], texts: &[String]) -> Parts {
+    let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
+    let padded = |text: &String| {
+        let letters: Vec<u32> = text.chars().map(u32::from).collect();
+        let padding = vec![0; longest - letters.len()];
+        [letters, padding].concat()
+    };
+    let bytes = texts.iter().flat_map(padded).flat_map(u32::to_le_bytes).collect();
+    [start_of_file(&format!("<U{longest}"), dims), bytes]
+}
+
+/// Writes a file. Nobody ever sees half of it.
+pub(crate) fn write_parts(file: &Path, parts: &Parts) -> Result<(), Problem> {
+    let written = replace_with(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
+    written.map_err(|error| {
         Problem::new(format!("`{}`: expected to write the output, found: {error}", file.display()))
             .hint("name a file in a directory that you can write to")
     })
@@ -174,12 +237,12 @@ fn start_of_file(descr: &str, dims: &[i64]) -> Vec<u8> {
 }
 
 /// Puts a file in the place of another at once. What is no ordinary file, such as `/dev/null`, is written to.
-fn replace(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
+pub(crate) fn replace_with(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     // Behind a link is the file that is meant.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
         let mut stream = File::options().write(true).open(&file)?;
-        return parts.iter().try_for_each(|part| stream.write_all(part));
+        return write(&mut stream);
     }
     // What the user's mask forbids is taken away from these.
     let permissions =
@@ -188,7 +251,7 @@ fn replace(file: &Path, parts: &[&[u8]]) -> io::Result<()> {
         .prefix(".oarlock-")
         .permissions(permissions)
         .tempfile_in(directory_of(&file))?;
-    parts.iter().try_for_each(|part| new.write_all(part))?;
+    write(new.as_file_mut())?;
     new.persist(&file)?;
     Ok(())
 }
@@ -258,6 +321,23 @@ mod tests {
         }
         let long = [MAGIC, &[2, 0, 0xFF, 0xFF, 0xFF, 0xFF]].concat();
         assert_eq!(read_all(&long).unwrap_err().found, "4294967295");
+    }
+
+    #[test]
+    fn texts_are_read_as_they_are_written() {
+        let all = ["a", "", "größe"].map(str::to_owned).to_vec();
+        let written = of_texts(&[3], &all).concat();
+        let expected =
+            Array { dtype: Dtype::String, dims: vec![3], is_fortran: false, elements: Elements::Texts(all) };
+        assert_eq!(read_all(&written), Ok(expected));
+        let header = |shape: &str, letters: &str| {
+            format!("{{'descr': '<U{letters}', 'fortran_order': False, 'shape': {shape}, }}")
+        };
+        let none = read_all(&file(1, &header("(2,)", "0"), &[])).unwrap();
+        assert_eq!(none.elements, Elements::Texts(vec![String::new(); 2]));
+        for (shape, letters) in [("(99999999999,)", "0"), ("(4294967296, 4294967296)", "9"), ("()", "1")] {
+            assert!(read_all(&file(1, &header(shape, letters), &[0xFF; 4])).is_err(), "{shape}");
+        }
     }
 
     #[test]

@@ -1,12 +1,20 @@
 //! Progress of what takes long, on a terminal and beside the output.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
 
 /// A line on the terminal that goes away again.
 #[derive(Default)]
 pub(crate) struct Progress {
     is_shown: bool,
+    /// When a bar was drawn last.
+    drawn: Option<Instant>,
 }
+
+/// Bars are drawn no more often: drawing would take longer than what is done.
+const BETWEEN: Duration = Duration::from_millis(50);
+/// How many characters a full bar has.
+const WIDTH: usize = 30;
 
 impl Progress {
     /// Shows a text in place of the last one; nothing where nobody watches.
@@ -17,11 +25,43 @@ impl Progress {
         }
     }
 
+    /// Shows how much of something is done, in place of the last text.
+    pub(crate) fn bar(&mut self, doing: &str, done: usize, all: usize) {
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= BETWEEN) {
+            self.drawn = Some(Instant::now());
+            self.show(&format!("{doing} {} {done} of {all}", bar(done, all)));
+        }
+    }
+
     /// Takes the line away.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             // The sequence clears the line; a terminal that is gone needs none.
             _ = write!(std::io::stderr(), "\r\u{1b}[K");
         }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn bar(done: usize, all: usize) -> String {
+    let full = (done * WIDTH).checked_div(all).unwrap_or(0).min(WIDTH);
+    format!("[{}{}]", "#".repeat(full), " ".repeat(WIDTH - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_full_as_the_work_is_done() {
+        assert_eq!(bar(0, 4), format!("[{}]", " ".repeat(30)));
+        assert_eq!(bar(1, 2), format!("[{}{}]", "#".repeat(15), " ".repeat(15)));
+        assert_eq!(bar(4, 4), format!("[{}]", "#".repeat(30)));
+        assert_eq!(bar(0, 0), bar(0, 1));
     }
 }

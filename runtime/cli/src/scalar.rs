@@ -158,12 +158,17 @@ impl Serialize for Scalar {
 
 /// The elements in brackets, as NumPy shows them: those of a large tensor in part.
 pub(crate) fn show(scalars: &Scalars, dims: &[i64]) -> String {
+    show_most(scalars, dims, MOST_SHOWN)
+}
+
+/// The same, of tensors of more than so many elements only a part.
+pub(crate) fn show_most(scalars: &Scalars, dims: &[i64], most: usize) -> String {
     let dims: Vec<usize> = dims.iter().map(|dim| usize::try_from(*dim).unwrap_or(0)).collect();
     let count: usize = dims.iter().product();
     if count == 0 {
         return "[]".to_owned();
     }
-    let picture = Picture { scalars, dims: &dims, is_cut: count > MOST_SHOWN };
+    let picture = Picture { scalars, dims: &dims, is_cut: count > most };
     let width = picture.widest(0, 0);
     let mut text = String::new();
     picture.draw(0, 0, width, &mut text);

@@ -43,9 +43,7 @@ mod tensor;
 pub use attribute::{Attribute, Attributes};
 pub use constant::Constant;
 pub use device::{Device, DeviceName};
-pub use dispatch::{
-    Expected, FallbackCount, Invocation, Launch, Op, Outputs, Packed, Place, Readied, Ready,
-};
+pub use dispatch::{Expected, FallbackCount, Invocation, Launch, Op, Outputs, Packed, Place, Readied, Ready};
 pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use runtime::Runtime;

@@ -114,6 +114,8 @@ const SHAPES: &str = "
     oarlock:Conv 1 (strides=[2,2] pads=[1,1,1,1]) f32[?,8,9,3] f32[4,3,3,3] f32[4] f32[?,4,5,4] -> f32[?,4,5,4]
     oarlock:Conv 1 (dilations=[2] group=2) f32[1,?,4] f32[6,2,3] -> f32[1,?,6]
     oarlock:Conv 1 f32[1,8,8,3] f32[..] -> f32[1,?,?,?]
+    oarlock:ConvTranspose 1 (strides=[2,2] pads=[1,1,1,1] output_padding=[1,0]) f32[?,8,9,6] f32[6,2,3,3] f32[2] -> f32[?,16,17,2]
+    oarlock:ConvTranspose 1 (group=2 strides=[2]) f32[1,?,6] f32[6,2,2] -> f32[1,?,4]
     oarlock:MaxPool 1 (kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]) f32[1,112,112,64] -> f32[1,56,56,64]
     oarlock:AveragePool 1 (kernel_shape=[2] strides=[2] ceil_mode=1) f32[?,5,7] -> f32[?,3,7]
     oarlock:MatMul 1 (transA=1 transB=1) f32[5,1,3,2] f32[4,6,3] f32[2,1] f32[5,4,2,6] -> f32[5,4,2,6]

@@ -63,7 +63,12 @@ impl Environment {
 
     /// What passes need to know.
     pub(crate) fn scene(&self) -> Scene<'_> {
-        Scene { runtime: &self.runtime, host: &self.host, device: self.main_device(), is_plain: self.is_plain }
+        Scene {
+            runtime: &self.runtime,
+            host: &self.host,
+            device: self.main_device(),
+            is_plain: self.is_plain,
+        }
     }
 
     /// Gives back the memory of a constant in a mapped file, once: whoever still reads it reads it from the file again, and

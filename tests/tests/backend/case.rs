@@ -104,10 +104,15 @@ impl Case {
         let (dtype, dims) = match (expected, found) {
             (Written::Nothing(()), Datum::Nothing) => return Ok(()),
             (Written::Sequence(expected), Datum::Sequence(found)) if expected.len() == found.len() => {
-                return expected.iter().zip(found).try_for_each(|(expected, found)| self.compare(expected, found));
+                return expected
+                    .iter()
+                    .zip(found)
+                    .try_for_each(|(expected, found)| self.compare(expected, found));
             }
             (Written::Text { dims, .. }, Datum::Tensor(_)) => (Dtype::String, dims),
-            (Written::Number { dtype, dims, .. }, Datum::Tensor(_)) => (dtype.parse().map_err(refused)?, dims),
+            (Written::Number { dtype, dims, .. }, Datum::Tensor(_)) => {
+                (dtype.parse().map_err(refused)?, dims)
+            }
             (_, found) => return Err(format!("expected something else, found {}", found.kind())),
         };
         let found = found.tensor().map_err(refused)?;

@@ -107,9 +107,12 @@ impl Outcomes {
         let names: BTreeSet<&str> = cases.iter().map(|case| case.name()).collect();
         let unknown: Vec<String> =
             self.expected.keys().filter(|case| !names.contains(case.as_str())).cloned().collect();
-        Trial::test(format!("{}/the list of expected failures is about tests there are", self.device), move || {
-            if unknown.is_empty() { Ok(()) } else { Err(format!("there are no {unknown:?}").into()) }
-        })
+        Trial::test(
+            format!("{}/the list of expected failures is about tests there are", self.device),
+            move || {
+                if unknown.is_empty() { Ok(()) } else { Err(format!("there are no {unknown:?}").into()) }
+            },
+        )
     }
 
     /// Prints the counts, and brings the lists up to date that the environment asks for.

@@ -240,7 +240,12 @@ fn a_batch_normalisation_becomes_part_of_the_weights_before_it() {
 }
 
 /// What exporters write for attention. Gives the output, and what became of keys and values.
-fn attention(sketch: &mut Sketch, batch: i64, length: i64, past: Option<[ValueId; 2]>) -> (ValueId, [ValueId; 2]) {
+fn attention(
+    sketch: &mut Sketch,
+    batch: i64,
+    length: i64,
+    past: Option<[ValueId; 2]>,
+) -> (ValueId, [ValueId; 2]) {
     let (heads, size) = (3, 8);
     let x = sketch.input("x", Dtype::F32, &[batch, length, heads * size]);
     let shape = sketch.ints(&[batch, length, heads, size]);
@@ -296,7 +301,8 @@ fn a_branch_whose_condition_is_known_takes_the_place_of_the_if() {
     let mut sketch = Sketch::new();
     let x = sketch.input("x", Dtype::F32, &[4]);
     let size = sketch.op("Size", &[x]);
-    let four = sketch.constant(oarlock_core::Constant::new(Dtype::I64, &[], 4i64.to_ne_bytes().to_vec()).unwrap());
+    let four =
+        sketch.constant(oarlock_core::Constant::new(Dtype::I64, &[], 4i64.to_ne_bytes().to_vec()).unwrap());
     let condition = sketch.op("Equal", &[size, four]);
     let y = sketch.op("If", &[condition]);
     sketch.with_graph("then_branch", std::mem::take(&mut branches[0]), &[x]);

@@ -55,7 +55,11 @@ impl Growing {
         let axis = self.dice.below(4);
         let number = i64::try_from(axis).unwrap_or(0);
         let made = match self.dice.below(14) {
-            0 => (self.sketch.op(self.dice.pick(&["Relu", "Sigmoid", "Neg", "Tanh", "Gelu", "HardSwish"]), &[x]), dims),
+            0 => (
+                self.sketch
+                    .op(self.dice.pick(&["Relu", "Sigmoid", "Neg", "Tanh", "Gelu", "HardSwish"]), &[x]),
+                dims,
+            ),
             1 => {
                 let same: Vec<ValueId> =
                     self.values.iter().filter(|(_, other)| *other == dims).map(|(id, _)| *id).collect();
@@ -71,13 +75,15 @@ impl Growing {
                     vec![1, dims[1], 1, 1],
                     dims.to_vec(),
                 ];
-                let (shape, op) = (shapes[self.dice.below(shapes.len())].clone(), self.dice.pick(&["Add", "Mul"]));
+                let (shape, op) =
+                    (shapes[self.dice.below(shapes.len())].clone(), self.dice.pick(&["Add", "Mul"]));
                 let other = self.weights(&shape);
                 let operands = if self.dice.below(2) == 0 { [x, other] } else { [other, x] };
                 (self.sketch.op(op, &operands), dims)
             }
             3 => {
-                let order = self.dice.pick(&[[0, 2, 3, 1], [0, 3, 1, 2], [0, 2, 1, 3], [0, 1, 3, 2], [3, 2, 1, 0]]);
+                let order =
+                    self.dice.pick(&[[0, 2, 3, 1], [0, 3, 1, 2], [0, 2, 1, 3], [0, 1, 3, 2], [3, 2, 1, 0]]);
                 let turned = order.map(|axis| dims[axis]);
                 let order = order.iter().map(|axis| *axis as i64).collect();
                 (self.sketch.op_with("Transpose", &[x], &[("perm", Attribute::Ints(order))]), turned)
@@ -121,7 +127,8 @@ impl Growing {
                 (self.sketch.op("MatMul", &[x, w]), [dims[0], dims[1], dims[2], columns])
             }
             12 if dims[axis] > 2 => {
-                let [starts, ends, axes] = [1, dims[axis] - 1, number].map(|value| self.sketch.ints(&[value]));
+                let [starts, ends, axes] =
+                    [1, dims[axis] - 1, number].map(|value| self.sketch.ints(&[value]));
                 let mut cut = dims;
                 cut[axis] -= 2;
                 (self.sketch.op("Slice", &[x, starts, ends, axes]), cut)

@@ -63,7 +63,10 @@ fn a_shape_that_is_an_input_is_read_in_the_run() {
     let session = sketch.output(&[y]).session(&SessionOptions::default());
     let x = tensor(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let made = run(&session, &[x.clone(), ints(&[2], &[2, 3])]);
-    assert_eq!((floats(&made[0]), made[0].tensor().unwrap().dims()), (vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[3, 2][..]));
+    assert_eq!(
+        (floats(&made[0]), made[0].tensor().unwrap().dims()),
+        (vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[3, 2][..])
+    );
     let made = run(&session, &[x, ints(&[2], &[1, 6])]);
     assert_eq!(made[0].tensor().unwrap().dims(), [6, 1]);
 }
@@ -71,7 +74,8 @@ fn a_shape_that_is_an_input_is_read_in_the_run() {
 #[test]
 fn a_loop_carries_values_and_stacks_others() {
     let mut body = Sketch::new();
-    let [iteration, condition, sum, step] = ["i", "go", "sum", "step"].map(|name| body.graph.add(Value::named(name)));
+    let [iteration, condition, sum, step] =
+        ["i", "go", "sum", "step"].map(|name| body.graph.add(Value::named(name)));
     body.graph.inputs = vec![iteration, condition, sum, step];
     let more = body.op("Add", &[sum, step]);
     let go = body.op("Identity", &[condition]);
@@ -89,7 +93,10 @@ fn a_loop_carries_values_and_stacks_others() {
     let session = sketch.output(&made).session(&SessionOptions::default());
     let outputs = run(&session, &[ints(&[], &[3]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])]);
     assert_eq!(floats(&outputs[0]), [7.0]);
-    assert_eq!((floats(&outputs[1]), outputs[1].tensor().unwrap().dims()), (vec![9.0, 25.0, 49.0], &[3, 1][..]));
+    assert_eq!(
+        (floats(&outputs[1]), outputs[1].tensor().unwrap().dims()),
+        (vec![9.0, 25.0, 49.0], &[3, 1][..])
+    );
     let outputs = run(&session, &[ints(&[], &[0]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])]);
     assert_eq!((floats(&outputs[0]), floats(&outputs[1])), (vec![1.0], vec![]));
 }
@@ -168,7 +175,8 @@ fn what_is_no_number_is_found_behind_the_kernel_that_made_it() {
     let root = sketch.op("Sqrt", &[x]);
     let y = sketch.op("Cos", &[root]);
     let model = sketch.output(&[y]).model();
-    let session = Session::new(runtime, &model, &SessionOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    let session =
+        Session::new(runtime, &model, &SessionOptions::default()).unwrap_or_else(|error| panic!("{error}"));
     assert!(session.run(&[random(&[4], 2)]).is_err_and(|error| error.op() == Some("Sqrt")));
     run(&session, &[tensor(&[4], &[1.0, 2.0, 3.0, 4.0])]);
 }
@@ -228,7 +236,8 @@ fn an_op_that_no_device_has_is_named_before_anything_runs() {
     let x = sketch.input("x", Dtype::F32, &[1]);
     let y = sketch.op("NoSuchOp", &[x]);
     let model = sketch.output(&[y]).model();
-    let error = Session::new(RUNTIME.clone(), &model, &SessionOptions::default()).map(drop).expect_err("an error");
+    let error =
+        Session::new(RUNTIME.clone(), &model, &SessionOptions::default()).map(drop).expect_err("an error");
     assert!(error.to_string().contains("NoSuchOp"), "{error}");
 }
 

@@ -80,7 +80,12 @@ impl Sketch {
         self.op_with(op, inputs, &[])
     }
 
-    pub(crate) fn op_with(&mut self, op: &str, inputs: &[ValueId], attributes: &[(&str, Attribute)]) -> ValueId {
+    pub(crate) fn op_with(
+        &mut self,
+        op: &str,
+        inputs: &[ValueId],
+        attributes: &[(&str, Attribute)],
+    ) -> ValueId {
         self.op_of(op, inputs, attributes, 1)[0]
     }
 
@@ -94,7 +99,8 @@ impl Sketch {
         let made: Vec<ValueId> = (0..outputs)
             .map(|index| self.graph.add(Value::named(format!("{op} {} {index}", self.graph.nodes.len()))))
             .collect();
-        let mut node = Node::new("", op, self.opset, inputs.iter().copied().map(Some), made.iter().copied().map(Some));
+        let mut node =
+            Node::new("", op, self.opset, inputs.iter().copied().map(Some), made.iter().copied().map(Some));
         attributes.iter().for_each(|(name, value)| node.attributes.set(*name, value.clone()));
         self.graph.nodes.push(node);
         made
@@ -198,7 +204,8 @@ fn assert_near(expected: &Datum, found: &Datum, what: &str) {
         assert_eq!(expected.to_bytes().ok(), found.to_bytes().ok(), "{what}");
         return;
     }
-    let (expected, found) = (expected.to_vec::<f32>().expect("floats"), found.to_vec::<f32>().expect("floats"));
+    let (expected, found) =
+        (expected.to_vec::<f32>().expect("floats"), found.to_vec::<f32>().expect("floats"));
     for (at, (a, b)) in expected.iter().zip(&found).enumerate() {
         let is_near = (a - b).abs() <= 1e-4 + 1e-4 * a.abs() || a.is_nan() && b.is_nan() || a == b;
         assert!(is_near, "{what}, element {at}: expected {a}, found {b}");

@@ -31,7 +31,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
         two(row("Expand", expand::<G>).since(8), shape("shape")),
         two(row("Tile", tile::<G>).since(6), shape("repeats")),
         blocks(row("DepthToSpace", depth_to_space::<G>)),
-        blocks(row("SpaceToDepth", space_to_depth::<G>)),
+        blocks(row("SpaceToDepth", space_to_depth::<G>).until(27)),
         row("Concat", concat::<G>)
             .since(4)
             .inputs([strided(ALL).group(1).flags(OperandFlags::VARIADIC).named("inputs")])

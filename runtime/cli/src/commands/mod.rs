@@ -5,6 +5,7 @@ pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod flags;
 pub(crate) mod kernels;
+pub(crate) mod model;
 pub(crate) mod op;
 pub(crate) mod plugin_check;
 pub(crate) mod plugin_manifest;

@@ -28,6 +28,8 @@ const MOST_DIMENSIONS: usize = 64;
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) dtype: Dtype,
+    /// How many letters each text has room for, where elements are texts.
+    pub(super) letters: u64,
     pub(super) is_fortran: bool,
     pub(super) dims: Vec<i64>,
 }
@@ -40,13 +42,13 @@ pub(super) fn descr_of(dtype: Dtype) -> Option<&'static str> {
 impl Header {
     pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let mut reader = Reader { rest: text };
-        let (mut dtype, mut is_fortran, mut dims) = (None, None, None);
+        let (mut kind, mut is_fortran, mut dims) = (None, None, None);
         reader.expect("{")?;
         while !reader.take("}") {
             let key = reader.text()?;
             reader.expect(":")?;
             match key {
-                "descr" => dtype = Some(dtype_of(&mut reader)?),
+                "descr" => kind = Some(dtype_of(&mut reader)?),
                 "fortran_order" => is_fortran = Some(reader.truth()?),
                 "shape" => dims = Some(reader.tuple()?),
                 other => {
@@ -64,8 +66,10 @@ impl Header {
         if !reader.rest.trim().is_empty() {
             return Err(reader.unexpected("the end of the header"));
         }
-        match (dtype, is_fortran, dims) {
-            (Some(dtype), Some(is_fortran), Some(dims)) => Ok(Self { dtype, is_fortran, dims }),
+        match (kind, is_fortran, dims) {
+            (Some((dtype, letters)), Some(is_fortran), Some(dims)) => {
+                Ok(Self { dtype, letters, is_fortran, dims })
+            }
             _ => Err(Wrong::new(
                 "a header with `descr`, `fortran_order` and `shape`",
                 "one that lacks some of these",
@@ -74,8 +78,9 @@ impl Header {
     }
 }
 
-fn dtype_of(reader: &mut Reader<'_>) -> Result<Dtype, Wrong> {
-    const NUMBERS: &str = "numbers, truth values or complex numbers, the lowest byte first";
+/// The dtype, and how many letters a text has room for.
+fn dtype_of(reader: &mut Reader<'_>) -> Result<(Dtype, u64), Wrong> {
+    const NUMBERS: &str = "numbers, truth values, complex numbers or texts, the lowest byte first";
     if reader.rest.trim_start().starts_with('[') {
         let hint = Some("save its fields one by one, such as `array['name']`");
         return Err(Wrong { hint, ..Wrong::new(NUMBERS, "records of several fields") });
@@ -85,7 +90,10 @@ fn dtype_of(reader: &mut Reader<'_>) -> Result<Dtype, Wrong> {
     let is_same =
         |known: &str| known == name || known.starts_with('|') && name.len() == 3 && known[1..] == name[1..];
     if let Some((_, dtype)) = NAMES.iter().find(|(known, _)| name.is_ascii() && is_same(known)) {
-        return Ok(*dtype);
+        return Ok((*dtype, 0));
+    }
+    if let Some(Ok(letters)) = name.strip_prefix("<U").map(str::parse) {
+        return Ok((Dtype::String, letters));
     }
     let mut wrong = Wrong::new(NUMBERS, format!("the dtype `{name}`"));
     (wrong.found, wrong.hint) = match name.trim_start_matches(['|', '<', '>', '=']).chars().next() {
@@ -95,7 +103,7 @@ fn dtype_of(reader: &mut Reader<'_>) -> Result<Dtype, Wrong> {
                 "convert the array with `astype` before saving it; objects are never read, since they may hold any code",
             ),
         ),
-        Some('U' | 'S') => (format!("text (`{name}`)"), Some("type it as in `string:[\"a\",\"b\"]`")),
+        Some('U' | 'S') => (format!("bytes of text (`{name}`)"), Some("save `array.astype(str)`")),
         _ if name.starts_with('>') => (
             format!("the highest byte first (`{name}`)"),
             Some("save `array.astype(array.dtype.newbyteorder('<'))`"),
@@ -185,19 +193,21 @@ mod tests {
         }
         assert_eq!(
             header("\"<u1\"", "(3,)").unwrap(),
-            Header { dtype: Dtype::U8, is_fortran: false, dims: vec![3] }
+            Header { dtype: Dtype::U8, letters: 0, is_fortran: false, dims: vec![3] }
         );
         assert_eq!(header("'<f4'", "(2L, 3L)").unwrap().dims, [2, 3]);
         let other_order = "{\"shape\":(0,1),\"fortran_order\":True,\"descr\":\"<f2\"}";
-        let expected = Header { dtype: Dtype::F16, is_fortran: true, dims: vec![0, 1] };
+        let expected = Header { dtype: Dtype::F16, letters: 0, is_fortran: true, dims: vec![0, 1] };
         assert_eq!(Header::parse(other_order).unwrap(), expected);
+        let texts = header("'<U12'", "(2,)").unwrap();
+        assert_eq!((texts.dtype, texts.letters), (Dtype::String, 12));
     }
 
     #[test]
     fn other_dtypes_are_refused_with_what_they_are() {
         let cases = [
             ("'|O'", "objects of Python (`|O`)"),
-            ("'<U5'", "text (`<U5`)"),
+            ("'|S5'", "bytes of text (`|S5`)"),
             ("'>f4'", "the highest byte first (`>f4`)"),
             ("[('a', '<f4')]", "records of several fields"),
             ("'<M8[ns]'", "the dtype `<M8[ns]`"),

@@ -5,6 +5,7 @@ mod errors;
 mod flags;
 mod kernels;
 mod listing;
+mod models;
 mod op;
 mod plugin_tools;
 mod shell;

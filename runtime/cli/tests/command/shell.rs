@@ -6,12 +6,17 @@ use std::process::Command;
 
 use crate::user::User;
 
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 17] = [
     &[],
     &["devices"],
     &["plugins"],
     &["kernels"],
     &["flags"],
+    &["run"],
+    &["bench"],
+    &["explain"],
+    &["trace"],
+    &["check"],
     &["op"],
     &["doctor"],
     &["plugin"],

@@ -79,8 +79,7 @@ impl Op {
             let takes_any = demand.is_some_and(|demand| demand.unaligned);
             is_wanted.then(|| constant(index, takes_any)).transpose()
         };
-        let constants: Vec<Option<Tensor>> =
-            inputs.iter().enumerate().map(tensor).collect::<Result<_>>()?;
+        let constants: Vec<Option<Tensor>> = inputs.iter().enumerate().map(tensor).collect::<Result<_>>()?;
         let values = values_of(inputs);
         let forms = forms_of(device, inputs)?;
         let given: Vec<Option<Given<'_>>> = forms

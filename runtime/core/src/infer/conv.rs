@@ -91,11 +91,7 @@ fn transpose(call: &Call<'_>) -> Result<Vec<Output>> {
 }
 
 /// The sizes of what a transposed convolution makes of an image.
-pub(super) fn transposed_sizes(
-    call: &Call<'_>,
-    window: &Window<'_>,
-    dims: &[Dim],
-) -> Result<PartialDims> {
+pub(super) fn transposed_sizes(call: &Call<'_>, window: &Window<'_>, dims: &[Dim]) -> Result<PartialDims> {
     if let Some(stated) = call.int_list("output_shape")?.filter(|stated| !stated.is_empty()) {
         // Some exporters put the batch and the channels before.
         let sizes = stated

@@ -73,7 +73,8 @@ impl<'a> Builder<'a> {
         };
         let mut pieces: Vec<Piece> = graph.values().map(piece).collect();
         for input in &graph.inputs {
-            let device = if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
+            let device =
+                if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
             pieces[input.index()].device = Some(device.clone());
         }
         Ok(Self { graph, environment, pieces, drafts: Vec::new(), copies: HashMap::new() })

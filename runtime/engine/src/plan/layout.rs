@@ -11,8 +11,12 @@ use super::step::{Call, Eager, Operand, Source, Step, Work};
 use crate::environment::Environment;
 use crate::graph::Graph;
 
+/// For each arena its device and its size in bytes.
+type Arenas = Vec<(Device, u64)>;
+/// An arena and the bytes from its start.
+type Place = (usize, u64);
 /// Steps, arenas, the count of slots, where inputs go and outputs come from.
-type Laid = (Vec<Step>, Vec<(Device, u64)>, usize, Vec<Option<(usize, Device)>>, Vec<Source>);
+type Laid = (Vec<Step>, Arenas, usize, Vec<Option<(usize, Device)>>, Vec<Source>);
 
 /// Where a piece lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -235,7 +239,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The arenas, and for each need its arena and its place there.
-    fn place_needs(&self) -> (Vec<(Device, u64)>, Vec<(usize, u64)>) {
+    fn place_needs(&self) -> (Arenas, Vec<Place>) {
         let mut arenas: Vec<(Device, u64)> = Vec::new();
         let mut places = vec![(0, 0); self.needs.len()];
         for device in &self.environment.devices {

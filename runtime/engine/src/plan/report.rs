@@ -101,10 +101,19 @@ fn size_of(value: &Value) -> Option<u64> {
     shape::size_in_bytes(value.dtype()?, &value.dims()?).ok()
 }
 
+/// Ops that read no more of their first input than they make.
+const READS_A_PART: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"];
+
 /// How much work a node of a graph is.
 pub fn cost(graph: &Graph, node: &Node) -> Cost {
-    let values = node.inputs.iter().chain(&node.outputs).flatten();
-    let bytes = values.map(|value| size_of(graph.value(*value))).sum();
+    let size = |id: &Option<_>| id.map_or(Some(0), |id| size_of(graph.value(id)));
+    let made: Option<u64> = node.outputs.iter().map(size).sum();
+    let read = |(index, input)| {
+        let whole = size(input)?;
+        Some(if index == 0 && READS_A_PART.contains(&&*node.op) { whole.min(made?) } else { whole })
+    };
+    let read: Option<u64> = node.inputs.iter().enumerate().map(read).sum();
+    let bytes = made.zip(read).map(|(made, read)| made + read);
     Cost { flops: flops(graph, node), bytes }
 }
 
@@ -240,5 +249,7 @@ mod tests {
     #[test]
     fn every_operand_is_read_or_written_once() {
         assert_eq!(cost_of("Add", Attributes::new(), &[&[2, 3], &[3], &[2, 3]]).bytes, Some(4 * 15));
+        let gather = cost_of("Gather", Attributes::new(), &[&[1000, 3], &[2], &[2, 3]]);
+        assert_eq!(gather.bytes, Some(4 * (6 + 2 + 6)));
     }
 }

@@ -24,10 +24,11 @@ pub(crate) struct Control {
 }
 
 enum Kind {
-    If { then_branch: Body, else_branch: Body },
-    Loop(Body),
-    Scan(Scan),
-    SequenceMap(Body),
+    /// The branch where the condition does not hold, and the one where it does.
+    If(Box<[Body; 2]>),
+    Loop(Box<Body>),
+    Scan(Box<Scan>),
+    SequenceMap(Box<Body>),
     Sequence(SequenceOp),
     Text(TextOp),
 }
@@ -86,10 +87,10 @@ impl Control {
         }
         let body = |attribute: &str| Body::of(node, attribute, environment);
         let kind = match &*node.op {
-            "If" => Kind::If { then_branch: body("then_branch")?, else_branch: body("else_branch")? },
-            "Loop" => Kind::Loop(body("body")?),
-            "Scan" => Kind::Scan(Scan::new(node, body("body")?)?),
-            "SequenceMap" => Kind::SequenceMap(body("body")?),
+            "If" => Kind::If(Box::new([body("else_branch")?, body("then_branch")?])),
+            "Loop" => Kind::Loop(Box::new(body("body")?)),
+            "Scan" => Kind::Scan(Box::new(Scan::new(node, body("body")?)?)),
+            "SequenceMap" => Kind::SequenceMap(Box::new(body("body")?)),
             _ => match (SequenceOp::of(node)?, TextOp::of(node)?) {
                 (Some(op), _) => Kind::Sequence(op),
                 (_, Some(op)) => Kind::Text(op),
@@ -102,9 +103,8 @@ impl Control {
     /// Whether the engine runs a node itself.
     pub(crate) fn is_for(node: &Node) -> bool {
         let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
-        let runs_itself = || {
-            matches!(SequenceOp::of(node), Ok(Some(_))) || matches!(TextOp::of(node), Ok(Some(_)))
-        };
+        let runs_itself =
+            || matches!(SequenceOp::of(node), Ok(Some(_))) || matches!(TextOp::of(node), Ok(Some(_)));
         node.domain.is_empty() && (runs_graphs || runs_itself())
     }
 
@@ -120,8 +120,8 @@ impl Control {
         let captured: Vec<Datum> = captured.iter().flatten().cloned().collect();
         let outputs = self.outputs.len();
         let made = match &self.kind {
-            Kind::If { then_branch, else_branch } => {
-                let branch = if truth(given(own, 0)?)? { then_branch } else { else_branch };
+            Kind::If(branches) => {
+                let branch = &branches[usize::from(truth(given(own, 0)?)?)];
                 branch.run(environment, Vec::new(), &captured)?
             }
             Kind::Loop(body) => run_loop(body, environment, own, &captured, outputs)?,

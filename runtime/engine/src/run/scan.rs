@@ -65,8 +65,10 @@ impl Scan {
         let batch = inputs.first().and_then(|input| input.dims().first().copied()).unwrap_or(0);
         let mut made: Vec<Vec<Tensor>> = Vec::new();
         for item in 0..batch.unsigned_abs() {
-            let part: Vec<Datum> =
-                inputs.iter().map(|input| part_of(environment, input, 0, item).map(Datum::Tensor)).collect::<Result<_>>()?;
+            let part: Vec<Datum> = inputs
+                .iter()
+                .map(|input| part_of(environment, input, 0, item).map(Datum::Tensor))
+                .collect::<Result<_>>()?;
             for (index, output) in self.one(environment, &part, captured)?.into_iter().enumerate() {
                 if made.len() <= index {
                     made.push(Vec::new());

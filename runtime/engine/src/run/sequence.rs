@@ -78,7 +78,9 @@ impl SequenceOp {
                 let count = i64::try_from(input(0)?.sequence()?.len()).unwrap_or(i64::MAX);
                 scalar(&environment.host, Dtype::I64, count.to_ne_bytes().to_vec())
             }
-            Self::Split { axis, keeps_axis } => split(environment, input(0)?.tensor()?, inputs.get(1), *axis, *keeps_axis),
+            Self::Split { axis, keeps_axis } => {
+                split(environment, input(0)?.tensor()?, inputs.get(1), *axis, *keeps_axis)
+            }
             Self::Concat { axis, is_new_axis } => {
                 let elements = input(0)?.sequence()?;
                 let tensors: Vec<Tensor> =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use oarlock_sdk::{Call, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, ensure};
 
-use super::convolution::{Convolution, Packed};
+use super::convolution::Convolution;
 use super::finish::{Finish, Residual};
 use super::geometry::Geometry;
 use crate::constants;
@@ -47,13 +47,19 @@ fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Convolution, Activation)> 
     let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let groups = call.int("group")?.unwrap_or(1);
     let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
+    check_finish(call, geometry.outputs)?;
+    Ok((Convolution::new(cpu, &geometry), Activation::of(call)?))
+}
+
+/// Checks the bias and the residual of a convolution with so many output channels.
+pub(super) fn check_finish(call: &Call<'_>, outputs: usize) -> Result<()> {
     if let Some(bias) = call.optional_input(2)? {
-        expect_dims("B", &bias, &[geometry.outputs as i64])?;
+        expect_dims("B", &bias, &[outputs as i64])?;
     }
     if let Some(residual) = call.optional_input(3)? {
-        expect_dims("Z", &residual, y.dims())?;
+        expect_dims("Z", &residual, call.output(0)?.dims())?;
     }
-    Ok((Convolution::new(cpu, &geometry), Activation::of(call)?))
+    Ok(())
 }
 
 fn expect_dims(name: &str, tensor: &Tensor<'_>, expected: &[i64]) -> Result<()> {
@@ -77,16 +83,18 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
         super::expect_prepared(is_prepared)?;
-        run(cpu, call, &convolution, &packed, activation)
+        with_operands(call, convolution.outputs(), activation, |x, finish, y| {
+            convolution.compute(cpu, (x, &packed), finish, y, &mut Scratch::of(call));
+        })
     }))
 }
 
-fn run(
-    cpu: &Cpu,
+/// Runs a convolution with so many output channels on the images of a call and what follows it.
+pub(super) fn with_operands(
     call: &Call<'_>,
-    convolution: &Convolution,
-    packed: &Packed,
+    outputs: usize,
     activation: Activation,
+    run: impl FnOnce(&[f32], &Finish<'_>, &mut [f32]),
 ) -> Result<()> {
     let (x, z, y) = (call.input(0)?, call.optional_input(3)?, call.output(0)?);
     let is_in_place = z.is_some_and(|z| z.place() == y.place());
@@ -101,7 +109,7 @@ fn run(
         )
     };
     super::expect_prepared(
-        bias.is_none_or(|bias: &[f32]| bias.len() == convolution.outputs())
+        bias.is_none_or(|bias: &[f32]| bias.len() == outputs)
             && residual.is_none_or(|residual: &[f32]| residual.len() == y.len()),
     )?;
     let residual = match residual {
@@ -109,7 +117,6 @@ fn run(
         Some(residual) => Residual::Apart(residual),
         None => Residual::None,
     };
-    let finish = Finish { bias, residual, activation };
-    convolution.compute(cpu, (x, packed), &finish, y, &mut Scratch::of(call));
+    run(x, &Finish { bias, residual, activation }, y);
     Ok(())
 }

@@ -100,7 +100,7 @@ impl Geometry {
 }
 
 /// Two axes, of which the first is 1 where there is only one.
-fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Axis, Axis)> {
+pub(super) fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Axis, Axis)> {
     if axes.len() == 1 {
         axes.insert(0, Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });
     }

@@ -19,6 +19,7 @@ mod pool;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod transposed;
 mod weights;
 mod winograd;
 
@@ -27,7 +28,7 @@ use oarlock_sdk::{Kernel, Result, ensure};
 use crate::device::Cpu;
 
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![conv::kernel()];
+    let mut kernels = vec![conv::kernel(), transposed::kernel()];
     kernels.extend(pool::kernels());
     kernels
 }

@@ -3,6 +3,7 @@
 
 mod reference;
 mod rows;
+mod transposed;
 
 use self::reference::{Case, Numbers, Threads, levels};
 use super::convolution::{Convolution, Way};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, OperandFlags, Result, Tensor, ensure};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, OperandFlags, Result, Tensor, bf16, ensure, f16};
 
 use super::mapped::{self, Map};
-use super::operand::{INDEX, by_size, cells, cells_mut, integers, optional_integers};
+use super::operand::{INDEX, by_size, cells, cells_mut, integers, optional_integers, size_of_dtype};
 use super::{data, host, optional_host, shape};
 use crate::device::Cpu;
 
@@ -16,7 +16,8 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
             let mode = Mode::new(call)?;
             Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
                 let (pads, axes) = (integers(&call.input(1)?)?, optional_integers(call, 3)?);
-                pad(cpu, call, mode, &pads, axes.as_deref(), call.optional_input(2)?)
+                let value = call.optional_input(2)?.map(|value| first_element(&value)).transpose()?;
+                pad(cpu, call, mode, &pads, axes.as_deref(), value.as_deref())
             }))
         })
         .outputs([data("output")])
@@ -25,15 +26,9 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     vec![
         Kernel::prepared("Pad", |_, call| {
             let mode = Mode::new(call)?;
-            let value = call.float("value")?.unwrap_or(0.0);
-            ensure!(value == 0.0, unimplemented, "expected a `value` of 0, found {value}");
+            let value = element(call.input(0)?.dtype(), call.float("value")?.unwrap_or(0.0))?;
             let pads = call.ints("pads")?.or(call.ints("paddings")?).unwrap_or_default().to_vec();
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| pad(cpu, call, mode, &pads, None, None)))
-        })
-        .supports(|_, call| {
-            let value = call.float("value")?.unwrap_or(0.0);
-            ensure!(value == 0.0, unimplemented, "expected a `value` of 0, found {value}");
-            Ok(())
+            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| pad(cpu, call, mode, &pads, None, Some(&value))))
         })
         .until(10)
         .inputs([data("data")])
@@ -94,7 +89,7 @@ fn pad(
     mode: Mode,
     pads: &[i64],
     axes: Option<&[i64]>,
-    value: Option<Tensor<'_>>,
+    value: Option<&[u8]>,
 ) -> Result<()> {
     let (input, output) = (call.input(0)?, call.output(0)?);
     let dims = shape::dims(&input)?;
@@ -126,6 +121,27 @@ fn pad(
     copy_from(cpu, &input, &output, &begins, mode, value)
 }
 
+/// A number as an element of floats, which are all that old versions take.
+fn element(dtype: Dtype, value: f64) -> Result<Vec<u8>> {
+    match dtype {
+        Dtype::F16 => Ok(f16::from_f64(value).to_ne_bytes().to_vec()),
+        Dtype::BF16 => Ok(bf16::from_f64(value).to_ne_bytes().to_vec()),
+        Dtype::F32 => Ok((value as f32).to_ne_bytes().to_vec()),
+        Dtype::F64 => Ok(value.to_ne_bytes().to_vec()),
+        other if value == 0.0 => Ok(vec![0; size_of_dtype(other)?]),
+        _ => Err(Error::unimplemented(format!("expected floats to pad with {value}, found others"))),
+    }
+}
+
+/// The bytes of the first element of an operand.
+fn first_element(value: &Tensor<'_>) -> Result<Vec<u8>> {
+    by_size!(value.dtype(), N => {
+        let first = cells::<N>(value)?.first();
+        let missing = || Error::invalid_argument("expected `constant_value` to hold an element, found none");
+        first.map(|element| element.to_vec()).ok_or_else(missing)
+    })
+}
+
 fn center_crop_pad(cpu: &Cpu, call: &Call<'_>, axes: Option<&[i64]>) -> Result<()> {
     let (input, output, wanted) = (call.input(0)?, call.output(0)?, integers(&call.input(1)?)?);
     let dims = shape::dims(&input)?;
@@ -153,7 +169,7 @@ fn copy_from(
     output: &Tensor<'_>,
     begins: &[i64],
     mode: Mode,
-    value: Option<Tensor<'_>>,
+    value: Option<&[u8]>,
 ) -> Result<()> {
     let (from, to) = (shape::dims(input)?, shape::dims(output)?);
     if to.contains(&0) {
@@ -164,12 +180,7 @@ fn copy_from(
     };
     let maps: Vec<_> = begins.iter().zip(&from).zip(&to).map(map).collect();
     by_size!(input.dtype(), N => {
-        let fill = match value {
-            Some(value) => *cells::<N>(&value)?.first().ok_or_else(|| {
-                Error::invalid_argument("expected `constant_value` to hold an element, found none")
-            })?,
-            None => [0; N],
-        };
+        let fill = value.and_then(|value| <[u8; N]>::try_from(value).ok()).unwrap_or([0; N]);
         mapped::copy(cpu, cells::<N>(input)?, &from, &maps, fill, cells_mut::<N>(output)?)
     })
 }

@@ -60,7 +60,9 @@ fn dimension(proto: &DimensionProto) -> Result<Dimension> {
             Err(wrong("dimensions of at least 0", format!("one of {size}")))
         }
         Some(DimensionValue::DimValue(size)) => Ok(Dimension::Known(*size)),
-        Some(DimensionValue::DimParam(name)) if !name.contains(char::is_alphanumeric) => Ok(Dimension::Unknown),
+        Some(DimensionValue::DimParam(name)) if !name.contains(char::is_alphanumeric) => {
+            Ok(Dimension::Unknown)
+        }
         Some(DimensionValue::DimParam(name)) => Ok(Dimension::Symbol(name.as_str().into())),
     }
 }

@@ -22,7 +22,7 @@ fn turned(dims: &[i64], values: &[f32]) -> (Vec<i64>, Vec<f32>) {
 }
 
 /// Runs an op of ONNX and the one with channels last, on which `x` and `z` are images and the others are not.
-fn check(
+pub(super) fn check(
     isa: &str,
     op: &str,
     attributes: &[(&str, Attribute<'_>)],
@@ -43,7 +43,7 @@ fn check(
     assert!(same, "{op} {x_dims:?} on {isa}: {found:?}, not {expected:?}");
 }
 
-const LEVELS: [&str; 3] = ["scalar", "avx2", "avx512"];
+pub(super) const LEVELS: [&str; 3] = ["scalar", "avx2", "avx512"];
 
 #[test]
 fn poolings_are_those_of_onnx() {

@@ -1,0 +1,108 @@
+//! Which inputs a transposed convolution sums up for which outputs.
+
+use std::ops::Range;
+
+use crate::kernels::conv::window::Axis;
+
+/// Outputs along an axis that are sums over the same inputs beside them.
+///
+/// An input `i` reaches the outputs `i * stride + step * dilation - pad`. So the output at `quotient * stride + remainder - pad`
+/// is the sum, over some numbers `back`, of the input `quotient - back` times the weight of the step
+/// `(back * stride + remainder) / dilation`: outputs with the same remainder are those of an ordinary convolution. Often,
+/// as when the kernel is as wide as the stride, these numbers are the same for all remainders, and one convolution with
+/// more output channels makes all of them.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    /// As in [`Axis`], whose windows lie over the output, so that its input is the output here.
+    stride: usize,
+    dilation: usize,
+    outputs: Range<usize>,
+    pub(super) remainders: Range<usize>,
+    pub(super) quotients: Range<usize>,
+    pub(super) backs: Vec<usize>,
+}
+
+impl Phase {
+    /// All outputs along an axis: those of each remainder for themselves, or if they `may_join` all of them together where that
+    /// can be.
+    pub(super) fn all(axis: &Axis, may_join: bool) -> Vec<Self> {
+        let back = |remainder: usize, step: usize| {
+            let way = (step * axis.dilation).checked_sub(remainder)?;
+            way.is_multiple_of(axis.stride).then_some(way / axis.stride)
+        };
+        let backs = |remainder| (0..axis.kernel).filter_map(|step| back(remainder, step)).collect::<Vec<_>>();
+        let common = backs(0);
+        if may_join && (1..axis.stride).all(|remainder| backs(remainder) == common) {
+            return vec![Self::new(axis, 0..axis.stride, common)];
+        }
+        (0..axis.stride)
+            .map(|remainder| Self::new(axis, remainder..remainder + 1, backs(remainder)))
+            .collect()
+    }
+
+    fn new(axis: &Axis, remainders: Range<usize>, backs: Vec<usize>) -> Self {
+        let outputs = axis.pad.0..axis.pad.0 + axis.input;
+        let begin = outputs.start.saturating_sub(remainders.end - 1).div_ceil(axis.stride);
+        let end = outputs.end.saturating_sub(remainders.start).div_ceil(axis.stride);
+        let quotients = begin..end.max(begin);
+        Self { stride: axis.stride, dilation: axis.dilation, outputs, remainders, quotients, backs }
+    }
+
+    /// The remainders of which there are outputs for a quotient.
+    pub(super) fn remainders_at(&self, quotient: usize) -> Range<usize> {
+        let shift = quotient * self.stride;
+        let begin = self.remainders.start.max(self.outputs.start.saturating_sub(shift));
+        begin..self.remainders.end.min(self.outputs.end.saturating_sub(shift)).max(begin)
+    }
+
+    /// Whether there are outputs of all remainders for some quotients.
+    pub(super) fn is_whole(&self, quotients: Range<usize>) -> bool {
+        let is_whole = |quotient| self.remainders_at(quotient) == self.remainders;
+        is_whole(quotients.start) && is_whole(quotients.end - 1)
+    }
+
+    /// Which output it is.
+    pub(super) fn output(&self, quotient: usize, remainder: usize) -> usize {
+        quotient * self.stride + remainder - self.outputs.start
+    }
+
+    /// Which step of the kernel leads to an output with a remainder from the input so far back.
+    pub(super) fn step(&self, back: usize, remainder: usize) -> usize {
+        (back * self.stride + remainder) / self.dilation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(input: usize, kernel: usize, stride: usize, pad: (usize, usize)) -> Axis {
+        let output = (input - 1) * stride + kernel - pad.0 - pad.1;
+        Axis { input: output, output: input, kernel, stride, dilation: 1, pad }
+    }
+
+    #[test]
+    fn a_kernel_as_wide_as_the_stride_leads_to_each_output_from_one_input() {
+        let phases = Phase::all(&axis(5, 2, 2, (0, 0)), true);
+        let [phase] = &phases[..] else { panic!("{phases:?}") };
+        assert_eq!((&phase.remainders, &phase.quotients, &phase.backs[..]), (&(0..2), &(0..5), &[0][..]));
+        assert!(phase.is_whole(0..5));
+    }
+
+    #[test]
+    fn outputs_that_pads_cut_off_are_not_there_at_the_ends() {
+        let phases = Phase::all(&axis(5, 4, 2, (1, 1)), true);
+        let [phase] = &phases[..] else { panic!("{phases:?}") };
+        assert_eq!((&phase.quotients, &phase.backs[..]), (&(0..6), &[0, 1][..]));
+        let at = |quotient| phase.remainders_at(quotient);
+        assert_eq!([at(0), at(1), at(4), at(5)], [1..2, 0..2, 0..2, 0..1]);
+        assert!(phase.is_whole(1..5) && !phase.is_whole(0..5) && !phase.is_whole(1..6));
+    }
+
+    #[test]
+    fn outputs_that_are_sums_over_different_inputs_stay_apart() {
+        let phases = Phase::all(&axis(5, 3, 2, (1, 1)), true);
+        let backs: Vec<_> = phases.iter().map(|phase| &phase.backs[..]).collect();
+        assert_eq!(backs, [&[0, 1][..], &[0]]);
+    }
+}

@@ -1,0 +1,157 @@
+//! The arguments of the commands that are about models.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::assignment;
+
+/// A model, and what it runs on.
+#[derive(Args, Debug)]
+pub(crate) struct ModelChoice {
+    /// The file of the model
+    #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// A device for the nodes, such as `cpu` or `opencl:1`; of several each node takes the first that has a kernel for it
+    #[arg(short, long = "device", value_name = "DEVICE")]
+    pub(crate) devices: Vec<String>,
+    /// The shape of an input, as in `x=1x3x224x224`, or the size of a dimension that has a name, as in `batch=8`
+    #[arg(long = "shape", value_name = "NAME=SIZES", value_parser = shape)]
+    pub(crate) shapes: Vec<(String, Vec<i64>)>,
+    /// How many threads kernels on the CPU use; without it as many as the process may use at once
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Leave out the passes that only make things faster, to find out what they do
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// A flag and its value; may be given several times
+    #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = assignment)]
+    pub(crate) flags: Vec<(String, String)>,
+}
+
+/// What a model is given.
+#[derive(Args, Debug)]
+pub(crate) struct Feeds {
+    /// An input: `NAME=FILE.npy`, `NAME=f32:[1,2]`, or `FILE.npz` for those in it; may be given several times
+    #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Vec<OsString>,
+    /// Make up the inputs that are not given, in the same way for the same seed
+    #[arg(long, value_name = "SEED")]
+    pub(crate) random: Option<u64>,
+}
+
+/// One run of a model.
+#[derive(Args, Debug)]
+pub(crate) struct RunCall {
+    #[command(flatten)]
+    pub(crate) feeds: Feeds,
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+    /// Where the outputs go: a directory that gets a `.npy` file for each, or one file that ends in `.npz`
+    #[arg(short, long, value_name = "DIR|FILE.npz", value_hint = ValueHint::AnyPath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Many runs of a model.
+#[derive(Args, Debug)]
+pub(crate) struct BenchCall {
+    #[command(flatten)]
+    pub(crate) feeds: Feeds,
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+    /// How many runs are measured; without it as many as fit into about three seconds
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: Option<u32>,
+    /// How many runs go before those that are measured, beside the first
+    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    pub(crate) warmup: u32,
+    /// Measure another runtime in the same minutes, turn by turn
+    #[arg(long, value_name = "RUNTIME", value_enum)]
+    pub(crate) compare: Option<Peer>,
+    /// The Python that has the other runtime; without it `python3` of the path
+    #[arg(long, value_name = "PATH", requires = "compare", value_hint = ValueHint::ExecutablePath)]
+    pub(crate) python: Option<PathBuf>,
+    /// Write the report as a page of HTML with plots
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// A runtime to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    OnnxRuntime,
+}
+
+impl ValueEnum for Peer {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::OnnxRuntime]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new("onnxruntime"))
+    }
+}
+
+/// A question about how a model is run.
+#[derive(Args, Debug)]
+pub(crate) struct ExplainCall {
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+    /// An input whose shape is to be planned for, given as for `oarlock run`
+    #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Vec<OsString>,
+    /// Say what each pass over the graph changed
+    #[arg(long)]
+    pub(crate) passes: bool,
+    /// Write the answer as a page of HTML, with pictures of the graph and of the memory
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Write a picture of the graph
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+/// A run that is written down.
+#[derive(Args, Debug)]
+pub(crate) struct TraceCall {
+    #[command(flatten)]
+    pub(crate) feeds: Feeds,
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+    /// Where the trace goes
+    #[arg(short, long, value_name = "FILE", default_value = "trace.json", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// How many runs are written down, behind the first, which readies what they need
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+}
+
+/// Takes a name and sizes with `x` between them; a shape without sizes is that of a single number.
+fn shape(text: &str) -> Result<(String, Vec<i64>), String> {
+    let (name, sizes) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(EXPECTED)?;
+    if sizes.is_empty() {
+        return Ok((name.to_owned(), Vec::new()));
+    }
+    let size = |text: &str| text.parse().ok().filter(|size: &i64| *size >= 0);
+    let sizes: Option<Vec<i64>> = sizes.split(['x', ',']).map(size).collect();
+    Ok((name.to_owned(), sizes.ok_or(EXPECTED)?))
+}
+
+const EXPECTED: &str = "expected a name, `=` and sizes such as `1x3x224x224`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_a_name_and_sizes() {
+        assert_eq!(shape("x=1x3x224"), Ok(("x".to_owned(), vec![1, 3, 224])));
+        assert_eq!(shape("a=b=2,0"), Ok(("a=b".to_owned(), vec![2, 0])));
+        assert_eq!(shape("x="), Ok(("x".to_owned(), Vec::new())));
+        for wrong in ["x", "=1", "x=1x", "x=-1", "x=axb"] {
+            assert_eq!(shape(wrong), Err(EXPECTED.to_owned()), "{wrong}");
+        }
+    }
+}

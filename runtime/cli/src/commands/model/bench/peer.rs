@@ -1,0 +1,301 @@
+//! Another runtime, in a process of its own, which takes turns with this one on the same inputs.
+
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use oarlock_engine::{Datum, Session};
+use serde::{Deserialize, Serialize};
+
+use crate::commands::model::outputs::archive_of;
+use crate::commands::model::statistics::{Times, number};
+use crate::commands::model::{figures, time};
+use crate::npz;
+use crate::output::{NAME, Output};
+use crate::problem::Problem;
+use crate::render::{Cell, Table, bytes};
+use crate::scalar::Scalars;
+
+const SCRIPT: &str = include_str!("peer.py");
+const NAME_OF_PEER: &str = "onnxruntime";
+
+/// A Python that has the other runtime.
+pub(super) struct Rival {
+    python: PathBuf,
+}
+
+/// The other runtime, with the model loaded.
+pub(super) struct Running {
+    child: Child,
+    ask: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    complaints: std::fs::File,
+    /// With the inputs and what it made of them.
+    files: tempfile::TempDir,
+    first: First,
+    times: Vec<f64>,
+}
+
+/// What it says when it has run for the first time.
+#[derive(Deserialize)]
+struct First {
+    version: String,
+    load_ms: f64,
+    first_run_ms: f64,
+    peak_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Turn {
+    times: Vec<f64>,
+}
+
+/// What came out of a comparison.
+#[derive(Serialize)]
+pub(super) struct Outcome {
+    name: &'static str,
+    version: String,
+    load_ms: f64,
+    first_run_ms: f64,
+    peak_bytes: u64,
+    pub(super) latency_ms: Times,
+    /// How many times as long the other one takes, by the medians.
+    pub(super) ratio: f64,
+    /// The largest difference between outputs, over the largest element of each; nothing where they cannot be compared.
+    largest_difference: Option<f64>,
+    #[serde(skip)]
+    pub(super) times: Vec<f64>,
+}
+
+impl Rival {
+    /// Looks for a Python that can import it.
+    pub(super) fn find(python: Option<&Path>) -> Result<Self, Problem> {
+        let python = python.unwrap_or(Path::new("python3"));
+        let shown = python.display();
+        let hint = format!(
+            "install it with `{shown} -m pip install {NAME_OF_PEER} numpy`, or name another Python with `--python`"
+        );
+        let tried = Command::new(python)
+            .args(["-c", "import numpy, onnxruntime"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .output();
+        let found = match tried {
+            Ok(tried) if tried.status.success() => return Ok(Self { python: python.to_owned() }),
+            Ok(tried) => {
+                let said = String::from_utf8_lossy(&tried.stderr);
+                said.lines().last().unwrap_or("one that ends with an error").to_owned()
+            }
+            Err(error) => error.to_string(),
+        };
+        let message = format!("`{shown}`: expected a Python that has {NAME_OF_PEER}, found: {found}");
+        Err(Problem::new(message).hint(hint))
+    }
+
+    /// Has it load the model and run it once.
+    pub(super) fn start(
+        self,
+        model: &Path,
+        session: &Session,
+        inputs: &[Datum],
+        threads: u64,
+    ) -> Result<Running, Problem> {
+        let failed = |error: std::io::Error| {
+            Problem::new(format!("`{}`: expected it to start, found: {error}", self.python.display()))
+        };
+        let files = tempfile::tempdir().map_err(failed)?;
+        let (given, made) = (files.path().join("inputs.npz"), files.path().join("outputs.npz"));
+        npz::write(&given, &archive_of(session.inputs(), inputs)?)?;
+        let complaints = tempfile::tempfile().map_err(failed)?;
+        let mut child = Command::new(&self.python)
+            .args(["-c", SCRIPT])
+            .args([model, &given, &made])
+            .arg(threads.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(complaints.try_clone().map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        let (Some(ask), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Problem::new("expected pipes to the other runtime, found none"));
+        };
+        let first = First { version: String::new(), load_ms: 0.0, first_run_ms: 0.0, peak_bytes: 0 };
+        let answers = BufReader::new(answers);
+        let mut running =
+            Running { child, ask: Some(ask), answers, complaints, files, first, times: Vec::new() };
+        running.first = running.answer()?;
+        Ok(running)
+    }
+}
+
+impl Running {
+    pub(super) fn warm_up(&mut self, runs: u32) -> Result<(), Problem> {
+        self.measured(runs as usize).map(drop)
+    }
+
+    /// Measures so many runs, behind one that is not measured.
+    pub(super) fn take_turn(&mut self, runs: usize) -> Result<(), Problem> {
+        self.measured(1)?;
+        let times = self.measured(runs)?;
+        self.times.extend(times);
+        Ok(())
+    }
+
+    fn measured(&mut self, runs: usize) -> Result<Vec<f64>, Problem> {
+        if let Some(ask) = &mut self.ask {
+            // One that has ended is asked in vain, and then does not answer.
+            _ = writeln!(ask, "{runs}").and_then(|()| ask.flush());
+        }
+        Ok(self.answer::<Turn>()?.times)
+    }
+
+    fn answer<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, Problem> {
+        let mut line = String::new();
+        let read = self.answers.read_line(&mut line);
+        if let (Ok(1..), Ok(answer)) = (read, serde_json::from_str(&line)) {
+            return Ok(answer);
+        }
+        let mut said = String::new();
+        let rewound = self.complaints.rewind();
+        _ = rewound.and_then(|()| self.complaints.read_to_string(&mut said));
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let message = format!("expected {NAME_OF_PEER} to run the model, found: {last}");
+        Err(Problem::new(message).hint("leave `--compare` out, or give inputs that both take"))
+    }
+
+    /// Ends it, and compares what both made and how long both took.
+    pub(super) fn finish(
+        mut self,
+        session: &Session,
+        made: &[Datum],
+        times: &[f64],
+    ) -> Result<Outcome, Problem> {
+        // The end of its input is the end of its work.
+        self.ask = None;
+        let theirs = npz::read(&self.files.path().join("outputs.npz"))?;
+        let cpu = session.devices().last().ok_or_else(|| Problem::new("expected a device, found none"))?;
+        let mut largest: Option<f64> = None;
+        for (index, datum) in made.iter().enumerate() {
+            let other = theirs.iter().find(|(name, _)| *name == index.to_string());
+            let (Datum::Tensor(ours), Some((_, array))) = (datum, other) else { continue };
+            let other = array.to_tensor(cpu)?;
+            if ours.dims() == other.dims() {
+                let difference = difference(&Scalars::of(ours)?, &Scalars::of(&other)?, ours.element_count());
+                largest = largest.into_iter().chain(difference).reduce(f64::max);
+            }
+        }
+        let missing = || Problem::new("expected runs, found none");
+        let latency_ms = Times::of(&self.times).ok_or_else(missing)?;
+        let own = Times::of(times).ok_or_else(missing)?;
+        let First { version, load_ms, first_run_ms, peak_bytes } = &self.first;
+        Ok(Outcome {
+            name: NAME_OF_PEER,
+            version: version.clone(),
+            load_ms: *load_ms,
+            first_run_ms: *first_run_ms,
+            peak_bytes: *peak_bytes,
+            ratio: latency_ms.median / own.median,
+            latency_ms,
+            largest_difference: largest,
+            times: std::mem::take(&mut self.times),
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ask = None;
+        // It may have ended by itself; either way nothing of it stays.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// The largest difference of two elements, over the largest element.
+fn difference(ours: &Scalars, theirs: &Scalars, count: u64) -> Option<f64> {
+    let (mut most, mut largest) = (0f64, 0f64);
+    for index in 0..usize::try_from(count).ok()? {
+        let (ours, theirs) = (number(&ours.at(index))?, number(&theirs.at(index))?);
+        if ours.is_nan() && theirs.is_nan() || ours == theirs {
+            continue;
+        }
+        // What is NaN or infinite on one side only differs by more than any number.
+        let apart = (ours - theirs).abs();
+        most = most.max(if apart.is_nan() { f64::INFINITY } else { apart });
+        largest = largest.max(theirs.abs());
+    }
+    Some(if most == 0.0 { 0.0 } else { most / largest.max(f64::MIN_POSITIVE) })
+}
+
+impl Outcome {
+    /// As in `onnxruntime 1.20`.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+
+    /// Who is faster, in words.
+    pub(super) fn verdict(&self) -> String {
+        if self.ratio >= 1.0 {
+            format!("Oarlock is {} times as fast as {}", figures(self.ratio), self.name)
+        } else {
+            format!("{} is {} times as fast as Oarlock", self.name, figures(1.0 / self.ratio))
+        }
+    }
+
+    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
+        let Self { latency_ms: latency, .. } = self;
+        let difference = match self.largest_difference {
+            Some(0.0) => "none, outputs are the same".to_owned(),
+            Some(difference) => format!("{difference:.1e} of the largest element at most"),
+            None => "not known, as the outputs are of different shapes or kinds".to_owned(),
+        };
+        vec![
+            ("compared", self.name()),
+            ("load", time(self.load_ms)),
+            ("first run", time(self.first_run_ms)),
+            (
+                "latency",
+                format!(
+                    "median {}, from {} to {}",
+                    time(latency.median),
+                    time(latency.min),
+                    time(latency.max)
+                ),
+            ),
+            ("memory", format!("{} at most, with Python", bytes(self.peak_bytes))),
+            ("difference", difference),
+        ]
+    }
+
+    /// Both beside each other, `starting` being what this runtime takes from the file to the first outputs.
+    pub(super) fn print(&self, own: &Times, starting: f64, output: &mut Output) {
+        let mut table = Table::new(1);
+        self.facts().iter().for_each(|(name, value)| table.row([Cell::styled(name, NAME), Cell::new(value)]));
+        let verdict =
+            format!("{} ({} against {})", self.verdict(), time(own.median), time(self.latency_ms.median));
+        let others = self.load_ms + self.first_run_ms;
+        let start = format!("{} against {} from the file to the first outputs", time(starting), time(others));
+        table.row([Cell::styled("start", NAME), Cell::new(start)]);
+        table.row([Cell::styled("verdict", NAME), Cell::styled(verdict, NAME)]);
+        table.print(output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_core::Dtype;
+
+    use super::*;
+
+    #[test]
+    fn outputs_differ_by_as_much_as_their_elements_do() {
+        let floats = |numbers: &[f32]| {
+            let bytes = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            Scalars::Bytes(Dtype::F32, bytes, numbers.len())
+        };
+        let compare = |ours: &[f32], theirs: &[f32]| difference(&floats(ours), &floats(theirs), 2).unwrap();
+        assert_eq!(compare(&[1.0, f32::NAN], &[1.0, f32::NAN]), 0.0);
+        assert_eq!(compare(&[1.0, 3.0], &[1.0, 2.0]), 0.5);
+        assert!(compare(&[1.0, f32::NAN], &[1.0, 2.0]).is_infinite());
+    }
+}

@@ -1,0 +1,206 @@
+//! `oarlock explain`: how a model is run, and why so.
+
+mod html;
+mod memory;
+mod nodes;
+mod picture;
+
+use serde::Serialize;
+
+use super::feeds::Wish;
+use super::{Kind, Subject, write_page};
+use crate::Verdict;
+use crate::arguments::{ExplainCall, Global};
+use crate::output::{NAME, Output, QUIET};
+use crate::render::{Cell, Table, count, sentence};
+use crate::watched;
+use memory::Memory;
+use nodes::NodeReport;
+
+/// What there is to say about a model.
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    /// What kind of file it is.
+    format: String,
+    producer: String,
+    opsets: std::collections::BTreeMap<String, u32>,
+    devices: Vec<String>,
+    inputs: Vec<End>,
+    outputs: Vec<End>,
+    /// What was assumed, in sentences.
+    notes: Vec<String>,
+    nodes: Vec<NodeReport>,
+    /// How many nodes the file has.
+    nodes_in_file: usize,
+    passes: Vec<PassReport>,
+    memory: Memory,
+}
+
+/// An input or output.
+#[derive(Serialize)]
+struct End {
+    name: String,
+    /// As the model has it.
+    declared: String,
+    /// What the plan is for; nothing for what is no tensor, or not known before the run.
+    dtype: Option<&'static str>,
+    shape: Option<Vec<i64>>,
+}
+
+/// What a pass did.
+#[derive(Serialize)]
+struct PassReport {
+    pass: &'static str,
+    purpose: &'static str,
+    /// Whether it ran with the shapes of the inputs known.
+    with_shapes: bool,
+    changes: usize,
+    nodes_before: usize,
+    nodes_after: usize,
+}
+
+pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> Verdict {
+    let subject = Subject::load(global, &call.choice)?;
+    let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, seed: Some(0) };
+    let given = wish.fulfil(&subject.session, subject.device()?)?;
+    let devices = subject.devices().join("`, `");
+    watched::tell(&format!("the nodes of the model were readied on `{devices}`"));
+    let plan = subject.session.plan(&given.data)?;
+    super::clear(&subject.progress);
+    let graph = plan.graph();
+    let inputs = subject.session.inputs().iter().zip(&given.data).map(|(slot, datum)| {
+        let Kind { name, dtype, shape } = Kind::of(&slot.name, datum);
+        End { name, declared: slot.declared.to_string(), dtype, shape }
+    });
+    let outputs = subject.session.outputs().iter().zip(&graph.outputs).map(|(slot, id)| End {
+        name: slot.name.to_string(),
+        declared: slot.declared.to_string(),
+        dtype: graph.value(*id).dtype().map(|dtype| dtype.name()),
+        shape: graph.value(*id).dims().map(|dims| dims.to_vec()),
+    });
+    let pass = |with_shapes: bool| {
+        move |effect: &oarlock_engine::passes::Effect| PassReport {
+            pass: effect.pass,
+            purpose: oarlock_engine::passes::ALL
+                .iter()
+                .find(|pass| pass.name == effect.pass)
+                .map_or("", |pass| pass.purpose),
+            with_shapes,
+            changes: effect.changes,
+            nodes_before: effect.nodes.0,
+            nodes_after: effect.nodes.1,
+        }
+    };
+    let before = subject.session.effects().iter().map(pass(false));
+    let report = Report {
+        model: call.choice.file.display().to_string(),
+        format: subject.model.format.clone(),
+        producer: subject.model.producer.clone(),
+        opsets: subject.model.opsets.clone(),
+        devices: subject.devices(),
+        inputs: inputs.collect(),
+        outputs: outputs.collect(),
+        notes: given.assumed,
+        nodes: nodes::reports(&plan, subject.session.devices(), &subject.core.runtime),
+        nodes_in_file: subject.model.graph.nodes.len(),
+        passes: before.chain(plan.effects().iter().map(pass(true))).collect(),
+        memory: Memory::of(&plan, &subject.model.graph),
+    };
+    if let Some(file) = &call.svg {
+        write_page(file, &picture::alone(graph, &report.nodes))?;
+    }
+    if let Some(file) = &call.html {
+        write_page(file, &html::page(&report, graph))?;
+    }
+    if global.json {
+        crate::commands::print_json(output, &report)?;
+    } else {
+        report.print(call.passes, output);
+    }
+    output.flush();
+    watched::tell("the plugins were ended");
+    Ok(subject.is_complete)
+}
+
+impl Report {
+    fn print(&self, with_passes: bool, output: &mut Output) {
+        let heading = output.paint(NAME, &oarlock_host::clean_text(&self.model));
+        output.line(&heading);
+        sentence(output, 0, &self.origin());
+        End::print(&self.inputs, "inputs", output);
+        self.notes.iter().for_each(|note| sentence(output, 2, note));
+        End::print(&self.outputs, "outputs", output);
+        if with_passes {
+            heading_line(output, "passes");
+            let mut table = Table::new(4);
+            for pass in &self.passes {
+                table.row(pass.row().map(Cell::new));
+            }
+            table.print(output);
+            if self.passes.is_empty() {
+                sentence(output, 2, "none had anything to change");
+            }
+        }
+        let (now, file) = (self.nodes.len(), self.nodes_in_file);
+        let nodes = count(now, "node", "nodes");
+        let title = if now == file { nodes } else { format!("{nodes}, of {file} in the file") };
+        heading_line(output, &title);
+        let mut table = Table::new(4);
+        let titles = ["  op", "node", "output", "device", "kernel", "why"];
+        table.row(titles.map(|title| Cell::styled(title, QUIET)));
+        for row in self.nodes.iter().flat_map(|node| node.rows(1)) {
+            table.row(row.map(Cell::new));
+        }
+        table.print(output);
+        heading_line(output, "memory");
+        self.memory.sentences().iter().for_each(|text| sentence(output, 2, text));
+    }
+
+    /// Where the model comes from.
+    fn origin(&self) -> String {
+        let opsets: Vec<String> =
+            self.opsets.iter().map(|(domain, version)| format!("{domain} {version}")).collect();
+        let by = if self.producer.is_empty() { String::new() } else { format!(" by {}", self.producer) };
+        format!("{}{by}, opsets {}; on {}", self.format, opsets.join(", "), self.devices.join(", "))
+    }
+}
+
+fn heading_line(output: &mut Output, title: &str) {
+    let title = output.paint(NAME, title);
+    output.line("");
+    output.line(&title);
+}
+
+impl End {
+    fn print(ends: &[Self], title: &str, output: &mut Output) {
+        heading_line(output, title);
+        let mut table = Table::new(1);
+        for end in ends {
+            let name = format!("  {}", end.name);
+            table.row([Cell::new(name), Cell::new(&end.declared), Cell::new(end.planned())]);
+        }
+        table.print(output);
+    }
+
+    /// What the plan is for.
+    fn planned(&self) -> String {
+        match (self.dtype, &self.shape) {
+            (Some(dtype), Some(shape)) => format!("planned for {dtype} {shape:?}"),
+            _ => "known in the run".to_owned(),
+        }
+    }
+}
+
+impl PassReport {
+    fn row(&self) -> [String; 5] {
+        let when = if self.with_shapes { "with shapes" } else { "before shapes" };
+        [
+            format!("  {}", self.pass),
+            when.to_owned(),
+            count(self.changes, "change", "changes"),
+            format!("{} → {} nodes", self.nodes_before, self.nodes_after),
+            self.purpose.to_owned(),
+        ]
+    }
+}

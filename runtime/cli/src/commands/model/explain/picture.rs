@@ -1,0 +1,241 @@
+//! A picture of a graph: what is read stands above what reads it.
+//!
+//! Each node stands in the layer below the lowest that it reads from. Within a layer nodes are sorted by where those stand
+//! that they read from and that read from them, a few times down and up, which leaves few lines that cross.
+
+use std::collections::HashMap;
+
+use oarlock_engine::graph::{Graph, ValueId};
+
+use super::nodes::NodeReport;
+use crate::commands::model::kind_of;
+use crate::commands::model::page::{add, escape};
+
+const ROW: f64 = 52.0;
+const BOX: f64 = 26.0;
+const GAP: f64 = 18.0;
+const MARGIN: f64 = 20.0;
+/// How many pixels a letter takes.
+const LETTER: f64 = 7.2;
+/// How often layers are sorted, down and up.
+const ROUNDS: usize = 4;
+/// A line over more layers is drawn faintly.
+const FAR: usize = 12;
+/// A label is cut behind so many letters.
+const MOST_LETTERS: usize = 34;
+
+/// A box in the picture: an input, a node or an output.
+struct Item {
+    label: String,
+    details: String,
+    hue: Option<u64>,
+    layer: usize,
+    x: f64,
+}
+
+impl Item {
+    fn width(&self) -> f64 {
+        self.label.chars().count() as f64 * LETTER + 20.0
+    }
+
+    fn y(&self) -> f64 {
+        MARGIN + self.layer as f64 * ROW
+    }
+}
+
+/// Boxes, and lines from one to another.
+struct Picture {
+    items: Vec<Item>,
+    lines: Vec<(usize, usize)>,
+}
+
+/// The picture as a file of its own.
+pub(super) fn alone(graph: &Graph, nodes: &[NodeReport]) -> String {
+    draw(graph, nodes, true)
+}
+
+/// The picture as a part of a page.
+pub(super) fn inline(graph: &Graph, nodes: &[NodeReport]) -> String {
+    draw(graph, nodes, false)
+}
+
+fn draw(graph: &Graph, nodes: &[NodeReport], is_alone: bool) -> String {
+    let mut picture = Picture::of(graph, nodes);
+    picture.arrange();
+    let width = picture.items.iter().map(|item| item.x + item.width()).fold(0.0, f64::max) + MARGIN + 90.0;
+    let height = picture.items.iter().map(|item| item.y() + BOX).fold(0.0, f64::max) + MARGIN;
+    let mut svg = String::new();
+    add(
+        &mut svg,
+        format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n"
+        ),
+    );
+    if is_alone {
+        svg.push_str("<style>text{font:12px system-ui,sans-serif;fill:#1c2430}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    }
+    picture.lines.iter().for_each(|(from, to)| line(&mut svg, &picture.items[*from], &picture.items[*to]));
+    picture.items.iter().for_each(|item| boxed(&mut svg, item));
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn line(svg: &mut String, from: &Item, to: &Item) {
+    let (x1, y1) = (from.x + from.width() / 2.0, from.y() + BOX);
+    let (x2, y2) = (to.x + to.width() / 2.0, to.y());
+    let far = to.layer.saturating_sub(from.layer);
+    // A line that passes other layers takes a way beside the boxes that may stand between.
+    let aside = if far > 1 { 50.0 + 4.0 * (far.min(10) as f64) + from.width() / 2.0 } else { 0.0 };
+    let bend = (y2 - y1) / 2.0;
+    // What is read all over the graph, as a mask is, would cover everything else.
+    let opacity = if far > FAR { 0.3 } else { 1.0 };
+    add(
+        svg,
+        format_args!(
+            "<path d=\"M{x1:.1} {y1:.1}C{:.1} {:.1} {:.1} {:.1} {x2:.1} {y2:.1}\" fill=\"none\" stroke=\"#8a94a0\" \
+             opacity=\"{opacity}\"/>\n",
+            x1 + aside,
+            y1 + bend,
+            x2 + aside,
+            y2 - bend
+        ),
+    );
+}
+
+fn boxed(svg: &mut String, item: &Item) {
+    let (x, y, width) = (item.x, item.y(), item.width());
+    let fill = item.hue.map_or_else(|| "#d8dde3".to_owned(), |hue| format!("hsl({hue} 60% 82%)"));
+    add(
+        svg,
+        format_args!(
+            "<g><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BOX}\" rx=\"5\" fill=\"{fill}\" \
+         stroke=\"#66707d\"/><text style=\"fill:#1c2430\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text></g>\n",
+            escape(&item.details),
+            x + width / 2.0,
+            y + BOX / 2.0 + 4.0,
+            escape(&item.label)
+        ),
+    );
+}
+
+impl Picture {
+    fn of(graph: &Graph, nodes: &[NodeReport]) -> Self {
+        let mut picture = Self { items: Vec::new(), lines: Vec::new() };
+        let mut makers: HashMap<ValueId, usize> = HashMap::new();
+        for input in &graph.inputs {
+            makers.insert(*input, picture.items.len());
+            let kind = kind_of(graph, *input);
+            picture.items.push(Item {
+                label: cut(&kind),
+                details: format!("input {kind}"),
+                hue: None,
+                layer: 0,
+                x: 0.0,
+            });
+        }
+        let several = nodes.iter().any(|node| nodes.first().is_some_and(|first| first.device != node.device));
+        for (node, report) in graph.nodes.iter().zip(nodes) {
+            let at = picture.items.len();
+            let read: Vec<usize> = node.uses().filter_map(|value| makers.get(&value).copied()).collect();
+            let layer = read.iter().map(|from| picture.items[*from].layer + 1).max().unwrap_or(0);
+            picture.lines.extend(read.into_iter().map(|from| (from, at)));
+            makers.extend(node.makes().map(|value| (value, at)));
+            let on = if several { format!(" on {}", report.device) } else { String::new() };
+            let NodeReport { node: name, op, inputs, outputs, kernel, why, .. } = report;
+            let details = format!(
+                "{op} {name}; reads {}; makes {}; {kernel}; {why}",
+                inputs.join(", "),
+                outputs.join(", ")
+            );
+            let hue =
+                op.bytes().fold(7, |hue: u64, byte| hue.wrapping_mul(31).wrapping_add(byte.into())) % 360;
+            picture.items.push(Item {
+                label: cut(&format!("{op}{on}")),
+                details,
+                hue: Some(hue),
+                layer,
+                x: 0.0,
+            });
+        }
+        for output in &graph.outputs {
+            let Some(from) = makers.get(output) else { continue };
+            let (layer, kind) = (picture.items[*from].layer + 1, kind_of(graph, *output));
+            picture.lines.push((*from, picture.items.len()));
+            picture.items.push(Item {
+                label: cut(&kind),
+                details: format!("output {kind}"),
+                hue: None,
+                layer,
+                x: 0.0,
+            });
+        }
+        picture.lines.sort_unstable();
+        picture.lines.dedup();
+        picture
+    }
+
+    /// Finds a place for every box.
+    fn arrange(&mut self) {
+        let count = self.items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
+        let mut layers: Vec<Vec<usize>> = vec![Vec::new(); count];
+        self.items.iter().enumerate().for_each(|(at, item)| layers[item.layer].push(at));
+        let (mut above, mut below) = (vec![Vec::new(); self.items.len()], vec![Vec::new(); self.items.len()]);
+        for (from, to) in &self.lines {
+            above[*to].push(*from);
+            below[*from].push(*to);
+        }
+        self.place(&layers);
+        for _ in 0..ROUNDS {
+            for layer in &mut layers {
+                self.sort(layer, &above);
+            }
+            for layer in layers.iter_mut().rev() {
+                self.sort(layer, &below);
+            }
+        }
+        // A layer stands in the middle of the widest, and one of a single box where it leads.
+        let left = self.items.iter().map(|item| item.x).fold(0.0, f64::min);
+        self.items.iter_mut().for_each(|item| item.x += MARGIN - left);
+    }
+
+    fn place(&mut self, layers: &[Vec<usize>]) {
+        layers.iter().for_each(|layer| self.spread(layer));
+    }
+
+    /// Sorts a layer by the middle of what its boxes are connected to.
+    fn sort(&mut self, layer: &mut Vec<usize>, connected: &[Vec<usize>]) {
+        let middle = |item: &Item| item.x + item.width() / 2.0;
+        let mut wanted: Vec<(f64, usize)> = layer
+            .iter()
+            .map(|at| {
+                let others = &connected[*at];
+                let sum: f64 = others.iter().map(|other| middle(&self.items[*other])).sum();
+                (if others.is_empty() { middle(&self.items[*at]) } else { sum / others.len() as f64 }, *at)
+            })
+            .collect();
+        wanted.sort_by(|one, other| one.0.total_cmp(&other.0));
+        *layer = wanted.iter().map(|(_, at)| *at).collect();
+        let mean = wanted.iter().map(|(place, _)| place).sum::<f64>() / wanted.len().max(1) as f64;
+        self.spread(layer);
+        for at in layer.iter() {
+            self.items[*at].x += mean;
+        }
+    }
+
+    /// Puts the boxes of a layer side by side around 0.
+    fn spread(&mut self, layer: &[usize]) {
+        let whole: f64 = layer.iter().map(|at| self.items[*at].width() + GAP).sum::<f64>() - GAP;
+        let mut x = -whole / 2.0;
+        for at in layer {
+            self.items[*at].x = x;
+            x += self.items[*at].width() + GAP;
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MOST_LETTERS {
+        return text.to_owned();
+    }
+    text.chars().take(MOST_LETTERS - 1).chain(['…']).collect()
+}

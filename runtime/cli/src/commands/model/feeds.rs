@@ -1,0 +1,299 @@
+//! What a model is given: files, values, and what is made up.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use oarlock_core::infer::Fact;
+use oarlock_core::{Device, Dtype};
+use oarlock_engine::graph::{Dimension, ValueId, ValueType, Weight};
+use oarlock_engine::{Datum, Model, Session, Slot};
+
+use super::random;
+use crate::array::{Array, Elements};
+use crate::problem::Problem;
+use crate::{literal, npy, npz};
+
+/// What the arguments say about inputs.
+pub(super) struct Wish<'a> {
+    pub(super) inputs: &'a [OsString],
+    pub(super) shapes: &'a [(String, Vec<i64>)],
+    /// The seed of what is made up; without one everything must be given.
+    pub(super) seed: Option<u64>,
+}
+
+/// The inputs of a model, in their order.
+pub(super) struct Given {
+    pub(super) data: Vec<Datum>,
+    /// What was made up, in sentences.
+    pub(super) made_up: Vec<String>,
+    /// What sizes were assumed, in sentences.
+    pub(super) assumed: Vec<String>,
+}
+
+/// Sizes of dimensions that have names, and those that nobody gave.
+struct Symbols<'a> {
+    sizes: Vec<(&'a str, i64)>,
+    assumed: Vec<&'a str>,
+}
+
+impl Wish<'_> {
+    /// Reads what is given and makes up the rest.
+    pub(super) fn fulfil(&self, session: &Session, device: &Device) -> Result<Given, Problem> {
+        let slots = session.inputs();
+        let arrays = self.arrays(slots)?;
+        let mut fed: Vec<(&str, Datum)> = Vec::new();
+        for (name, array) in &arrays {
+            let datum = Datum::Tensor(array.to_tensor(device)?);
+            let is_sequence = |slot: &Slot| matches!(slot.declared, ValueType::Sequence(_));
+            let slot = slots.iter().find(|slot| &*slot.name == name.as_str());
+            match (fed.iter_mut().find(|(other, _)| other == name), slot.is_some_and(is_sequence)) {
+                (Some((_, Datum::Sequence(elements))), true) => elements.push(datum),
+                (None, true) => fed.push((name, Datum::Sequence(vec![datum]))),
+                (None, false) => fed.push((name, datum)),
+                (Some(_), _) => {
+                    let message = format!("expected each input once, found `{name}` twice");
+                    return Err(Problem::new(message).hint("leave out one of them"));
+                }
+            }
+        }
+        let (mut made_up, mut assumed) = (Vec::new(), Vec::new());
+        self.check_shapes(slots)?;
+        let missing: Vec<&Slot> =
+            slots.iter().filter(|slot| fed.iter().all(|(name, _)| *name != &*slot.name)).collect();
+        if let Some(seed) = self.seed {
+            let mut symbols = self.symbols(slots, &fed);
+            for slot in missing {
+                let datum = self.made_up(slot, seed, device, &mut symbols, &mut made_up)?;
+                fed.push((&*slot.name, datum));
+            }
+            assumed.extend(symbols.notes());
+        } else if !missing.is_empty() && fed.iter().all(|(name, _)| is_input(slots, name)) {
+            return Err(wanted(&missing));
+        }
+        Ok(Given { data: session.in_order(&fed)?, made_up, assumed })
+    }
+
+    /// Everything that is given, by name.
+    fn arrays(&self, slots: &[Slot]) -> Result<Vec<(String, Array)>, Problem> {
+        let mut arrays = Vec::new();
+        for text in self.inputs {
+            let whole = Path::new(text);
+            let named = text.to_str().and_then(|text| split(text, slots));
+            match (named, slots) {
+                (Some((name, value)), _) => arrays.push((name.to_owned(), array(OsStr::new(value))?)),
+                (None, _) if npz::is_named_so(whole) => arrays.extend(npz::read(whole)?),
+                (None, [only]) => arrays.push((only.name.to_string(), array(text)?)),
+                (None, _) => {
+                    let message = format!(
+                        "expected `NAME=FILE.npy`, `NAME=f32:[1,2]` or `FILE.npz`, found `{}`",
+                        text.to_string_lossy()
+                    );
+                    let names: Vec<String> = slots.iter().map(|slot| format!("`{slot}`")).collect();
+                    return Err(Problem::new(message)
+                        .hint(format!("the inputs of the model are {}", names.join(", "))));
+                }
+            }
+        }
+        Ok(arrays)
+    }
+
+    /// Checks that every `--shape` names something.
+    fn check_shapes(&self, slots: &[Slot]) -> Result<(), Problem> {
+        for (name, sizes) in self.shapes {
+            let is_symbol = symbols_of(slots).any(|symbol| symbol == name);
+            if is_symbol && sizes.len() != 1 && !is_input(slots, name) {
+                let message = format!("expected one size for the dimension `{name}`, found {}", sizes.len());
+                return Err(Problem::new(message).hint(format!("write it as in `--shape {name}=8`")));
+            }
+            if !is_symbol && !is_input(slots, name) {
+                let mut names: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
+                names.extend(symbols_of(slots));
+                names.dedup();
+                let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                let message = format!(
+                    "expected `--shape` to name an input or a dimension ({}), found `{name}`{}",
+                    list.join(", "),
+                    oarlock_host::did_you_mean(name, names.iter().copied())
+                );
+                return Err(Problem::new(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The shape that an argument gives an input.
+    fn shape_of(&self, name: &str) -> Option<&[i64]> {
+        self.shapes.iter().rfind(|(shaped, _)| shaped == name).map(|(_, sizes)| sizes.as_slice())
+    }
+
+    /// The sizes that follow from what is given.
+    fn symbols<'a>(&'a self, slots: &'a [Slot], fed: &[(&str, Datum)]) -> Symbols<'a> {
+        let mut sizes: Vec<(&str, i64)> = Vec::new();
+        for slot in slots {
+            let fed = fed.iter().find(|(name, _)| *name == &*slot.name);
+            let known = match fed {
+                Some((_, Datum::Tensor(tensor))) => Some(tensor.dims()),
+                _ => self.shape_of(&slot.name),
+            };
+            let ValueType::Tensor { dims: Some(dims), .. } = &slot.declared else { continue };
+            for (dim, size) in dims.iter().zip(known.unwrap_or_default()) {
+                if let Dimension::Symbol(name) = dim {
+                    sizes.push((name, *size));
+                }
+            }
+        }
+        let given = self.shapes.iter().filter(|(name, sizes)| sizes.len() == 1 && !is_input(slots, name));
+        sizes.extend(given.map(|(name, sizes)| (name.as_str(), sizes[0])));
+        Symbols { sizes, assumed: Vec::new() }
+    }
+
+    /// The dtype and the shape of an input that is not given, where it is a tensor and they are known.
+    fn assumed<'a>(&self, slot: &'a Slot, symbols: &mut Symbols<'a>) -> Option<(Dtype, Vec<i64>)> {
+        let (dtype, dims) = match &slot.declared {
+            ValueType::Tensor { dtype, dims } => (*dtype, dims.as_ref()),
+            ValueType::Unknown => (None, None),
+            _ => return None,
+        };
+        let sizes = match (self.shape_of(&slot.name), dims) {
+            (Some(sizes), _) => sizes.to_vec(),
+            (None, dims) => dims?.iter().map(|dim| symbols.size(dim)).collect(),
+        };
+        Some((dtype.unwrap_or(Dtype::F32), sizes))
+    }
+
+    fn made_up<'a>(
+        &self,
+        slot: &'a Slot,
+        seed: u64,
+        device: &Device,
+        symbols: &mut Symbols<'a>,
+        notes: &mut Vec<String>,
+    ) -> Result<Datum, Problem> {
+        let name = &*slot.name;
+        match &slot.declared {
+            ValueType::Optional(_) => return Ok(Datum::Nothing),
+            ValueType::Sequence(_) => return Ok(Datum::Sequence(Vec::new())),
+            ValueType::Map(..) => {
+                let message = format!("expected an input that can be made up, found `{slot}`");
+                return Err(Problem::new(message).hint("models that take maps cannot be run from here"));
+            }
+            ValueType::Tensor { .. } | ValueType::Unknown => {}
+        }
+        let Some((dtype, sizes)) = self.assumed(slot, symbols) else {
+            let message = format!("expected a shape for the input `{slot}`, of which the model says none");
+            return Err(Problem::new(message).hint(format!("give one, as in `--shape {name}=1x3x224x224`")));
+        };
+        notes.push(format!("`{name}` is made up: {dtype} {sizes:?}, {}", kind(dtype)));
+        Ok(Datum::Tensor(random::tensor(device, name, dtype, &sizes, seed)?))
+    }
+}
+
+/// What is known about the inputs of a model that is given nothing but shapes, and what was assumed, in sentences.
+pub(super) fn facts(
+    model: &Model,
+    shapes: &[(String, Vec<i64>)],
+) -> Result<(Vec<Option<Fact>>, Vec<String>), Problem> {
+    let slot = |id: &ValueId| {
+        let value = model.graph.value(*id);
+        Slot { name: value.name.clone(), declared: value.declared.clone() }
+    };
+    let slots: Vec<Slot> = model.graph.inputs.iter().map(slot).collect();
+    let wish = Wish { inputs: &[], shapes, seed: None };
+    wish.check_shapes(&slots)?;
+    let mut symbols = wish.symbols(&slots, &[]);
+    let mut fact = |slot| {
+        let (dtype, sizes) = wish.assumed(slot, &mut symbols)?;
+        Some(Fact::of_shape(dtype, &sizes))
+    };
+    let facts = slots.iter().map(&mut fact).collect();
+    Ok((facts, symbols.notes().collect()))
+}
+
+impl<'a> Symbols<'a> {
+    /// Which sizes nobody gave.
+    fn notes(&self) -> impl Iterator<Item = String> {
+        self.assumed
+            .iter()
+            .map(|name| format!("`{name}` is taken as 1; `--shape {name}=SIZE` says otherwise"))
+    }
+
+    fn size(&mut self, dim: &'a Dimension) -> i64 {
+        match dim {
+            Dimension::Known(size) => *size,
+            Dimension::Unknown => 1,
+            Dimension::Symbol(name) => {
+                let known = self.sizes.iter().find(|(known, _)| *known == &**name);
+                if known.is_none() && !self.assumed.contains(&&**name) {
+                    self.assumed.push(name);
+                }
+                known.map_or(1, |(_, size)| *size)
+            }
+        }
+    }
+}
+
+/// What made-up elements are.
+fn kind(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64 | Dtype::C64 | Dtype::C128 => {
+            "normally distributed"
+        }
+        Dtype::F8E4M3 | Dtype::F8E5M2 => "between -2 and 2",
+        Dtype::Bool => "true and false",
+        _ => "0 and 1, which are legal tokens, indices and masks",
+    }
+}
+
+fn is_input(slots: &[Slot], name: &str) -> bool {
+    slots.iter().any(|slot| &*slot.name == name)
+}
+
+/// The names of dimensions.
+fn symbols_of(slots: &[Slot]) -> impl Iterator<Item = &str> {
+    let dims = slots.iter().filter_map(|slot| match &slot.declared {
+        ValueType::Tensor { dims, .. } => dims.as_ref(),
+        _ => None,
+    });
+    dims.flatten().filter_map(|dim| if let Dimension::Symbol(name) = dim { Some(&**name) } else { None })
+}
+
+/// The name of an input and what it is given. A name may itself have `=` in it; the longest one that is there is meant.
+fn split<'a>(text: &'a str, slots: &[Slot]) -> Option<(&'a str, &'a str)> {
+    let signs = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    let known = signs.clone().rfind(|(name, _)| is_input(slots, name));
+    // What names no input is told to be none, unless it is the path of an archive.
+    let is_archive = npz::is_named_so(Path::new(text)) && Path::new(text).exists();
+    known.or_else(|| signs.clone().next().filter(|(name, _)| !is_archive && !name.is_empty()))
+}
+
+/// What an argument holds, be it a file or values.
+fn array(text: &OsStr) -> Result<Array, Problem> {
+    let (typed, file) = (text.to_str().and_then(literal::parse), Path::new(text));
+    match typed {
+        Some(typed) => typed,
+        None if file.extension().is_some_and(|extension| extension == "pb") => onnx_tensor(file),
+        None => npy::read(file),
+    }
+}
+
+/// A tensor as ONNX's tests have their inputs.
+fn onnx_tensor(file: &Path) -> Result<Array, Problem> {
+    let weight = oarlock_engine::import::onnx::load_tensor(file)?;
+    let (dtype, dims) = (weight.dtype(), weight.dims().to_vec());
+    let elements = match weight {
+        Weight::Numbers(numbers) => Elements::Bytes(numbers.bytes().to_vec()),
+        Weight::Texts { texts, .. } => Elements::Texts(texts.to_vec()),
+    };
+    Ok(Array { dtype, dims, is_fortran: false, elements })
+}
+
+/// The problem of a model that was not given everything.
+fn wanted(missing: &[&Slot]) -> Problem {
+    let names: Vec<String> = missing.iter().map(|slot| format!("`{slot}`")).collect();
+    let inputs = if missing.len() == 1 { "the input" } else { "the inputs" };
+    let name = &missing[0].name;
+    Problem::new(format!("expected values for {inputs} {}, found none", names.join(", "))).hint(format!(
+        "give files as in `-i {name}=FILE.npy`, values as in `-i {name}=f32:[1,2]`, all inputs at once as in `-i FILE.npz`, or \
+         have what is missing made up with `--random 0`"
+    ))
+}

@@ -1,0 +1,59 @@
+//! `oarlock run`: a model, from files to outputs.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::feeds::Wish;
+use super::outputs::{self, Made, Outputs};
+use super::{Kind, Subject, milliseconds, show};
+use crate::Verdict;
+use crate::arguments::{Global, RunCall};
+use crate::output::Output;
+use crate::watched;
+
+/// What there is to say to programs.
+#[derive(Serialize)]
+struct Report<'a> {
+    model: String,
+    devices: Vec<String>,
+    inputs: Vec<Kind>,
+    /// From the file to a session.
+    load_ms: f64,
+    /// With the plan for the shapes of the inputs, and kernels that are readied.
+    run_ms: f64,
+    outputs: &'a [Made],
+}
+
+pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdict {
+    let target = call.output.as_deref();
+    target.map_or(Ok(()), outputs::check_target)?;
+    let subject = Subject::load(global, &call.choice)?;
+    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed: call.feeds.random };
+    let given = subject.feeds(global, &wish)?;
+    show(&subject.progress, "running …");
+    let began = Instant::now();
+    let data = subject.run(&given.data)?;
+    let run_ms = milliseconds(began.elapsed());
+    let mut made = Outputs::fetch(subject.session.outputs(), &data, target.is_some())?;
+    if let Some(target) = target {
+        made.write(target)?;
+    }
+    if global.json {
+        let inputs = subject.session.inputs().iter().zip(&given.data);
+        let report = Report {
+            model: call.choice.file.display().to_string(),
+            devices: subject.devices(),
+            inputs: inputs.map(|(slot, datum)| Kind::of(&slot.name, datum)).collect(),
+            load_ms: milliseconds(subject.loading + subject.preparing),
+            run_ms,
+            outputs: &made.made,
+        };
+        crate::commands::print_json(output, &report)?;
+    } else {
+        made.print(output);
+    }
+    output.flush();
+    watched::tell("the plugins were ended");
+    Ok(subject.is_complete)
+}

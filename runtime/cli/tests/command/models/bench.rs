@@ -1,0 +1,112 @@
+//! `oarlock bench`.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use zip::CompressionMethod;
+
+use super::{floats, npy, npz, user};
+use crate::user::User;
+
+#[test]
+fn what_was_measured_is_there_for_programs() {
+    let user = user();
+    let arguments = ["bench", "product.onnx", "--repeat", "20", "--threads", "1", "--json"];
+    let report = user.run(&[&arguments[..], &["--html", "report.html"]].concat()).json();
+    let latency = &report["latency_ms"];
+    let time = |name: &str| latency[name].as_f64().unwrap_or_else(|| panic!("{name} in {latency}"));
+    let sorted = ["min", "median", "p90", "p99", "max"].map(time);
+    assert!(sorted.is_sorted() && sorted[0] > 0.0 && time("p50") == time("median"), "{latency}");
+    assert_eq!((report["runs"].as_u64(), report["threads"].as_u64()), (Some(20), Some(1)));
+    for number in ["load_ms", "first_run_ms", "throughput_per_s"] {
+        assert!(report[number].as_f64().unwrap() > 0.0, "{number}");
+    }
+    assert_eq!(report["memory"]["weights_bytes"], 24);
+    assert!(report["memory"]["peak_bytes"].as_u64().unwrap() > 1 << 20);
+    let shares: f64 = report["ops"].as_array().unwrap().iter().map(|op| op["share"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-6 && !report["steps"].as_array().unwrap().is_empty(), "{report}");
+    let product = report["ops"].as_array().unwrap().iter().find(|op| op["gflops"].is_number());
+    assert!(product.is_some(), "{}", report["ops"]);
+    assert!(report["compared"].is_null());
+    let page = std::fs::read_to_string(user.home.path().join("report.html")).unwrap();
+    assert!(page.contains("Latency, run by run") && page.contains("<svg") && !page.contains("<script"));
+    assert!(!page.contains("src=") && !page.contains("href="), "the page fetches something");
+}
+
+#[test]
+fn the_report_for_people_has_times_and_a_table_of_ops() {
+    let outcome = user().run(&["bench", "pair.onnx", "--repeat", "10", "--shape", "n=64"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    let starts: Vec<&str> = outcome.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for start in ["model", "devices", "load", "first", "latency", "throughput", "memory", "Add", "Cast"] {
+        assert!(starts.contains(&start), "{start} in {}", outcome.out);
+    }
+    assert!(
+        outcome.err.contains("`a` is made up: f32 [64]") && !outcome.err.contains('\r'),
+        "{}",
+        outcome.err
+    );
+}
+
+#[test]
+fn without_the_other_runtime_it_is_said_how_to_get_it() {
+    let user = user();
+    let run =
+        |python: &str| user.run(&["bench", "pair.onnx", "--compare", "onnxruntime", "--python", python]);
+    let outcome = run("no-python");
+    assert_eq!(outcome.status, 1);
+    assert!(
+        outcome.err.starts_with("error: `no-python`: expected a Python that has onnxruntime"),
+        "{}",
+        outcome.err
+    );
+    assert!(outcome.err.contains("`no-python -m pip install onnxruntime numpy`"), "{}", outcome.err);
+    let outcome = user.run(&["bench", "pair.onnx", "--python", "python3"]);
+    assert_eq!(outcome.status, 2);
+}
+
+/// A program that answers as the script in Python does: its outputs are those of a file, and every run takes 2 ms.
+fn other_runtime(user: &User, then: &str) {
+    let text = format!(
+        "#!/bin/sh\n\
+         case \"$2\" in 'import numpy, onnxruntime') exit 0;; esac\n\
+         cp outputs.npz \"$5\"\n\
+         echo '{{\"version\":\"9.9\",\"load_ms\":5,\"first_run_ms\":3,\"peak_bytes\":4096}}'\n\
+         {then}\n\
+         while read runs; do\n\
+           times=2; while [ \"$runs\" -gt 1 ]; do times=\"$times,2\"; runs=$((runs - 1)); done\n\
+           echo \"{{\\\"times\\\":[$times]}}\"\n\
+         done\n"
+    );
+    let file = user.file("other", text.as_bytes());
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+}
+
+#[test]
+fn another_runtime_takes_turns_and_its_outputs_are_compared() {
+    let user = user();
+    let sum = npy("<f4", "(1,)", &floats(&[4.0]));
+    user.file("outputs.npz", &npz(&[("0", sum)], CompressionMethod::Stored));
+    other_runtime(&user, "");
+    let inputs = ["-i", "a=f32:[1]", "-i", "b=f32:[2]"];
+    let compare = ["--compare", "onnxruntime", "--python", "./other", "--repeat", "25", "--json"];
+    let outcome = user.run(&[&["bench", "pair.onnx"], &inputs[..], &compare].concat());
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    let compared = outcome.json()["compared"].clone();
+    assert_eq!((&compared["version"], compared["latency_ms"]["median"].as_f64()), (&"9.9".into(), Some(2.0)));
+    assert_eq!(compared["largest_difference"].as_f64(), Some(0.25));
+    assert!(compared["ratio"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn another_runtime_that_gives_up_is_told_with_its_last_words() {
+    let user = user();
+    user.file("outputs.npz", b"");
+    other_runtime(&user, "echo 'out of ideas' >&2; exit 3");
+    let outcome = user.run(&["bench", "product.onnx", "--compare", "onnxruntime", "--python", "./other"]);
+    assert_eq!(outcome.status, 1);
+    assert!(
+        outcome.err.contains("expected onnxruntime to run the model, found: out of ideas"),
+        "{}",
+        outcome.err
+    );
+}

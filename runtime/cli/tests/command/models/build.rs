@@ -1,0 +1,173 @@
+//! Small models, made from a few words.
+
+use oarlock_engine::import::onnx::messages::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
+    TypeProto, ValueInfoProto, attribute_proto::AttributeType, tensor_proto::DataType, tensor_shape_proto,
+    type_proto,
+};
+use prost::Message as _;
+
+/// A graph on its way to a file.
+#[derive(Default)]
+pub(crate) struct Build {
+    graph: GraphProto,
+}
+
+impl Build {
+    pub(crate) fn new() -> Self {
+        Self { graph: GraphProto { name: Some("test".to_owned()), ..GraphProto::default() } }
+    }
+
+    /// An input, such as `x: f32[batch, 3]`.
+    pub(crate) fn input(mut self, text: &str) -> Self {
+        self.graph.input.push(value(text));
+        self
+    }
+
+    /// An output, written likewise.
+    pub(crate) fn output(mut self, text: &str) -> Self {
+        self.graph.output.push(value(text));
+        self
+    }
+
+    /// A weight of `f32`.
+    pub(crate) fn weight(mut self, name: &str, dims: &[i64], elements: &[f32]) -> Self {
+        self.graph.initializer.push(TensorProto {
+            name: Some(name.to_owned()),
+            dims: dims.to_vec(),
+            data_type: Some(DataType::Float.into()),
+            float_data: elements.to_vec(),
+            ..TensorProto::default()
+        });
+        self
+    }
+
+    /// A node, such as `y = MatMul(x, w)`; its name is that of its first output in capitals. An op of a domain other than
+    /// ONNX's has it in front, with a point.
+    pub(crate) fn node(self, text: &str) -> Self {
+        self.node_with(text, &[])
+    }
+
+    /// A node with attributes that are integers.
+    pub(crate) fn node_with(mut self, text: &str, attributes: &[(&str, i64)]) -> Self {
+        let (outputs, call) = text.split_once(" = ").expect("outputs, ` = ` and a call");
+        let (op, inputs) = call.strip_suffix(')').and_then(|call| call.split_once('(')).expect("a call");
+        let (domain, op) = op.rsplit_once('.').unwrap_or(("", op));
+        let list = |text: &str| -> Vec<String> {
+            text.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        };
+        let outputs = list(outputs);
+        self.graph.node.push(NodeProto {
+            name: outputs.first().map(|name| name.to_uppercase()),
+            op_type: Some(op.to_owned()),
+            domain: Some(domain.to_owned()),
+            input: list(inputs),
+            output: outputs,
+            attribute: attributes.iter().map(|(name, value)| int(name, *value)).collect(),
+            ..NodeProto::default()
+        });
+        self
+    }
+
+    /// A node `y = If(c)` with branches of one node each, such as `Relu(x)`.
+    pub(crate) fn choice(mut self, [then_branch, else_branch]: [&str; 2]) -> Self {
+        let branch = |name: &str, call: &str| AttributeProto {
+            name: Some(name.to_owned()),
+            r#type: Some(AttributeType::Graph.into()),
+            g: Some(Box::new(Self::new().node(&format!("made = {call}")).output("made: f32[…]").graph)),
+            ..AttributeProto::default()
+        };
+        self = self.node("y = If(c)");
+        let attributes = [branch("then_branch", then_branch), branch("else_branch", else_branch)];
+        if let Some(node) = self.graph.node.last_mut() {
+            node.attribute.extend(attributes);
+        }
+        self
+    }
+
+    /// The bytes of a file of it.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let opset = |domain: &str, version| OperatorSetIdProto {
+            domain: Some(domain.to_owned()),
+            version: Some(version),
+        };
+        let model = ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![opset("", 18), opset("acme", 1)],
+            producer_name: Some("tests".to_owned()),
+            graph: Some(self.graph),
+            ..ModelProto::default()
+        };
+        model.encode_to_vec()
+    }
+}
+
+fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(AttributeType::Int.into()),
+        i: Some(value),
+        ..AttributeProto::default()
+    }
+}
+
+fn value(text: &str) -> ValueInfoProto {
+    let (name, kind) = text.split_once(": ").expect("a name, `: ` and a type");
+    let (dtype, dims) = kind.strip_suffix(']').and_then(|kind| kind.split_once('[')).expect("a type");
+    let dtype = match dtype {
+        "f32" => DataType::Float,
+        "i64" => DataType::Int64,
+        "bool" => DataType::Bool,
+        "bf16" => DataType::Bfloat16,
+        "string" => DataType::String,
+        other => panic!("{other}"),
+    };
+    let dim = |text: &str| {
+        let size = text.parse().map(tensor_shape_proto::dimension::Value::DimValue);
+        let value = size.unwrap_or_else(|_| tensor_shape_proto::dimension::Value::DimParam(text.to_owned()));
+        tensor_shape_proto::Dimension { value: Some(value) }
+    };
+    let shape = (dims != "…")
+        .then(|| TensorShapeProto { dim: dims.split(", ").filter(|dim| !dim.is_empty()).map(dim).collect() });
+    let tensor = type_proto::Tensor { elem_type: Some(dtype.into()), shape };
+    let kind = TypeProto { value: Some(type_proto::Value::TensorType(tensor)) };
+    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(kind) }
+}
+
+/// `y = max(x × w, 0)`, where `w` turns three numbers into their sum and their negative sum.
+pub(crate) fn product() -> Vec<u8> {
+    Build::new()
+        .input("x: f32[batch, 3]")
+        .weight("w", &[3, 2], &[1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+        .node("h = MatMul(x, w)")
+        .node("y = Relu(h)")
+        .output("y: f32[batch, 2]")
+        .bytes()
+}
+
+/// Two inputs that share a dimension, and two outputs.
+pub(crate) fn pair() -> Vec<u8> {
+    Build::new()
+        .input("a: f32[n]")
+        .input("b: f32[n]")
+        .node("sum = Add(a, b)")
+        .node_with("sum/rounded = Cast(sum)", &[("to", 7)])
+        .output("sum: f32[n]")
+        .output("sum/rounded: i64[n]")
+        .bytes()
+}
+
+/// Rows of a table.
+pub(crate) fn lookup() -> Vec<u8> {
+    Build::new()
+        .input("tokens: i64[length]")
+        .weight("table", &[2, 2], &[1.0, 2.0, 3.0, 4.0])
+        .node("rows = Gather(table, tokens)")
+        .output("rows: f32[length, 2]")
+        .bytes()
+}
+
+/// Has a node that no device can run.
+pub(crate) fn foreign() -> Vec<u8> {
+    Build::new().input("x: f32[2]").node("h = Relu(x)").node("y = acme.Magic(h)").output("y: f32[2]").bytes()
+}

@@ -1,0 +1,74 @@
+//! `oarlock check`.
+
+use super::build::Build;
+use super::user;
+
+#[test]
+fn a_model_that_some_device_can_run_is_well() {
+    let outcome = user().run(&["check", "pair.onnx", "--shape", "n=5"]);
+    let expected = "`pair.onnx` is valid: ONNX, IR 8, 2 nodes, 0 B of weights\n\n\
+                    cpu:0 runs all of it, 2 nodes\n\n\
+                    It can be run, as with `-d cpu:0`\n";
+    assert_eq!((outcome.status, outcome.out.as_str(), outcome.err.as_str()), (0, expected, ""));
+}
+
+#[test]
+fn what_no_device_can_run_is_named_and_is_an_error() {
+    let user = user();
+    let outcome = user.run(&["check", "foreign.onnx"]);
+    assert_eq!(outcome.status, 1);
+    assert!(
+        outcome.out.contains("cpu:0 runs 1 of 2 nodes, and not\n  `acme.Magic` (1 node, such as `Y`): "),
+        "{}",
+        outcome.out
+    );
+    assert!(
+        outcome.out.ends_with("No device here can run it, not with the help of the CPU either\n"),
+        "{}",
+        outcome.out
+    );
+    let report = user.run(&["check", "foreign.onnx", "--json"]).json();
+    assert_eq!((&report["valid"], &report["runnable"]), (&true.into(), &false.into()));
+    let device = &report["devices"][0];
+    assert_eq!(
+        (&device["device"], &device["runs"], &device["nodes"]),
+        (&"cpu:0".into(), &1.into(), &2.into())
+    );
+    assert_eq!(device["refused"][0]["nodes"], serde_json::json!(["Y"]));
+}
+
+#[test]
+fn what_is_no_model_is_told_to_people_and_programs() {
+    let user = user();
+    user.file("text.onnx", b"no model");
+    for more in [&[][..], &["--json"]] {
+        let outcome = user.run(&[&["check", "text.onnx"], more].concat());
+        assert_eq!(outcome.status, 1);
+        if more.is_empty() {
+            assert!(outcome.err.starts_with("error: `text.onnx`: expected an ONNX model"), "{}", outcome.err);
+        } else {
+            assert_eq!(outcome.json()["valid"], false);
+            assert!(outcome.json()["problem"].as_str().unwrap().contains("expected an ONNX model"));
+        }
+    }
+}
+
+#[test]
+fn shapes_that_do_not_fit_together_are_found_without_running() {
+    let user = user();
+    let model = Build::new().input("a: f32[2]").input("b: f32[3]").node("y = Add(a, b)").output("y: f32[2]");
+    user.file("apart.onnx", &model.bytes());
+    let outcome = user.run(&["check", "apart.onnx"]);
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.contains("found [2] and [3]") && outcome.err.contains("`Y`"), "{}", outcome.err);
+}
+
+#[test]
+fn a_cycle_is_no_model() {
+    let user = user();
+    let model = Build::new().input("x: f32[2]").node("a = Add(x, b)").node("b = Relu(a)").output("b: f32[2]");
+    user.file("cycle.onnx", &model.bytes());
+    let outcome = user.run(&["check", "cycle.onnx"]);
+    assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+    assert!(outcome.err.starts_with("error: `cycle.onnx`"), "{}", outcome.err);
+}

@@ -1,0 +1,115 @@
+//! `oarlock explain`.
+
+use serde_json::Value;
+
+use super::user;
+
+#[test]
+fn every_node_has_a_device_a_kernel_and_a_reason() {
+    let outcome = user().run(&["explain", "pair.onnx", "--passes", "--shape", "n=1000"]);
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
+    let lines: Vec<&str> = outcome.out.lines().collect();
+    assert_eq!(lines[..2], ["pair.onnx", "ONNX, IR 8 by tests, opsets acme 1, ai.onnx 18; on cpu:0"]);
+    for start in ["  a  f32[n]  planned for f32 [1000]", "passes", "2 nodes", "memory"] {
+        assert!(lines.iter().any(|line| line.starts_with(start)), "{start} in {}", outcome.out);
+    }
+    let add = lines.iter().find(|line| line.starts_with("  Add")).unwrap();
+    assert!(
+        add.contains("sum: f32 [1000]") && add.contains("cpu:0") && add.contains("`oarlock-cpu`"),
+        "{add}"
+    );
+    assert!(add.contains("kernel"), "{add}");
+}
+
+#[test]
+fn a_size_that_nobody_gave_is_assumed_and_told() {
+    let outcome = user().run(&["explain", "product.onnx"]);
+    assert!(
+        outcome.out.contains("  `batch` is taken as 1; `--shape batch=SIZE` says otherwise\n"),
+        "{}",
+        outcome.out
+    );
+    let outcome = user().run(&["explain", "product.onnx", "-i", "f32:[[1,2,3],[4,5,6]]"]);
+    assert!(
+        outcome.out.contains("planned for f32 [2, 3]") && !outcome.out.contains("is taken as"),
+        "{}",
+        outcome.out
+    );
+}
+
+#[test]
+fn an_explanation_is_there_for_programs_and_for_browsers() {
+    let user = user();
+    let arguments = ["explain", "product.onnx", "--json", "--html", "page.html", "--svg", "graph.svg"];
+    let report = user.run(&arguments).json();
+    assert_eq!((&report["format"], &report["nodes_in_file"]), (&"ONNX, IR 8".into(), &2.into()));
+    let nodes = report["nodes"].as_array().unwrap();
+    let chosen = |node: &Value| {
+        let considered = node["considered"].as_array().unwrap();
+        considered.iter().filter(|row| row["chosen"] == true).count()
+    };
+    assert!(nodes.iter().all(|node| chosen(node) == 1 && node["why"].is_string()), "{nodes:?}");
+    assert!(nodes.iter().any(|node| node["flops"] == 12), "{nodes:?}");
+    assert_eq!(report["memory"]["weights_bytes"], 24);
+    assert!(report["memory"]["arenas"].is_array() && report["passes"].is_array());
+    let read = |name: &str| std::fs::read_to_string(user.home.path().join(name)).unwrap();
+    let (page, picture) = (read("page.html"), read("graph.svg"));
+    assert!(page.contains("<svg") && !page.contains("<script") && !page.contains("href="), "{page}");
+    assert!(picture.starts_with("<svg xmlns=") && picture.contains("MatMul") && !picture.contains("NaN"));
+}
+
+#[test]
+fn values_that_live_at_the_same_time_never_share_their_memory() {
+    let user = user();
+    let mut model = super::build::Build::new().input("x: f32[64, 64]").node("v0 = Sin(x)");
+    for step in 0..12 {
+        // Each reads the one before and an older one, so that several are alive.
+        let older = step / 2;
+        model = model.node(&format!("v{} = MatMul(v{step}, v{older})", step + 1));
+    }
+    user.file("chain.onnx", &model.output("v12: f32[64, 64]").bytes());
+    let arena = user.run(&["explain", "chain.onnx", "--json"]).json()["memory"]["arenas"][0].clone();
+    let number = |part: &Value, name: &str| part[name].as_u64().unwrap();
+    let (values, size) = (arena["values"].as_array().unwrap(), number(&arena, "bytes"));
+    assert!(values.len() >= 10 && size < number(&arena, "bytes_apart"), "{arena}");
+    for (at, one) in values.iter().enumerate() {
+        assert!(number(one, "offset") + number(one, "bytes") <= size, "{one}");
+        for other in &values[at + 1..] {
+            let together = number(one, "first_step") < number(other, "last_step")
+                && number(other, "first_step") < number(one, "last_step");
+            let apart = number(one, "offset") + number(one, "bytes") <= number(other, "offset")
+                || number(other, "offset") + number(other, "bytes") <= number(one, "offset");
+            assert!(!together || apart, "{one} and {other} overlap");
+        }
+    }
+}
+
+#[test]
+fn nodes_of_branches_stand_below_their_choice() {
+    let user = user();
+    let model = super::build::Build::new()
+        .input("c: bool[]")
+        .input("x: f32[n]")
+        .choice(["Relu(x)", "Neg(x)"])
+        .output("y: f32[…]");
+    user.file("choice.onnx", &model.bytes());
+    let outcome = user.run(&["explain", "choice.onnx"]);
+    let ops: Vec<&str> = outcome.out.lines().filter(|line| line.contains("cpu:0  ")).collect();
+    assert_eq!(ops.len(), 3, "{} {}", outcome.out, outcome.err);
+    assert!(ops[0].starts_with("  If ") && ops[1].starts_with("    Relu "), "{ops:?}");
+    assert!(ops[2].ends_with("in `else_branch`, which is planned when it runs"), "{ops:?}");
+    let run = |choice: &str| user.run(&["run", "choice.onnx", "-i", choice, "-i", "x=f32:[-2]"]).out;
+    assert_eq!(
+        (run("c=bool:true"), run("c=bool:false")),
+        ("y: f32 [1]\n[0.0]\n".into(), "y: f32 [1]\n[2.0]\n".into())
+    );
+    let checked = user.run(&["check", "choice.onnx"]);
+    assert!(checked.out.contains("cpu:0 runs all of it, 3 nodes"), "{}", checked.out);
+}
+
+#[test]
+fn a_node_that_nobody_can_run_is_named() {
+    let outcome = user().run(&["explain", "foreign.onnx"]);
+    assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+    assert!(outcome.err.contains("`Magic`") || outcome.err.contains("Magic"), "{}", outcome.err);
+}

@@ -1,0 +1,97 @@
+//! What a model is given, and what is said where it is not what the model wants.
+
+use zip::CompressionMethod;
+
+use super::{floats, npy, npz, user};
+
+#[test]
+fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
+    let user = user();
+    user.file("wide.npy", &npy("<f8", "(1, 3)", &[0; 24]));
+    user.file("text.npz", b"text");
+    let array = || npy("<f4", "(1,)", &floats(&[1.0]));
+    user.file("other.npz", &npz(&[("c", array())], CompressionMethod::Stored));
+    user.file("broken.npz", &npz(&[("a", array()[..20].to_vec())], CompressionMethod::Stored));
+    user.file("cut.onnx", &super::build::product()[..40]);
+    user.file("empty.onnx", b"");
+    let calls: &[&[&str]] = &[
+        &["product.onnx"],
+        &["pair.onnx", "-i", "a=f32:[1]"],
+        &["product.onnx", "-i", "X=f32:[[1,2,3]]"],
+        &["product.onnx", "-i", "z=f32:[[1,2,3]]", "--random", "0"],
+        &["product.onnx", "-i", "x=f32:[1,2,3]"],
+        &["product.onnx", "-i", "x=f32:[[1,2]]"],
+        &["product.onnx", "-i", "x=wide.npy"],
+        &["product.onnx", "-i", "x=nowhere.npy"],
+        &["pair.onnx", "-i", "a=f32:[1]", "-i", "b=f32:[1,2]"],
+        &["pair.onnx", "-i", "a=f32:[1]", "-i", "a=f32:[1]"],
+        &["pair.onnx", "-i", "f32:[1]"],
+        &["pair.onnx", "-i", "text.npz"],
+        &["pair.onnx", "-i", "nowhere.npz"],
+        &["pair.onnx", "-i", "other.npz"],
+        &["pair.onnx", "-i", "broken.npz"],
+        &["pair.onnx", "--random", "0", "--shape", "m=3"],
+        &["pair.onnx", "--random", "0", "--shape", "n=2x3"],
+        &["product.onnx", "--random", "0", "--shape", "x=1x4"],
+        &["product.onnx", "--random", "0", "--shape", "x=1000000000000x3"],
+        &["product.onnx", "--random", "0", "-d", "tpu"],
+        &["foreign.onnx", "--random", "0"],
+        &["nowhere.onnx", "--random", "0"],
+        &["empty.onnx", "--random", "0"],
+        &["cut.onnx", "--random", "0"],
+    ];
+    let mut said = String::new();
+    for call in calls {
+        let outcome = user.run(&[&["run"], *call].concat());
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{call:?} {}", outcome.err);
+        said += &format!("$ oarlock run {}\n{}\n", call.join(" "), outcome.err);
+    }
+    insta::assert_snapshot!("run_errors", said.trim_end());
+}
+
+#[test]
+fn made_up_inputs_are_the_same_for_the_same_seed() {
+    let user = user();
+    let made = |seed: &str, input: &str| {
+        let outcome = user.run(&["run", "pair.onnx", "--random", seed, "--shape", input]);
+        assert_eq!(outcome.status, 0, "{}", outcome.err);
+        outcome.out
+    };
+    assert_eq!(made("5", "n=4"), made("5", "a=4"));
+    assert_ne!(made("5", "n=4"), made("6", "n=4"));
+}
+
+#[test]
+fn what_is_made_up_and_assumed_is_told() {
+    let user = user();
+    let outcome = user.run(&["run", "pair.onnx", "-i", "a=f32:[1,2]", "--random", "0"]);
+    assert_eq!(outcome.err, "note: `b` is made up: f32 [2], normally distributed\n");
+    let outcome = user.run(&["run", "lookup.onnx", "--random", "3"]);
+    assert_eq!(
+        outcome.err,
+        "note: `tokens` is made up: i64 [1], 0 and 1, which are legal tokens, indices and masks\n\
+         note: `length` is taken as 1; `--shape length=SIZE` says otherwise\n"
+    );
+}
+
+#[test]
+fn made_up_integers_are_legal_indices() {
+    let user = user();
+    let outcome = user.run(&["run", "lookup.onnx", "--random", "1", "--shape", "length=50", "--json"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    let statistics = outcome.json()["outputs"][0]["statistics"].clone();
+    assert_eq!((statistics["min"].as_f64(), statistics["max"].as_f64()), (Some(1.0), Some(4.0)));
+}
+
+#[test]
+fn an_input_without_a_shape_wants_one() {
+    let user = user();
+    let model = super::build::Build::new().input("x: f32[…]").node("y = Relu(x)").output("y: f32[…]");
+    user.file("shapeless.onnx", &model.bytes());
+    let outcome = user.run(&["run", "shapeless.onnx", "--random", "0"]);
+    assert!(outcome.status == 1 && outcome.err.contains("`--shape x=1x3x224x224`"), "{}", outcome.err);
+    let outcome = user.run(&["run", "shapeless.onnx", "--random", "0", "--shape", "x=2x2"]);
+    assert!(outcome.out.starts_with("y: f32 [2, 2]\n"), "{} {}", outcome.out, outcome.err);
+    let outcome = user.run(&["run", "shapeless.onnx", "--random", "0", "--shape", "x="]);
+    assert!(outcome.out.starts_with("y: f32 []\n"), "{} {}", outcome.out, outcome.err);
+}

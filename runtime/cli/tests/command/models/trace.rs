@@ -1,0 +1,54 @@
+//! `oarlock trace`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::user;
+
+#[test]
+fn a_trace_has_a_row_for_the_host_and_one_for_each_device_with_arrows_between() {
+    let user = user();
+    let outcome = user.run(&["trace", "pair.onnx", "-o", "t.json", "--repeat", "2", "--shape", "n=8"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    assert!(
+        outcome.out.contains("2 runs of 2 steps in ") && outcome.out.contains("`t.json`"),
+        "{}",
+        outcome.out
+    );
+    let trace: Value =
+        serde_json::from_str(&std::fs::read_to_string(user.home.path().join("t.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let rows: BTreeMap<u64, &str> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_name")
+        .map(|event| (event["tid"].as_u64().unwrap(), event["args"]["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(rows.into_values().collect::<Vec<_>>(), ["host", "cpu:0"]);
+    let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+    assert!(spans.iter().all(|span| span["dur"].as_f64().unwrap() >= 0.0), "{spans:?}");
+    let on_device: Vec<&str> =
+        spans.iter().filter(|span| span["tid"] == 1).filter_map(|span| span["name"].as_str()).collect();
+    assert_eq!(on_device, ["Add SUM", "Cast SUM/ROUNDED", "Add SUM", "Cast SUM/ROUNDED"]);
+    let add = spans.iter().find(|span| span["name"] == "Add SUM").unwrap();
+    assert_eq!(add["args"]["inputs"][0], "a: f32 [8]");
+    assert_eq!(add["args"]["bytes"], 96);
+    let arrows = |phase: &str| -> Vec<u64> {
+        events
+            .iter()
+            .filter(|event| event["ph"] == phase)
+            .map(|event| event["id"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!((arrows("s"), arrows("f")), (vec![1, 2, 3, 4], vec![1, 2, 3, 4]));
+    for name in ["read the model", "optimise", "first run", "run 2", "launch Add", "wait"] {
+        assert!(spans.iter().any(|span| span["name"] == name), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told() {
+    let outcome = user().run(&["trace", "pair.onnx", "-o", "nowhere/t.json"]);
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.contains("`nowhere/t.json`: expected to write to it"), "{}", outcome.err);
+}
