@@ -335,7 +335,11 @@ impl<'a> Tensor<'a> {
         // SAFETY: the operand has `count` elements, of which every pattern of bits is one; the copy has room for them, and
         // bytes may be copied from any address.
         unsafe {
-            core::ptr::copy_nonoverlapping(address.cast::<u8>(), elements.as_mut_ptr().cast::<u8>(), count * size_of::<T>());
+            core::ptr::copy_nonoverlapping(
+                address.cast::<u8>(),
+                elements.as_mut_ptr().cast::<u8>(),
+                count * size_of::<T>(),
+            );
             elements.set_len(count);
         }
         Ok(Cow::Owned(elements))
