@@ -227,6 +227,52 @@ fn images_keep_their_channels_last_from_one_convolution_to_the_next() {
 }
 
 #[test]
+fn transposed_convolutions_read_and_write_images_whose_channels_are_last() {
+    let pairs = |value: i64| Attribute::Ints(vec![value; 2]);
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[1, 4, 6, 7]);
+    let w = sketch.weights(&[8, 4, 3, 3], 1);
+    let first = sketch.op_with("Conv", &[x, w], &[("pads", Attribute::Ints(vec![1; 4]))]);
+    let (w, b) = (sketch.weights(&[8, 3, 2, 2], 2), sketch.weights(&[6], 3));
+    let strides = ("strides", pairs(2));
+    let grown = sketch.op_with("ConvTranspose", &[first, w, b], &[strides.clone(), ("group", Attribute::Int(2))]);
+    let [scale, shift, mean] = [4, 5, 6].map(|seed| sketch.weights(&[6], seed));
+    let variance = sketch.floats(&[6], &[0.5, 1.0, 1.5, 2.0, 0.1, 0.2]);
+    let norm = sketch.op("BatchNormalization", &[grown, scale, shift, mean, variance]);
+    let bounded = sketch.op("Relu", &[norm]);
+    let w = sketch.weights(&[6, 1, 4, 4], 7);
+    let made = sketch.op_with("ConvTranspose", &[bounded, w], &[strides, ("pads", Attribute::Ints(vec![1; 4]))]);
+    let y = sketch.op("Sigmoid", &[made]);
+    let left = sketch.output(&[y]).optimised(&[random(&[1, 4, 6, 7], 9)]);
+    let mut computing = left.clone();
+    computing.retain(|op| op != "Transpose" && op != "Reshape");
+    assert_eq!(computing, ["oarlock.Conv", "oarlock.ConvTranspose", "oarlock.ConvTranspose"], "{left:?}");
+    assert!(left.iter().filter(|op| *op == "Transpose").count() <= 2, "{left:?}");
+}
+
+#[test]
+fn the_pads_of_a_transposed_convolution_follow_from_the_size_of_its_output() {
+    let mode = |name: &str| ("auto_pad", Attribute::String(name.to_owned()));
+    let pairs = |name, [a, b]: [i64; 2]| (name, Attribute::Ints(vec![a, b]));
+    for attributes in [
+        vec![mode("SAME_UPPER")],
+        vec![mode("SAME_LOWER")],
+        vec![mode("VALID")],
+        vec![pairs("output_shape", [14, 11])],
+        vec![mode("SAME_UPPER"), pairs("output_shape", [9, 10])],
+        vec![pairs("output_shape", [13, 12]), pairs("output_padding", [1, 0])],
+    ] {
+        let mut sketch = Sketch::new();
+        let x = sketch.input("x", Dtype::F32, &[2, 3, 5, 5]);
+        let w = sketch.weights(&[3, 5, 3, 4], 2);
+        let attributes = [attributes, vec![pairs("strides", [2, 2])]].concat();
+        let y = sketch.op_with("ConvTranspose", &[x, w], &attributes);
+        let left = sketch.output(&[y]).optimised(&[random(&[2, 3, 5, 5], 9)]);
+        assert!(left.contains(&"oarlock.ConvTranspose".to_owned()), "{attributes:?}: {left:?}");
+    }
+}
+
+#[test]
 fn a_batch_normalisation_becomes_part_of_the_weights_before_it() {
     let mut sketch = Sketch::new();
     let x = sketch.input("x", Dtype::F32, &[2, 4, 6, 6]);

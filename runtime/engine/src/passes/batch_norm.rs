@@ -74,7 +74,8 @@ fn change(look: &Look<'_>, norm: &Node) -> Option<Change> {
     let (shift, mean, variance) = (of_channels(2)?, of_channels(3)?, of_channels(4)?);
     let factor: Vec<f64> =
         scale.iter().zip(&variance).map(|(scale, variance)| scale / (variance + epsilon).sqrt()).collect();
-    let conv = norm.input(0).and_then(|x| look.made_only_for(x, "Conv"));
+    let made_by = |op: &str| norm.input(0).and_then(|x| look.made_only_for(x, op));
+    let conv = made_by("Conv").or_else(|| made_by("ConvTranspose"));
     if let Some(folded) = conv.and_then(|conv| folded(look, norm, conv, &factor, &mean, &shift)) {
         return Some(folded);
     }
@@ -111,19 +112,29 @@ fn folded(
     shift: &[f64],
 ) -> Option<Change> {
     let weights = look.graph.value(conv.input(1)?).weight.as_ref()?.numbers()?;
-    let channels = usize::try_from(*weights.dims().first()?).ok()?;
-    if channels != factor.len() || channels == 0 || weights.dtype() != Dtype::F32 {
+    let outer = [weights.dims().first()?, weights.dims().get(1)?].map(|dim| usize::try_from(*dim).ok());
+    let [Some(first), Some(second)] = outer else { return None };
+    let groups = usize::try_from(conv.attributes.int("group").ok()?.unwrap_or(1)).ok()?.max(1);
+    let is_transposed = &*conv.op == "ConvTranspose";
+    let channels = if is_transposed { second * groups } else { first };
+    if channels != factor.len() || first * second == 0 || weights.dtype() != Dtype::F32 {
         return None;
     }
+    // For which output channel a kernel is, of which there is one for each pair of an input and an output channel of a group.
+    let channel_of = |kernel: usize| {
+        let (first_of, second_of) = (kernel / second, kernel % second);
+        if is_transposed { first_of * groups / first * second + second_of } else { first_of }
+    };
     let bias = match conv.input(2) {
         Some(bias) => floats(look, Some(bias)).filter(|bias| bias.len() == channels)?,
         None => vec![0.0; channels],
     };
     let bias = (0..channels).map(|at| (bias[at] - mean[at]) * factor[at] + shift[at]);
-    let each = weights.bytes().len() / channels;
+    let each = weights.bytes().len() / (first * second);
     let mut scaled = Vec::with_capacity(weights.bytes().len());
-    for (channel, factor) in weights.bytes().chunks_exact(each.max(1)).zip(factor) {
-        let elements = channel.as_chunks::<4>().0.iter().map(|bytes| f64::from(f32::from_ne_bytes(*bytes)));
+    for (at, kernel) in weights.bytes().chunks_exact(each.max(1)).enumerate() {
+        let factor = factor[channel_of(at)];
+        let elements = kernel.as_chunks::<4>().0.iter().map(|bytes| f64::from(f32::from_ne_bytes(*bytes)));
         elements.for_each(|element| scaled.extend(((element * factor) as f32).to_ne_bytes()));
     }
     let mut folded = conv.clone();

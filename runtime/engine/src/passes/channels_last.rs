@@ -58,6 +58,10 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
             let kernel = look.dims(node.input(1)?)?[2..].to_vec();
             Some(own("Conv", window(look, node, &dims[2..], kernel, &["group"])?))
         }
+        "ConvTranspose" => {
+            let kernel = look.dims(node.input(1)?)?[2..].to_vec();
+            Some(own("ConvTranspose", transposed_window(look, node, &dims[2..], kernel)?))
+        }
         "MaxPool" | "AveragePool" => {
             let kernel = node.attributes.ints("kernel_shape").ok()??.to_vec();
             let is_max = &*node.op == "MaxPool";
@@ -80,10 +84,7 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
 /// The attributes of a window that slides over an image, with pads in place of `auto_pad`.
 fn window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>, kept: &[&str]) -> Option<Attributes> {
     let rank = size.len();
-    let list = |name: &str, default: i64, count: usize| -> Option<Vec<i64>> {
-        let found = node.attributes.ints(name).ok()?;
-        found.map_or_else(|| Some(vec![default; count]), |list| (list.len() == count).then(|| list.to_vec()))
-    };
+    let list = |name: &str, default: i64, count: usize| numbers(node, name, default, count);
     let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
     let made = look.dims(node.output(0)?)?;
     let pads = match node.attributes.string("auto_pad").ok()? {
@@ -113,6 +114,49 @@ fn window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>, kept: &[
         }
     }
     Some(attributes)
+}
+
+/// The same for a transposed convolution, whose pads may also follow from `output_shape`.
+fn transposed_window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>) -> Option<Attributes> {
+    let rank = size.len();
+    let strides = numbers(node, "strides", 1, rank)?;
+    let dilations = numbers(node, "dilations", 1, rank)?;
+    let mut more = numbers(node, "output_padding", 0, rank)?;
+    let mut pads = vec![0; 2 * rank];
+    let made = look.dims(node.output(0)?)?;
+    let mode = node.attributes.string("auto_pad").ok()?.unwrap_or("NOTSET");
+    let has_shape = node.attributes.ints("output_shape").ok()?.is_some_and(|shape| !shape.is_empty());
+    match mode {
+        _ if has_shape || matches!(mode, "SAME_UPPER" | "SAME_LOWER") => {
+            for axis in 0..rank {
+                let reach = (kernel[axis] - 1) * dilations[axis] + 1;
+                let left = strides[axis] * (size[axis] - 1) + reach + more[axis] - made[2 + axis];
+                more[axis] += (-left).max(0);
+                let (less, rest) = (left.max(0) / 2, left.max(0) - left.max(0) / 2);
+                (pads[axis], pads[rank + axis]) =
+                    if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) };
+            }
+        }
+        "NOTSET" | "" => pads = numbers(node, "pads", 0, 2 * rank)?,
+        "VALID" => {}
+        _ => return None,
+    }
+    let mut attributes = Attributes::new()
+        .with("kernel_shape", Attribute::Ints(kernel))
+        .with("strides", Attribute::Ints(strides))
+        .with("dilations", Attribute::Ints(dilations))
+        .with("pads", Attribute::Ints(pads))
+        .with("output_padding", Attribute::Ints(more));
+    if let Some(group) = node.attributes.get("group") {
+        attributes.set("group", group.clone());
+    }
+    Some(attributes)
+}
+
+/// An attribute that is a list of so many numbers.
+fn numbers(node: &Node, name: &str, default: i64, count: usize) -> Option<Vec<i64>> {
+    let found = node.attributes.ints(name).ok()?;
+    found.map_or_else(|| Some(vec![default; count]), |list| (list.len() == count).then(|| list.to_vec()))
 }
 
 /// The orders of dimensions that put the channels last, and back.

@@ -14,7 +14,7 @@ pub(super) const PASS: Pass = pass(
     run,
 );
 
-/// The places of bias and residual among the inputs of both ops.
+/// The places of bias and residual among the inputs of these ops.
 const BIAS: usize = 2;
 const RESIDUAL: usize = 3;
 
@@ -60,7 +60,9 @@ fn join(graph: &mut Graph, scene: &Scene<'_>) -> usize {
 }
 
 fn can_grow(node: &Node) -> bool {
-    &*node.domain == OARLOCK && matches!(&*node.op, "Conv" | "MatMul") && !has_activation(node)
+    &*node.domain == OARLOCK
+        && matches!(&*node.op, "Conv" | "ConvTranspose" | "MatMul")
+        && !has_activation(node)
 }
 
 fn has_activation(node: &Node) -> bool {

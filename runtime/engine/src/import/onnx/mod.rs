@@ -1,7 +1,7 @@
 //! ONNX files.
 //!
-//! A model is decoded into the messages of `onnx-ml.proto` and then read name by name: [`scope`] knows what a name means
-//! where, [`body`] makes graphs of graphs, [`node`] nodes of nodes, and [`call`] puts the nodes of a function in the place
+//! A model is decoded into the messages of `onnx-ml.proto` and then read name by name: `scope` knows what a name means
+//! where, `body` makes graphs of graphs, `node` nodes of nodes, and `call` puts the nodes of a function in the place
 //! of a call. Nothing of the file is trusted; what is wrong is said with its place.
 //!
 //! Where the standard is stricter than what models do, this is lenient: nodes may stand in any order that can be sorted,

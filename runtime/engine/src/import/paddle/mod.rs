@@ -1,6 +1,6 @@
 //! Inference models of Paddle 2: a program in a `.pdmodel` file, and its parameters in a `.pdiparams` file beside it.
 //!
-//! A program is a list of ops of Paddle's own, each of which becomes a few of ONNX's; [`ops`] knows which. A name may be
+//! A program is a list of ops of Paddle's own, each of which becomes a few of ONNX's; `ops` knows which. A name may be
 //! made again by a later op, so the program is read from its begin to its end, and a name means what was made last.
 
 mod description;
