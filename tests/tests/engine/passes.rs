@@ -235,13 +235,15 @@ fn transposed_convolutions_read_and_write_images_whose_channels_are_last() {
     let first = sketch.op_with("Conv", &[x, w], &[("pads", Attribute::Ints(vec![1; 4]))]);
     let (w, b) = (sketch.weights(&[8, 3, 2, 2], 2), sketch.weights(&[6], 3));
     let strides = ("strides", pairs(2));
-    let grown = sketch.op_with("ConvTranspose", &[first, w, b], &[strides.clone(), ("group", Attribute::Int(2))]);
+    let grown =
+        sketch.op_with("ConvTranspose", &[first, w, b], &[strides.clone(), ("group", Attribute::Int(2))]);
     let [scale, shift, mean] = [4, 5, 6].map(|seed| sketch.weights(&[6], seed));
     let variance = sketch.floats(&[6], &[0.5, 1.0, 1.5, 2.0, 0.1, 0.2]);
     let norm = sketch.op("BatchNormalization", &[grown, scale, shift, mean, variance]);
     let bounded = sketch.op("Relu", &[norm]);
     let w = sketch.weights(&[6, 1, 4, 4], 7);
-    let made = sketch.op_with("ConvTranspose", &[bounded, w], &[strides, ("pads", Attribute::Ints(vec![1; 4]))]);
+    let made =
+        sketch.op_with("ConvTranspose", &[bounded, w], &[strides, ("pads", Attribute::Ints(vec![1; 4]))]);
     let y = sketch.op("Sigmoid", &[made]);
     let left = sketch.output(&[y]).optimised(&[random(&[1, 4, 6, 7], 9)]);
     let mut computing = left.clone();

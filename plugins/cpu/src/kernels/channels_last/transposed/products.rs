@@ -287,7 +287,9 @@ impl Job<'_> {
             for column in task.columns.clone().step_by(weights.width()) {
                 let width = weights.width().min(task.columns.end - column);
                 let (output, pixel, residual, bounds) = if is_direct {
-                    let element = self.output_of(&place, begin, product.down.remainders.start) + column;
+                    let pixel = product.along.output(begin, product.along.remainders.start);
+                    let row = self.row_of(&place, product.down.remainders.start);
+                    let element = row + pixel * outputs + column;
                     let output = self.y.pointer(element);
                     let residual = self.finish.residual_from(element, output);
                     (output, along.stride * outputs, residual, self.finish.bounds())
@@ -345,13 +347,11 @@ impl Job<'_> {
         }
     }
 
-    /// Where the outputs of a pixel in a row begin that are not cut off.
-    fn output_of(&self, place: &Place<'_>, pixel: usize, remainder_down: usize) -> usize {
+    /// Where a row of the output begins for the outputs of a group.
+    fn row_of(&self, place: &Place<'_>, remainder: usize) -> usize {
         let Sizes { outputs, down, along, .. } = &self.all.sizes;
-        let product = place.product;
-        let row = place.image * down.input + product.down.output(place.row, remainder_down);
-        let column = product.along.output(pixel, product.along.remainders_at(pixel).start);
-        (row * along.input + column) * outputs + place.group * self.all.sizes.outputs_of_group()
+        let row = place.image * down.input + place.product.down.output(place.row, remainder);
+        row * along.input * outputs + place.group * self.all.sizes.outputs_of_group()
     }
 
     /// Does what follows to some columns of a tile and writes them to where they belong.
@@ -393,27 +393,27 @@ impl Work for Pieces<'_> {
         let Self { job, place, columns, results, target } = self;
         let Product { down, along, run, .. } = place.product;
         let outputs = job.all.sizes.outputs_of_group();
-        for (pixel, results) in place.pixels.clone().zip(results.chunks_exact_mut(columns.len())) {
-            let remainders = along.remainders_at(pixel);
-            for remainder in down.remainders_at(place.row) {
-                let start = (remainder - down.remainders.start) * run;
-                let start_here = start + (remainders.start - along.remainders.start) * outputs;
-                let begin = start_here.max(columns.start);
-                let end = (start_here + remainders.len() * outputs).min(columns.end);
+        for remainder in down.remainders_at(place.row) {
+            let row = job.row_of(place, remainder);
+            let start = (remainder - down.remainders.start) * run;
+            for (pixel, results) in place.pixels.clone().zip(results.chunks_exact_mut(columns.len())) {
+                let remainders = along.remainders_at(pixel);
+                let first = start + (remainders.start - along.remainders.start) * outputs;
+                let begin = first.max(columns.start);
+                let end = (first + remainders.len() * outputs).min(columns.end);
                 if begin >= end {
                     continue;
                 }
-                let element = job.output_of(place, pixel, remainder) + begin - start_here;
+                let column = along.output(pixel, remainders.start) * job.all.sizes.outputs;
+                let element = row + column + begin - first;
                 let results = &mut results[begin - columns.start..end - columns.start];
                 let output = job.y.pointer(element);
-                let (from, with, to) = match target {
-                    Target::Results => {
-                        (results.as_ptr(), job.finish.residual_from(element, output), results.as_mut_ptr())
-                    }
-                    Target::Output => (results.as_ptr(), ptr::null(), output),
+                let (with, to) = match target {
+                    Target::Results => (job.finish.residual_from(element, output), results.as_mut_ptr()),
+                    Target::Output => (ptr::null(), output),
                 };
                 // SAFETY: so many results are there, and so much of the output, which is this task's alone.
-                unsafe { add::<V>(from, with, to, results.len()) };
+                unsafe { add::<V>(results.as_ptr(), with, to, results.len()) };
             }
         }
     }
