@@ -318,6 +318,21 @@ impl<'a> Tensor<'a> {
         Ok(unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) })
     }
 
+    /// The bytes of the elements of a contiguous operand, which may lie at any address.
+    ///
+    /// # Safety
+    ///
+    /// The device is host-addressable, and nothing writes the elements for `'a`.
+    pub unsafe fn element_bytes<T: Element>(&self) -> Result<&'a [u8]> {
+        let count = self.checked_count::<T>()?;
+        let address = self.block.0.wrapping_add(self.offset) as *const u8;
+        if count == 0 || address.is_null() {
+            return Ok(&[]);
+        }
+        // SAFETY: the operand has so many elements, and the caller vouches for the rest.
+        Ok(unsafe { core::slice::from_raw_parts(address, count * size_of::<T>()) })
+    }
+
     /// The elements of a constant that may lie at any address, as [`OperandFlags::UNALIGNED`](crate::OperandFlags) allows: where
     /// they lie if they are aligned there, or a copy.
     ///

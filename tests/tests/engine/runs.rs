@@ -206,6 +206,49 @@ fn results_have_the_same_bits_on_any_number_of_threads() {
     assert!(made.iter().all(|other| *other == made[0]));
 }
 
+/// The same elements at an address that fits none of them, as in a mapped file.
+fn at_an_odd_address(constant: &oarlock_core::Constant) -> oarlock_core::Constant {
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(constant.bytes());
+    let bytes = bytes::Bytes::from(bytes).slice(1..);
+    let moved = oarlock_core::Constant::new(constant.dtype(), constant.dims(), bytes).unwrap();
+    assert!(!moved.is_aligned());
+    moved
+}
+
+#[test]
+fn constants_at_odd_addresses_are_the_same_constants() {
+    let noise = |dims: &[i64], seed| {
+        let count = usize::try_from(dims.iter().product::<i64>()).unwrap();
+        let bytes: Vec<u8> = crate::sketch::noise(count, seed).iter().flat_map(|x| x.to_ne_bytes()).collect();
+        oarlock_core::Constant::new(Dtype::F32, dims, bytes).unwrap()
+    };
+    for rows in [1, 3, 9] {
+        let make = |place: fn(&oarlock_core::Constant) -> oarlock_core::Constant| {
+            let mut sketch = Sketch::new();
+            let x = sketch.input("x", Dtype::F32, &[rows, 40]);
+            let [w, turned] = [noise(&[40, 70], 1), noise(&[33, 70], 2)].map(|w| sketch.constant(place(&w)));
+            let product = sketch.op("MatMul", &[x, w]);
+            let second = sketch.op_with("Gemm", &[product, turned], &[("transB", Attribute::Int(1))]);
+            let shape = sketch.ints(&[rows, 3, 11, 1]);
+            let image = sketch.op("Reshape", &[second, shape]);
+            let w = sketch.constant(place(&noise(&[5, 3, 1, 1], 3)));
+            let conv = sketch.op("Conv", &[image, w]);
+            let (table, ids) =
+                (sketch.constant(place(&noise(&[7, 4], 4))), sketch.input("ids", Dtype::I64, &[2]));
+            let picked = sketch.op("Gather", &[table, ids]);
+            let scaled = sketch.constant(place(&noise(&[4], 5)));
+            let scaled = sketch.op("Mul", &[picked, scaled]);
+            let session = sketch.output(&[conv, scaled]).session(&SessionOptions::default());
+            run(&session, &[random(&[rows, 40], 9), ints(&[2], &[6, 0])])
+                .iter()
+                .map(bytes)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(make(oarlock_core::Constant::clone), make(at_an_odd_address), "{rows} rows");
+    }
+}
+
 /// The message of a run that must fail.
 fn refused(sketch: &Sketch, feeds: &[(&str, Datum)]) -> String {
     let session = sketch.session(&SessionOptions::default());

@@ -20,6 +20,11 @@ pub(crate) trait Operand<T>: Sync {
     fn elements(&self, _item: usize) -> Option<Elements<T>> {
         None
     }
+
+    /// The same for who reads elements at any address, not only at a multiple of their size.
+    fn elements_anywhere(&self, item: usize) -> Option<Elements<T>> {
+        self.elements(item)
+    }
 }
 
 /// Elements in memory.
@@ -37,6 +42,8 @@ pub(crate) struct Elements<T> {
 pub(crate) trait Convert<T>: Copy + Sync + 'static {
     /// Whether the two are the same type.
     const SAME: bool = false;
+    /// Whether the two are the same but for where they may lie.
+    const SAME_ANYWHERE: bool = Self::SAME;
 
     /// The number.
     fn convert(self) -> T;
@@ -64,6 +71,16 @@ macro_rules! wider {
             }
         })*
     };
+}
+
+/// The bytes of a number, which may lie at any address.
+impl Convert<f32> for [u8; 4] {
+    const SAME_ANYWHERE: bool = true;
+
+    #[inline(always)]
+    fn convert(self) -> f32 {
+        f32::from_ne_bytes(self)
+    }
 }
 
 same!(f32 f64 i32 i64 u32 u64);
@@ -119,6 +136,11 @@ impl<T: Number, E: Convert<T>> Operand<T> for Matrix<'_, E> {
     fn elements(&self, item: usize) -> Option<Elements<T>> {
         let pointer = self.elements.as_ptr().wrapping_add(self.offset(item)).cast();
         E::SAME.then_some(Elements { pointer, lane: self.lane, step: self.step })
+    }
+
+    fn elements_anywhere(&self, item: usize) -> Option<Elements<T>> {
+        let pointer = self.elements.as_ptr().wrapping_add(self.offset(item)).cast();
+        E::SAME_ANYWHERE.then_some(Elements { pointer, lane: self.lane, step: self.step })
     }
 }
 

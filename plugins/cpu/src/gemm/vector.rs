@@ -30,10 +30,12 @@ pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) 
     let sizes = product.sizes;
     let (Side::Operand(left), Side::Operand(right)) = (&product.left, &product.right) else { return false };
     let Some(output) = product.output.as_deref_mut() else { return false };
-    let (Some(left_elements), Some(right_elements)) = (left.elements(0), right.elements(0)) else {
-        return false;
-    };
     let is_row = sizes.rows <= FEW && sizes.columns > 1;
+    let elements = |item: usize| {
+        let right = if is_row { right.elements_anywhere(item) } else { right.elements(item) };
+        left.elements(item).zip(right)
+    };
+    let Some((left_elements, right_elements)) = elements(0) else { return false };
     let (vector, matrix) =
         if is_row { (left_elements, right_elements) } else { (right_elements, left_elements) };
     let side_by_side = matrix.lane == 1 || matrix.step == 1 && vector.step == 1;
@@ -49,12 +51,12 @@ pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) 
     let tasks = sizes.items * chunks;
     let share = tasks.div_ceil(2 * threads);
     let output = Parts::new(output);
-    let (left, right, finish, isa) = (*left, *right, product.finish, team.isa());
+    let (finish, isa) = (product.finish, team.isa());
     team.each(tasks.div_ceil(share), &|lane| {
         for task in lane * share..tasks.min((lane + 1) * share) {
             let (item, begin) = (task / chunks, task % chunks * chunk);
             let lanes = begin..count.min(begin + chunk);
-            let (Some(left), Some(right)) = (left.elements(item), right.elements(item)) else { return };
+            let Some((left, right)) = elements(item) else { return };
             let (vector, matrix) = if is_row { (left, right) } else { (right, left) };
             let first = item * vectors * count + lanes.start;
             // SAFETY: no two tasks have the same outputs, nor do two vectors of one.
@@ -75,7 +77,7 @@ pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) 
 }
 
 /// Some outputs of one product. The vectors, of which the matrix is multiplied with each, can be read for the depth, and the
-/// matrix for the lanes and the depth.
+/// matrix, whose elements may lie at any address, for the lanes and the depth.
 pub(super) struct Job<T> {
     pub(super) vector: Elements<T>,
     pub(super) matrix: Elements<T>,
@@ -163,7 +165,7 @@ impl<T: Number> Job<T> {
         ahead: usize,
     ) {
         let mut factors = [[T::default(); COUNT]; VECTORS];
-        let mut rows: [&[T]; COUNT] = [&[]; COUNT];
+        let mut rows = [self.matrix.pointer; COUNT];
         for index in 0..COUNT {
             for (vector, factors) in factors.iter_mut().enumerate() {
                 let place = vector * self.vector.lane + (begin + index) * self.vector.step;
@@ -171,9 +173,7 @@ impl<T: Number> Job<T> {
                 factors[index] = unsafe { *self.vector.pointer.add(place) };
             }
             let start = (begin + index) * self.matrix.step + self.lanes.start;
-            // SAFETY: the caller keeps the steps below the depth, and the lanes lie side by side.
-            rows[index] =
-                unsafe { std::slice::from_raw_parts(self.matrix.pointer.add(start), self.lanes.len()) };
+            rows[index] = self.matrix.pointer.wrapping_add(start);
         }
         let count = self.lanes.len();
         let in_line = LINE / size_of::<T>();
@@ -181,18 +181,23 @@ impl<T: Number> Job<T> {
         for line in 0..lines {
             let lanes = line * in_line..(line + 1) * in_line;
             if ahead > 0 {
-                rows.iter().for_each(|row| ask_for(row.as_ptr().wrapping_add(lanes.start + ahead)));
+                rows.iter().for_each(|row| ask_for(row.wrapping_add(lanes.start + ahead)));
             }
-            Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lanes);
+            // SAFETY: the caller keeps the steps below the depth, and the lanes lie side by side.
+            unsafe { Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lanes) };
         }
-        Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lines * in_line..count);
+        // SAFETY: as above.
+        unsafe {
+            Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lines * in_line..count);
+        }
     }
 
+    /// Adds some lanes of the rows, which can be read.
     #[inline(always)]
-    fn add_lanes<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
+    unsafe fn add_lanes<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
         outputs: &mut [&mut [T]; VECTORS],
         factors: &[[T; COUNT]; VECTORS],
-        rows: &[&[T]; COUNT],
+        rows: &[*const T; COUNT],
         lanes: Range<usize>,
     ) {
         for (output, factors) in outputs.iter_mut().zip(factors) {
@@ -200,8 +205,8 @@ impl<T: Number> Job<T> {
                 let mut sum = *output;
                 for (factor, row) in factors.iter().zip(rows) {
                     // SAFETY: the lanes are those of the outputs, of which each row has as many.
-                    sum = sum
-                        .plus_product::<FUSED>(*factor, unsafe { *row.get_unchecked(lanes.start + offset) });
+                    let element = unsafe { row.add(lanes.start + offset).read_unaligned() };
+                    sum = sum.plus_product::<FUSED>(*factor, element);
                 }
                 *output = sum;
             }

@@ -19,7 +19,7 @@ macro_rules! kernels {
             static ONE: [MicroKernel<$float>; 14] = rows!(1);
             static TWO: [MicroKernel<$float>; 14] = rows!(2);
 
-            /// Four sums hide how long a product takes.
+            /// Four sums hide how long a product takes. The right side may lie at any address.
             #[target_feature(enable = "avx512f")]
             unsafe fn dot(left: *const $float, right: *const $float, count: usize) -> $float {
                 const BLOCK: usize = 4 * $lanes;
@@ -39,7 +39,7 @@ macro_rules! kernels {
                     let mut lanes = [0.0; $lanes];
                     $store(lanes.as_mut_ptr(), $add($add(sums[0], sums[1]), $add(sums[2], sums[3])));
                     let rest = (whole..count).fold(0.0, |sum: $float, place| {
-                        (*left.add(place)).mul_add(*right.add(place), sum)
+                        (*left.add(place)).mul_add(right.add(place).read_unaligned(), sum)
                     });
                     let mut half = $lanes / 2;
                     while half > 0 {

@@ -74,18 +74,20 @@ unsafe fn avx512_dot<T: Number>(left: *const T, right: *const T, count: usize) -
 #[inline(always)]
 unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
     const LANES: usize = 64;
-    // SAFETY: the caller vouches for so many elements on both sides.
-    let (left, right) =
-        unsafe { (std::slice::from_raw_parts(left, count), std::slice::from_raw_parts(right, count)) };
     let mut sums = [T::default(); LANES];
-    let ((left, left_rest), (right, right_rest)) = (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
-    for (left, right) in left.iter().zip(right) {
-        for ((sum, left), right) in sums.iter_mut().zip(left).zip(right) {
-            *sum = sum.plus_product::<false>(*left, *right);
+    let whole = count / LANES * LANES;
+    for block in (0..whole).step_by(LANES) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller vouches for so many elements on both sides; the right one may lie at any address.
+            let (left, right) =
+                unsafe { (*left.add(block + lane), right.add(block + lane).read_unaligned()) };
+            *sum = sum.plus_product::<false>(left, right);
         }
     }
-    for ((sum, left), right) in sums.iter_mut().zip(left_rest).zip(right_rest) {
-        *sum = sum.plus_product::<false>(*left, *right);
+    for (place, sum) in (whole..count).zip(&mut sums) {
+        // SAFETY: as above.
+        let (left, right) = unsafe { (*left.add(place), right.add(place).read_unaligned()) };
+        *sum = sum.plus_product::<false>(left, right);
     }
     let mut half = LANES / 2;
     while half > 0 {

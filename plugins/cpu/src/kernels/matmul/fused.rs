@@ -98,7 +98,13 @@ impl Plan {
         Matrix::new(elements, self.left.clone(), (rows, lane), (depth, step)).ok_or_else(too_small)
     }
 
-    fn right<'a>(&self, elements: &'a [f32]) -> Result<Matrix<'a, f32>> {
+    /// Whether B is read in one pass for certain, from whatever address.
+    fn streams(&self) -> bool {
+        let Sizes { items, rows, columns, depth } = self.sizes;
+        items == 1 && rows <= FEW && columns > 1 && depth > 0 && !(self.turned.0 && self.turned.1)
+    }
+
+    fn right<'a, E>(&self, elements: &'a [E]) -> Result<Matrix<'a, E>> {
         let Sizes { columns, depth, .. } = self.sizes;
         let (lane, step) = if self.turned.1 { (depth, 1) } else { (1, columns) };
         Matrix::new(elements, self.right.clone(), (columns, lane), (depth, step)).ok_or_else(too_small)
@@ -124,6 +130,8 @@ struct State {
 enum Right {
     /// Where the call has it.
     InPlace,
+    /// There too, but as bytes: a constant may lie at any address.
+    Anywhere,
     /// From a copy, as its address fits no element.
     Aligned(Arc<Vec<f32>>),
     Packed(Arc<Packed<f32>>),
@@ -141,10 +149,12 @@ impl State {
             let key = (plan.turned.1, columns, depth, Packed::<f32>::right_width(cpu));
             let pack = || Ok(Packed::right(cpu, &plan.right(&elements()?)?, columns, depth));
             Right::Packed(PACKED.get_or_make_at(place, key, pack)?)
-        } else if b.is_constant() && !place.0.is_multiple_of(align_of::<f32>()) {
-            Right::Aligned(ALIGNED.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
-        } else {
+        } else if place.0.is_multiple_of(align_of::<f32>()) || !b.is_constant() {
             Right::InPlace
+        } else if plan.streams() {
+            Right::Anywhere
+        } else {
+            Right::Aligned(ALIGNED.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
         };
         let alpha = call.float("alpha")?.unwrap_or(1.0) as f32;
         Ok(Self { plan, right, alpha, activation: Activation::of(call)? })
@@ -184,12 +194,17 @@ impl State {
             return Ok(());
         }
         let left = plan.left(a)?;
-        let matrix;
+        let (matrix, bytes);
         let right = match &self.right {
             Right::Packed(packed) => Side::Packed(&**packed),
             Right::Aligned(elements) => {
                 matrix = plan.right(elements)?;
                 Side::Operand(&matrix)
+            }
+            Right::Anywhere => {
+                // SAFETY: as above.
+                bytes = plan.right(unsafe { b.element_bytes::<f32>()? }.as_chunks::<4>().0)?;
+                Side::Operand(&bytes)
             }
             Right::InPlace => {
                 // SAFETY: as above.

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
+mod job;
 mod phase;
 pub(super) mod products;
 
