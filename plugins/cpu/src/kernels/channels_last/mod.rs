@@ -4,6 +4,7 @@
 //!
 //! A convolution is computed in one of several ways ([`convolution`] decides): as a product of matrices whose left rows are
 //! read through pointers ([`dense`]), as products of transformed tiles ([`winograd`]), or channel by channel ([`depthwise`]).
+//! A transposed one is some ordinary ones ([`transposed`]).
 //! Bias, residual and activation are applied while the results are in registers or in the nearest cache ([`finish`]).
 //!
 //! No sum is shared between threads, so a result does not depend on how many there are.

@@ -6,7 +6,6 @@ mod job;
 mod phase;
 pub(super) mod products;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use oarlock_sdk::{Call, DtypeSet, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, ensure};
@@ -15,7 +14,7 @@ use self::products::{Products, Sizes};
 use super::conv::{check_finish, with_operands};
 use super::geometry::axes;
 use super::weights::Panels;
-use crate::constants::Constants;
+use crate::constants::{self, Constants};
 use crate::device::Cpu;
 use crate::gemm::Scratch;
 use crate::isa::Isa;
@@ -47,7 +46,7 @@ pub(super) fn kernel() -> Kernel<Cpu> {
         .flags(KernelFlags::DETERMINISTIC)
         .inputs([
             image.named("X"),
-            image.named("W"),
+            image.named("W").flags(OperandFlags::UNALIGNED),
             number.named("B").rank(1, 1).flags(OperandFlags::OPTIONAL),
             image.named("Z").flags(OperandFlags::OPTIONAL),
         ])
@@ -138,11 +137,11 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     let (products, activation) = convolution(cpu, call)?;
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
-    // SAFETY: the device's memory is the host's, and a constant is never written.
-    let weights = unsafe { w.elements() }?;
+    // SAFETY: the device's memory is the host's, and the operand is constant.
+    let weights = || unsafe { w.constant_elements() };
     let key = (cpu.isa(), products.key());
-    let packed = PACKED.get_or_make(weights, key, || Ok::<_, Infallible>(products.pack(cpu, weights)));
-    let packed = packed.unwrap_or_else(|never| match never {});
+    let packed = PACKED
+        .get_or_make_at(constants::place(&w), key, || Ok::<_, Error>(products.pack(cpu, &weights()?)))?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
