@@ -140,8 +140,9 @@ fn a_wrong_call_names_the_op_the_operand_what_was_expected_and_what_was_found() 
 #[test]
 fn what_no_kernel_takes_is_told_apart() {
     let (runtime, cpu) = start();
-    let matmul = Op::latest(&runtime, "Det").unwrap();
-    let error = failure(matmul.run(&runtime, &[&floats(&cpu, &[1, 1], &[1.0])]));
+    let decoder = Op::latest(&runtime, "ImageDecoder").unwrap();
+    let bytes = Tensor::from_slice(&cpu, &[1], &[0u8]).expect("a tensor");
+    let error = failure(decoder.run(&runtime, &[&bytes]));
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.advice().is_some_and(|hint| hint.contains("oarlock kernels")), "{error:?}");
 }

@@ -241,7 +241,7 @@ fn transposed_convolutions_read_and_write_images_whose_channels_are_last() {
     let variance = sketch.floats(&[6], &[0.5, 1.0, 1.5, 2.0, 0.1, 0.2]);
     let norm = sketch.op("BatchNormalization", &[grown, scale, shift, mean, variance]);
     let bounded = sketch.op("Relu", &[norm]);
-    let w = sketch.weights(&[6, 2, 4, 4], 7);
+    let w = sketch.weights(&[6, 1, 4, 4], 7);
     let made =
         sketch.op_with("ConvTranspose", &[bounded, w], &[strides, ("pads", Attribute::Ints(vec![1; 4]))]);
     let y = sketch.op("Sigmoid", &[made]);

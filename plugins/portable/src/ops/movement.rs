@@ -31,7 +31,7 @@ pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
         two(row("Expand", expand::<G>).since(8), shape("shape")),
         two(row("Tile", tile::<G>).since(6), shape("repeats")),
         blocks(row("DepthToSpace", depth_to_space::<G>)),
-        blocks(row("SpaceToDepth", space_to_depth::<G>).until(27)),
+        blocks(row("SpaceToDepth", space_to_depth::<G>)),
         row("Concat", concat::<G>)
             .since(4)
             .inputs([strided(ALL).group(1).flags(OperandFlags::VARIADIC).named("inputs")])
@@ -172,7 +172,9 @@ fn depth_to_space<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
 
 fn space_to_depth<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     let dims = |x: &[i64], size: i64| [x[0], x[1], x[2] / size, size, x[3] / size, size];
-    split_into_blocks(gpus, call, dims, &[0, 3, 5, 1, 2, 4])
+    let is_column_first = call.string("mode")? == Some("CRD");
+    let order = if is_column_first { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+    split_into_blocks(gpus, call, dims, &order)
 }
 
 /// Checks that parts have the shape of the whole but for one axis, along which they fill it.
