@@ -211,7 +211,8 @@ fn at_an_odd_address(constant: &oarlock_core::Constant) -> oarlock_core::Constan
     let mut bytes = vec![0];
     bytes.extend_from_slice(constant.bytes());
     let bytes = bytes::Bytes::from(bytes).slice(1..);
-    let moved = oarlock_core::Constant::new(constant.dtype(), constant.dims(), bytes).unwrap();
+    let moved =
+        oarlock_core::Constant::new(constant.dtype(), constant.dims(), bytes).expect("the same shape");
     assert!(!moved.is_aligned());
     moved
 }
@@ -219,9 +220,9 @@ fn at_an_odd_address(constant: &oarlock_core::Constant) -> oarlock_core::Constan
 #[test]
 fn constants_at_odd_addresses_are_the_same_constants() {
     let noise = |dims: &[i64], seed| {
-        let count = usize::try_from(dims.iter().product::<i64>()).unwrap();
+        let count = usize::try_from(dims.iter().product::<i64>()).expect("a count");
         let bytes: Vec<u8> = crate::sketch::noise(count, seed).iter().flat_map(|x| x.to_ne_bytes()).collect();
-        oarlock_core::Constant::new(Dtype::F32, dims, bytes).unwrap()
+        oarlock_core::Constant::new(Dtype::F32, dims, bytes).expect("as many elements as the shape has")
     };
     for rows in [1, 3, 9] {
         let make = |place: fn(&oarlock_core::Constant) -> oarlock_core::Constant| {
