@@ -123,6 +123,7 @@ impl Program {
         let mut known = Vec::new();
         for (id, input) in graph.inputs.clone().into_iter().zip(inputs) {
             let Datum::Tensor(tensor) = input else {
+                graph.value_mut(id).fact = None;
                 known.push(None);
                 continue;
             };

@@ -102,6 +102,29 @@ fn a_loop_carries_values_and_stacks_others() {
 }
 
 #[test]
+fn what_a_model_says_about_the_inputs_of_a_body_is_not_believed() {
+    let mut body = Sketch::new();
+    let [iteration, condition] = ["i", "go"].map(|name| body.graph.add(Value::named(name)));
+    // It says that the carried list has one element, and makes it longer each time.
+    let list = body.input("list", Dtype::F32, &[1]);
+    body.graph.inputs = vec![iteration, condition, list];
+    let one = body.floats(&[1], &[1.0]);
+    let longer = body.op_with("Concat", &[list, one], &[("axis", Attribute::Int(0))]);
+    let size = body.op("Shape", &[list]);
+    let go = body.op("Identity", &[condition]);
+    let body = body.output(&[go, longer, size]).graph;
+    let mut sketch = Sketch::new();
+    let (count, start) = (sketch.input("count", Dtype::I64, &[]), sketch.input("start", Dtype::F32, &[-1]));
+    let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).unwrap());
+    let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
+    sketch.with_graph("body", body, &[]);
+    let session = sketch.output(&made).session(&SessionOptions::default());
+    let outputs = run(&session, &[ints(&[], &[3]), tensor(&[2], &[5.0, 6.0])]);
+    assert_eq!(floats(&outputs[0]), [5.0, 6.0, 1.0, 1.0, 1.0]);
+    assert_eq!(outputs[1].tensor().unwrap().to_vec::<i64>().unwrap(), [2, 3, 4]);
+}
+
+#[test]
 fn many_threads_run_one_session_and_get_their_own_results() {
     let session: Arc<Session> = Arc::new(classifier().session(&SessionOptions::default()));
     let expected: Vec<Vec<u8>> =

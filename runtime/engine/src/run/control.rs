@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use oarlock_core::infer::Fact;
 use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
 
 use super::datum;
@@ -10,7 +11,7 @@ use super::sequence::SequenceOp;
 use super::text::TextOp;
 use crate::datum::Datum;
 use crate::environment::Environment;
-use crate::graph::Node;
+use crate::graph::{Dimension, Node, ValueType};
 use crate::plan::Source;
 use crate::program::Program;
 
@@ -46,7 +47,12 @@ impl Body {
         for subgraph in &node.subgraphs {
             let captures = first..first + subgraph.captures.len();
             if &*subgraph.attribute == attribute {
-                return Ok(Self { program: Program::new(subgraph.graph.clone(), environment)?, captures });
+                let mut graph = subgraph.graph.clone();
+                // What a model says about the inputs of a body is checked by nobody, and differs from run to run.
+                for input in graph.inputs.clone() {
+                    graph.value_mut(input).declared = ValueType::Unknown;
+                }
+                return Ok(Self { program: Program::new(graph, environment)?, captures });
             }
             first = captures.end;
         }
@@ -69,13 +75,23 @@ impl Body {
         self.program.graph().outputs.len()
     }
 
-    /// What is known about the elements of an output when it never ran.
+    /// The dtype and shape of an output when it never ran: what follows from the body, or else what the model says.
     pub(super) fn output(&self, index: usize) -> (Dtype, Vec<i64>) {
         let graph = self.program.graph();
-        let fact = graph.outputs.get(index).and_then(|output| graph.value(*output).fact.clone());
-        let dtype = fact.as_ref().map_or(Dtype::F32, |fact| fact.dtype);
-        let dims = fact.and_then(|fact| fact.dims).unwrap_or_default();
-        (dtype, dims.iter().map(|dim| dim.known().unwrap_or(0)).collect())
+        let Some(value) = graph.outputs.get(index).map(|output| graph.value(*output)) else {
+            return (Dtype::F32, Vec::new());
+        };
+        match (&value.fact, &value.declared) {
+            (Some(Fact { dtype, dims: Some(dims), .. }), _) => {
+                (*dtype, dims.iter().map(|dim| dim.known().unwrap_or(0)).collect())
+            }
+            (fact, ValueType::Tensor { dtype, dims }) => {
+                let size = |dim: &Dimension| if let Dimension::Known(size) = dim { *size } else { 0 };
+                let dtype = fact.as_ref().map(|fact| fact.dtype).or(*dtype).unwrap_or(Dtype::F32);
+                (dtype, dims.iter().flatten().map(size).collect())
+            }
+            (fact, _) => (fact.as_ref().map_or(Dtype::F32, |fact| fact.dtype), Vec::new()),
+        }
     }
 }
 
