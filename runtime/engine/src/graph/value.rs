@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use oarlock_core::infer::Fact;
-use oarlock_core::{Constant, Dims, Dtype};
+use oarlock_core::{Constant, Dims, Dtype, shape};
 
 /// Names a value within its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +62,11 @@ impl Value {
             Some(weight) => Some(weight.dims().into()),
             None => self.fact.as_ref()?.known_dims(),
         }
+    }
+
+    /// How many bytes it has, where that is known.
+    pub fn size_in_bytes(&self) -> Option<u64> {
+        shape::size_in_bytes(self.dtype()?, &self.dims()?).ok()
     }
 
     /// Its numbers, where they are known: those of a constant, or of what follows from shapes.

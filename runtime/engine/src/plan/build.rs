@@ -66,10 +66,7 @@ impl<'a> Builder<'a> {
         let piece = |(id, value): (ValueId, &crate::graph::Value)| Piece {
             value: id,
             device: None,
-            size: value
-                .dtype()
-                .zip(value.dims())
-                .and_then(|(dtype, dims)| shape::size_in_bytes(dtype, &dims).ok()),
+            size: value.size_in_bytes(),
         };
         let mut pieces: Vec<Piece> = graph.values().map(piece).collect();
         for input in &graph.inputs {
@@ -137,7 +134,8 @@ impl<'a> Builder<'a> {
         let input = node.input(0)?;
         let is_view = node.is_view();
         let (from, to) = (self.graph.value(input), self.graph.value(node.output(0)?));
-        let is_same = from.dtype()? == to.dtype()? && self.pieces[input.index()].size? == shape_size(to)?;
+        let is_same =
+            from.dtype()? == to.dtype()? && self.pieces[input.index()].size? == to.size_in_bytes()?;
         if !is_view || !is_same || from.dtype()? == oarlock_core::Dtype::String {
             return None;
         }
@@ -225,8 +223,4 @@ impl<'a> Builder<'a> {
 
 fn is_text(value: &crate::graph::Value) -> bool {
     value.dtype() == Some(oarlock_core::Dtype::String)
-}
-
-fn shape_size(value: &crate::graph::Value) -> Option<u64> {
-    shape::size_in_bytes(value.dtype()?, &value.dims()?).ok()
 }

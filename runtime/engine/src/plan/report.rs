@@ -4,7 +4,7 @@ use oarlock_core::registry::Explanation;
 use oarlock_core::{Device, Error, Op, Result, Runtime, shape};
 
 use super::{Operand, Plan, StepInfo, Work};
-use crate::graph::{Graph, Node, Value};
+use crate::graph::{Graph, Node};
 use crate::passes::with_expected;
 use crate::run::Control;
 
@@ -92,13 +92,9 @@ fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) ->
 
 /// Whether a node only sees its input in another shape.
 fn is_view(graph: &Graph, node: &Node) -> bool {
-    let size = |value| size_of(graph.value(value));
+    let size = |value| graph.value(value).size_in_bytes();
     let ends = node.input(0).zip(node.output(0));
     node.is_view() && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
-}
-
-fn size_of(value: &Value) -> Option<u64> {
-    shape::size_in_bytes(value.dtype()?, &value.dims()?).ok()
 }
 
 /// Ops that read no more of their first input than they make.
@@ -106,7 +102,7 @@ const READS_A_PART: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"
 
 /// How much work a node of a graph is.
 pub fn cost(graph: &Graph, node: &Node) -> Cost {
-    let size = |id: &Option<_>| id.map_or(Some(0), |id| size_of(graph.value(id)));
+    let size = |id: &Option<_>| id.map_or(Some(0), |id| graph.value(id).size_in_bytes());
     let made: Option<u64> = node.outputs.iter().map(size).sum();
     let read = |(index, input)| {
         let whole = size(input)?;
@@ -155,7 +151,7 @@ pub fn weight_bytes(graph: &Graph) -> u64 {
     let own: u64 = graph
         .values()
         .filter(|(_, value)| value.weight.is_some())
-        .filter_map(|(_, value)| size_of(value))
+        .filter_map(|(_, value)| value.size_in_bytes())
         .sum();
     let subgraphs = graph.nodes.iter().flat_map(|node| &node.subgraphs);
     own + subgraphs.map(|subgraph| weight_bytes(&subgraph.graph)).sum::<u64>()
@@ -221,6 +217,7 @@ mod tests {
     use oarlock_core::{Attribute, Attributes, Dtype};
 
     use super::*;
+    use crate::graph::Value;
 
     /// A node on operands of these shapes, the last of which is its output.
     fn cost_of(op: &str, attributes: Attributes, shapes: &[&[i64]]) -> Cost {
