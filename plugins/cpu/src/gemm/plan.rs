@@ -11,7 +11,7 @@ const PANEL_LANE: usize = 2048;
 /// Bytes of the right panels that a task works on at a time: they stay in the second cache.
 const RIGHT_BLOCK: usize = 512 * 1024;
 /// Products of two numbers that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 19;
+const WORK_OF_A_THREAD: usize = 1 << 17;
 
 /// How an operand reaches the micro-kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

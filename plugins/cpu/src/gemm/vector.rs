@@ -14,7 +14,7 @@ use crate::isa::{Isa, Target, Vectorized};
 /// So many rows on the left are few: reading the matrix takes longer than multiplying.
 pub(crate) const FEW: usize = 4;
 /// Elements of the matrix that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const WORK_OF_A_THREAD: usize = 1 << 15;
 /// Outputs that are computed together, so that they stay in the second cache while the matrix passes by. The longer, the
 /// better for how memory is read.
 const OUTPUTS_AT_ONCE: usize = 1 << 15;
@@ -45,11 +45,11 @@ pub(super) fn compute<T: Number>(product: &mut Product<'_, T>, team: &dyn Team) 
     let (vectors, count) = if is_row { (sizes.rows, sizes.columns) } else { (1, sizes.rows) };
     let work = sizes.items.saturating_mul(count).saturating_mul(sizes.depth);
     let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
-    let pieces = if threads == 1 { 1 } else { (2 * threads).div_ceil(sizes.items) };
+    let pieces = if threads == 1 { 1 } else { threads.div_ceil(sizes.items) };
     let chunk = count.div_ceil(pieces).next_multiple_of(64).min(OUTPUTS_AT_ONCE / vectors);
     let chunks = count.div_ceil(chunk);
     let tasks = sizes.items * chunks;
-    let share = tasks.div_ceil(2 * threads);
+    let share = tasks.div_ceil(threads);
     let output = Parts::new(output);
     let (finish, isa) = (product.finish, team.isa());
     team.each(tasks.div_ceil(share), &|lane| {

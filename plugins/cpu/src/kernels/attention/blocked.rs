@@ -24,7 +24,7 @@ const ROWS: usize = 128;
 /// No tile has more rows.
 const MOST_ROWS: usize = 16;
 /// Products of two numbers that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 18;
+const WORK_OF_A_THREAD: usize = 1 << 17;
 
 /// Keys or values: those of the past, and the new ones after them.
 #[derive(Clone, Copy)]

@@ -20,7 +20,7 @@ use crate::isa::Isa;
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 1024 * 1024;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 18;
+const WORK_OF_A_THREAD: usize = 1 << 17;
 /// Elements of a page, and how many of the nearest cache's lines can lie at the same place of different pages.
 const PAGE: usize = 1024;
 const WAYS: usize = 8;

@@ -14,7 +14,7 @@ use crate::isa::Isa;
 use crate::kernels::conv::window::Axis;
 
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const WORK_OF_A_THREAD: usize = 1 << 16;
 
 /// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels, in whole vectors.
 pub(super) fn pack(geometry: &Geometry, weights: &[f32]) -> Aligned {

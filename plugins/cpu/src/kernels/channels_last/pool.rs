@@ -18,7 +18,7 @@ use crate::gemm::{Parts, Team};
 use crate::kernels::conv::window::{Axis, Settings};
 
 /// Elements that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 15;
+const WORK_OF_A_THREAD: usize = 1 << 14;
 /// Vectors of channels that are folded at a time: enough that one does not wait for the other.
 const VECTORS: usize = 4;
 

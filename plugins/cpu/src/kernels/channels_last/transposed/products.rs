@@ -17,7 +17,7 @@ use crate::kernels::conv::window::Axis;
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 1024 * 1024;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 18;
+const WORK_OF_A_THREAD: usize = 1 << 17;
 /// The most lanes of two vectors.
 const MOST_CHANNELS: usize = 32;
 

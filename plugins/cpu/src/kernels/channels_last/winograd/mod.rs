@@ -27,7 +27,7 @@ use crate::isa::{Isa, Target, Vectorized};
 /// Bytes of transformed tiles that a thread works on at a time: they stay in the second cache beside the weights.
 const TILES_AT_ONCE: usize = 512 * 1024;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 18;
+const WORK_OF_A_THREAD: usize = 1 << 17;
 
 /// The fewest input and output channels for which transforms are worth their time.
 const FEWEST_CHANNELS: usize = 16;

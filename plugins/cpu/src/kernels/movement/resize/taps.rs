@@ -83,6 +83,20 @@ impl Method {
         matches!(self.filter, Filter::Nearest(_))
     }
 
+    /// For each index along an axis of the output, the one of the input that is nearest; for methods that take one.
+    pub(super) fn nearest(&self, axis: &Axis) -> Result<Vec<Option<usize>>> {
+        let mut map = Vec::new();
+        map.try_reserve_exact(axis.to).map_err(|_| {
+            Error::resource_exhausted(format!(
+                "expected memory for an axis of {} elements, found none",
+                axis.to
+            ))
+        })?;
+        let first = |taps: Vec<(usize, f64)>| taps.first().map(|(at, _)| *at);
+        map.extend((0..axis.to).map(|index| self.at(axis, index).and_then(first)));
+        Ok(map)
+    }
+
     /// The taps of an axis whose input is not empty.
     pub(super) fn taps(&self, axis: &Axis) -> Taps {
         (0..axis.to).map(|index| self.at(axis, index)).collect()
