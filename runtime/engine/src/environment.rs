@@ -13,7 +13,7 @@ use crate::progress::Progress;
 /// The runtime, the devices, and the constants that are on them.
 pub(crate) struct Environment {
     pub(crate) runtime: Arc<Runtime>,
-    /// Where nodes run: each on the first of these that has a kernel for it.
+    /// Where nodes run: each on the first of these that has a kernel for it, but for what stays on the host.
     pub(crate) devices: Vec<Device>,
     /// Where constants are computed, and what controls the run.
     pub(crate) host: Device,

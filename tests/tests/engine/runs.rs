@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oarlock_core::{Attribute, Dtype};
-use oarlock_engine::graph::Value;
+use oarlock_engine::graph::{Value, ValueId};
 use oarlock_engine::{Datum, Session, SessionOptions};
 
 use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, runtime, tensor};
@@ -164,6 +164,36 @@ fn a_device_without_a_kernel_leaves_the_node_to_the_cpu() {
     for (a, b) in floats(&there[0]).iter().zip(floats(&here[0])) {
         assert!((a - b).abs() < 1e-5);
     }
+}
+
+#[test]
+fn a_little_work_amid_work_of_the_host_stays_there_and_much_does_not() {
+    let runtime = Arc::new(runtime("ops Add,MatMul; mode random; seed 4; devices 1", &[]));
+    // On the device, on the host as the device lacks the op, and then what could be on either.
+    let devices = |width: i64, ops: &dyn Fn(&mut Sketch, ValueId) -> ValueId| -> Vec<String> {
+        let mut sketch = Sketch::new();
+        let x = sketch.input("x", Dtype::F32, &[width, width]);
+        let sum = sketch.op("Add", &[x, x]);
+        let cos = sketch.op("Cos", &[sum]);
+        let between = ops(&mut sketch, cos);
+        let y = sketch.op("Sin", &[between]);
+        let session = sketch.output(&[y]).simulated(&runtime);
+        let inputs = [random(&[width, width], 1)];
+        assert_eq!(run(&session, &inputs)[0].tensor().unwrap().dims(), [width, width]);
+        let plan = session.plan(&inputs).unwrap();
+        let steps = plan.steps().filter(|step| !step.is_copy());
+        steps.map(|step| format!("{} {}", step.node().op, step.device().device_type())).collect()
+    };
+    let little = devices(4, &|sketch, x| sketch.op("Add", &[x, x]));
+    assert_eq!(little, ["Add sim", "Cos cpu", "Add cpu", "Sin cpu"]);
+    let much = devices(256, &|sketch, x| {
+        (0..8).fold(x, |x, seed| {
+            let weights = sketch.weights(&[256, 256], seed);
+            sketch.op("MatMul", &[x, weights])
+        })
+    });
+    assert_eq!(much[..3], ["Add sim", "Cos cpu", "MatMul sim"]);
+    assert_eq!(much.last().map(String::as_str), Some("Sin cpu"));
 }
 
 #[test]

@@ -3,11 +3,12 @@
 //! First every node gets a device and a way to run, which makes a list of drafts; then it is decided which values are
 //! tensors of their own and where the others lie.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use oarlock_core::{Device, Dims, Readied, Ready, Result, shape};
 
 use super::layout::Layout;
+use super::placement::{self, Stay};
 use super::{Plan, kept_contexts};
 use crate::environment::Environment;
 use crate::graph::{Graph, Node, ValueId};
@@ -57,6 +58,8 @@ struct Builder<'a> {
     environment: &'a Environment,
     pieces: Vec<Piece>,
     drafts: Vec<Draft>,
+    /// The nodes that stay on the host although a device before it could run them.
+    stays: BTreeMap<usize, Stay>,
     /// Copies on other devices that were made before, by piece and name of the device.
     copies: HashMap<(usize, String), usize>,
 }
@@ -74,7 +77,8 @@ impl<'a> Builder<'a> {
                 if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
             pieces[input.index()].device = Some(device.clone());
         }
-        Ok(Self { graph, environment, pieces, drafts: Vec::new(), copies: HashMap::new() })
+        let stays = placement::stays(&graph, environment);
+        Ok(Self { graph, environment, pieces, drafts: Vec::new(), stays, copies: HashMap::new() })
     }
 
     fn build(mut self, effects: Vec<Effect>) -> Result<Plan> {
@@ -83,10 +87,10 @@ impl<'a> Builder<'a> {
             let node = self.graph.nodes[at].clone();
             self.draft(at, &node).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
         }
-        let Self { graph, environment, pieces, drafts, .. } = self;
+        let Self { graph, environment, pieces, drafts, stays, .. } = self;
         let (steps, arenas, slots, inputs, outputs) =
             Layout::new(&graph, environment, &pieces, &drafts).finish(drafts)?;
-        Ok(Plan { graph, effects, steps, arenas, slots, inputs, outputs, contexts: kept_contexts() })
+        Ok(Plan { graph, effects, stays, steps, arenas, slots, inputs, outputs, contexts: kept_contexts() })
     }
 
     /// Decides how a node runs.
@@ -100,7 +104,7 @@ impl<'a> Builder<'a> {
         } else if let Some((device, dims)) = self.view(node) {
             (device, DraftWay::View(dims), inputs[..1].to_vec())
         } else {
-            let (device, way) = self.kernel(node)?;
+            let (device, way) = self.kernel(at, node)?;
             let inputs =
                 inputs.into_iter().map(|input| input.map(|input| self.on(at, input, &device))).collect();
             (device, way, inputs)
@@ -143,14 +147,15 @@ impl<'a> Builder<'a> {
         Some((device.clone(), to.dims()?))
     }
 
-    /// The device and the kernel of a node: of the first device that has one.
-    fn kernel(&self, node: &Node) -> Result<(Device, DraftWay)> {
+    /// The device and the kernel of a node: of the first device that has one, unless it stays on the host.
+    fn kernel(&self, at: usize, node: &Node) -> Result<(Device, DraftWay)> {
         let Environment { runtime, devices, host, .. } = self.environment;
         let op = op_of(node, &self.environment.scene())?;
         let mut refused = None;
         // Text is nowhere but on the host.
         let reads_text = node.inputs.iter().flatten().any(|input| is_text(self.graph.value(*input)));
-        let devices = if reads_text { std::slice::from_ref(host) } else { devices };
+        let is_of_host = reads_text || self.stays.contains_key(&at);
+        let devices = if is_of_host { std::slice::from_ref(host) } else { devices };
         for device in devices {
             let stream = device.stream()?;
             let constant = |index: usize, takes_any_address: bool| {

@@ -7,13 +7,17 @@
 mod build;
 mod layout;
 mod memory;
+mod placement;
 mod report;
 mod step;
+
+use std::collections::BTreeMap;
 
 use crossbeam_queue::ArrayQueue;
 use oarlock_core::Device;
 
 pub(crate) use build::build;
+pub(crate) use placement::Stay;
 pub use report::{Ability, Cost, Lodging, ability, cost, weight_bytes};
 pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};
 
@@ -30,6 +34,8 @@ pub struct Plan {
     pub(crate) graph: Graph,
     /// What the passes did.
     pub(crate) effects: Vec<Effect>,
+    /// The nodes that stay on the host although a device before it could run them.
+    pub(crate) stays: BTreeMap<usize, Stay>,
     pub(crate) steps: Vec<Step>,
     /// The memory that a run needs for what is neither given nor handed out: for each device how many bytes.
     pub(crate) arenas: Vec<(Device, u64)>,

@@ -200,6 +200,11 @@ impl<'a> StepInfo<'a> {
         if let Work::Call(call) = &self.step.work { Some(call.ready.row()) } else { None }
     }
 
+    /// Why the host has it although a device before it could run it, where that is so.
+    pub fn stays(&self) -> Option<String> {
+        self.plan.stays.get(&self.step.node).map(ToString::to_string)
+    }
+
     /// Whether it copies a value from one device to another.
     pub fn is_copy(&self) -> bool {
         matches!(self.step.work, Work::Copy { .. })

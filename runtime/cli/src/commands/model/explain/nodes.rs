@@ -2,7 +2,7 @@
 
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Node, Subgraph, ValueId};
-use oarlock_engine::{Ability, Plan, ability};
+use oarlock_engine::{Ability, Plan, StepInfo, ability};
 use serde::Serialize;
 
 use crate::commands::model::{kind_of, op_of};
@@ -54,7 +54,7 @@ pub(super) fn reports(plan: &Plan, devices: &[Device], runtime: &Runtime) -> Vec
     for step in plan.steps().filter(|step| !step.is_copy()) {
         steps[step.node_index()] = Some(step);
     }
-    let report = |(node, step): (&Node, Option<oarlock_engine::StepInfo<'_>>)| {
+    let report = |(node, step): (&Node, Option<StepInfo<'_>>)| {
         let abilities: Vec<(&Device, Ability)> = devices
             .iter()
             .take_while({
@@ -79,7 +79,7 @@ pub(super) fn reports(plan: &Plan, devices: &[Device], runtime: &Runtime) -> Vec
             outputs: kinds(&node.outputs),
             device: step.map_or(first, |step| step.device().name().to_owned()),
             kernel: step.map_or_else(|| "none".to_owned(), |step| step.runner()),
-            why: why(&abilities, step.is_some()),
+            why: why(&abilities, step),
             considered: abilities.iter().flat_map(considered).collect(),
             flops: cost.flops,
             bytes: cost.bytes,
@@ -135,10 +135,8 @@ fn considered((device, ability): &(&Device, Ability)) -> Vec<Considered> {
 }
 
 /// Why a node runs where and how it does, from what each device up to its own can do.
-fn why(abilities: &[(&Device, Ability)], has_step: bool) -> String {
-    if !has_step {
-        return "its output lies where its input does".to_owned();
-    }
+fn why(abilities: &[(&Device, Ability)], step: Option<StepInfo<'_>>) -> String {
+    let Some(step) = step else { return "its output lies where its input does".to_owned() };
     let Some(((_, own), before)) = abilities.split_last() else { return String::new() };
     let mut reasons = vec![match own {
         Ability::Kernels(explanation) => {
@@ -158,7 +156,8 @@ fn why(abilities: &[(&Device, Ability)], has_step: bool) -> String {
         Ability::Wrong(error) => error.message().to_owned(),
     }];
     for (device, ability) in before {
-        let refusal = ability.refusal().unwrap_or_else(|| "it comes first, and was passed over".to_owned());
+        let refusal = ability.refusal().or_else(|| step.stays());
+        let refusal = refusal.unwrap_or_else(|| "it comes first, and was passed over".to_owned());
         reasons.push(format!("not `{device}`: {refusal}"));
     }
     reasons.join("; ")
