@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_core::{Device, Dims, Dtype, Result, Runtime, Tensor, shape};
+use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor, shape};
 
-use crate::graph::Weight;
+use crate::graph::{Graph, Weight};
 use crate::import;
 use crate::passes::{Scene, tensor_of};
 use crate::progress::Progress;
@@ -19,6 +19,8 @@ pub(crate) struct Environment {
     pub(crate) host: Device,
     /// Who is told how far plans are.
     pub(crate) progress: Progress,
+    /// The places of the constants of the model itself. What plans compute besides is theirs, and goes with them.
+    lasting: HashSet<usize>,
     /// Large constants, which several plans share, each with what it was made of.
     constants: Mutex<HashMap<Key, (Weight, Tensor)>>,
     /// The places of constants whose memory was given back.
@@ -50,6 +52,7 @@ impl Environment {
             devices,
             host,
             progress: Progress::default(),
+            lasting: HashSet::new(),
             constants: Mutex::default(),
             released: Mutex::default(),
             is_plain: false,
@@ -69,6 +72,13 @@ impl Environment {
             device: self.main_device(),
             is_plain: self.is_plain,
         }
+    }
+
+    /// Notes which constants last as long as the session: those of its graph.
+    pub(crate) fn keep(&mut self, graph: &Graph) {
+        let numbers = graph.values().filter_map(|(_, value)| value.weight.as_ref()?.numbers());
+        self.lasting.extend(numbers.map(|numbers| numbers.bytes().as_ptr() as usize));
+        graph.nodes.iter().flat_map(|node| &node.subgraphs).for_each(|subgraph| self.keep(&subgraph.graph));
     }
 
     /// Gives back the memory of a constant in a mapped file, once: whoever still reads it reads it from the file again, and
@@ -95,7 +105,8 @@ impl Environment {
             return Tensor::of_constant(device, numbers);
         }
         let size = shape::size_in_bytes(weight.dtype(), weight.dims())?;
-        let Some(numbers) = weight.numbers().filter(|_| size >= SHARED_BYTES) else {
+        let is_lasting = |numbers: &&Constant| self.lasting.contains(&(numbers.bytes().as_ptr() as usize));
+        let Some(numbers) = weight.numbers().filter(|_| size >= SHARED_BYTES).filter(is_lasting) else {
             return tensor_of(weight, device);
         };
         let key = Key {

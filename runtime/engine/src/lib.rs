@@ -6,6 +6,7 @@ pub mod graph;
 pub mod import;
 pub mod passes;
 mod plan;
+mod plans;
 mod program;
 mod progress;
 mod run;

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_core::infer::Dim;
 use oarlock_core::{Device, Error, Result, Runtime, Tensor};
 
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::{self, Dimension, Graph, Value, ValueType};
 use crate::import::Model;
-use crate::passes::Effect;
+use crate::passes::{Effect, fact_of};
 use crate::plan::Plan;
 use crate::program::Program;
 use crate::progress::Progress;
@@ -68,6 +69,8 @@ impl Session {
         let (inputs, outputs) =
             (slots(&model.graph, &model.graph.inputs), slots(&model.graph, &model.graph.outputs));
         let program = Program::new(model.graph.clone(), &environment)?;
+        environment.keep(program.graph());
+        let outputs = truthful(outputs, program.graph())?;
         Ok(Self { environment, program, inputs, outputs })
     }
 
@@ -175,6 +178,33 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The outputs with what follows for them in the place of what the model says, where it is wrong about their shapes.
+fn truthful(mut outputs: Vec<Slot>, graph: &Graph) -> Result<Vec<Slot>> {
+    for (slot, id) in outputs.iter_mut().zip(&graph.outputs) {
+        let (Some(fact), ValueType::Tensor { dtype, dims }) = (fact_of(graph.value(*id)), &mut slot.declared)
+        else {
+            continue;
+        };
+        if let Some(declared) = dtype.filter(|declared| *declared != fact.dtype) {
+            let message =
+                format!("expected {declared}, as the model says, found that its nodes make {}", fact.dtype);
+            return Err(Error::invalid_argument(message).of_operand(format!("output `{}`", slot.name)));
+        }
+        let Some(known) = fact.dims else { continue };
+        let is_right = |(declared, known): (&Dimension, &Dim)| match (declared, known) {
+            (Dimension::Known(declared), Dim::Known(known)) => declared == known,
+            _ => true,
+        };
+        let fits =
+            |dims: &Vec<Dimension>| dims.len() == known.len() && dims.iter().zip(known.iter()).all(is_right);
+        if !dims.as_ref().is_none_or(fits) {
+            let truth = known.iter().map(|dim| dim.known().map_or(Dimension::Unknown, Dimension::Known));
+            *dims = Some(truth.collect());
+        }
+    }
+    Ok(outputs)
 }
 
 /// Checks that an input is what the model says it takes.

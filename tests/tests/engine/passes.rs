@@ -338,6 +338,45 @@ fn attention_puts_past_and_present_together_itself() {
 }
 
 #[test]
+fn a_mask_that_repeats_along_the_keys_is_not_one_that_ends_before_them() {
+    let found = |mask: &[i64]| {
+        let mut sketch = Sketch::new();
+        let [query, key, value] = ["q", "k", "v"].map(|name| sketch.input(name, Dtype::F32, &[2, 3, 4, 8]));
+        let mask_input = sketch.input("mask", Dtype::F32, mask);
+        let turned = sketch.op_with("Transpose", &[key], &[("perm", Attribute::Ints(vec![0, 1, 3, 2]))]);
+        let scores = sketch.op("MatMul", &[query, turned]);
+        let masked = sketch.op("Add", &[scores, mask_input]);
+        let weights = sketch.op_with("Softmax", &[masked], &[("axis", Attribute::Int(-1))]);
+        let y = sketch.op("MatMul", &[weights, value]);
+        let heads = |seed| random(&[2, 3, 4, 8], seed);
+        let left = sketch.output(&[y]).optimised(&[heads(1), heads(2), heads(3), random(mask, 4)]);
+        left.contains(&"Attention".to_owned())
+    };
+    for mask in [&[1][..], &[4, 1], &[1, 1, 1, 1], &[2, 1, 4, 1], &[1, 3, 1, 1]] {
+        assert!(!found(mask), "{mask:?}");
+    }
+    for mask in [&[4, 4][..], &[1, 4], &[2, 1, 1, 4], &[1, 3, 4, 4]] {
+        assert!(found(mask), "{mask:?}");
+    }
+}
+
+#[test]
+fn a_transpose_goes_as_far_as_it_can_at_once_however_long_the_way() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[2, 3, 4]);
+    let order = |order: [i64; 3]| [("perm", Attribute::Ints(order.to_vec()))];
+    let mut y = sketch.op_with("Transpose", &[x], &order([1, 2, 0]));
+    for step in 0..3000 {
+        y = sketch.op("Relu", &[y]);
+        if step % 7 == 0 {
+            y = sketch.op_with("Transpose", &[y], &order([1, 2, 0]));
+        }
+    }
+    let left = sketch.output(&[y]).optimised(&[random(&[2, 3, 4], 1)]);
+    assert!(left.iter().filter(|op| *op == "Transpose").count() <= 1, "{left:?}");
+}
+
+#[test]
 fn a_branch_whose_condition_is_known_takes_the_place_of_the_if() {
     let mut branches = ["Exp", "Neg"].map(|op| {
         let mut branch = Sketch::new();

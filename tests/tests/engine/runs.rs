@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oarlock_core::{Attribute, Dtype};
-use oarlock_engine::graph::{Value, ValueId};
+use oarlock_engine::graph::{Dimension, Value, ValueId, ValueType};
 use oarlock_engine::{Datum, Session, SessionOptions};
 
 use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, runtime, tensor};
@@ -32,6 +32,45 @@ fn every_shape_gets_a_plan_of_its_own() {
         let sum: f32 = floats(&made[0]).iter().sum();
         assert!((sum - rows as f32).abs() < 1e-3, "{sum}");
     }
+}
+
+#[test]
+fn threads_that_come_first_with_the_same_shapes_share_one_plan() {
+    let session = classifier().session(&SessionOptions::default());
+    let plan = || session.plan(&[random(&[3, 16], 5)]).unwrap();
+    let plans: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(plan)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(plans.iter().all(|plan| Arc::ptr_eq(plan, &plans[0])));
+    // Others take its place in time, unless somebody keeps asking for it.
+    let others = |asks: bool| {
+        for rows in 10..80 {
+            session.plan(&[random(&[rows, 16], 5)]).unwrap();
+            asks.then(plan);
+        }
+        Arc::ptr_eq(&plan(), &plans[0])
+    };
+    assert!(others(true));
+    assert!(!others(false));
+}
+
+#[test]
+fn what_a_model_says_about_its_outputs_is_checked() {
+    let declared = |dtype: Dtype, dims: &[i64]| {
+        let mut sketch = Sketch::new();
+        let x = sketch.input("x", Dtype::F32, &[2, 4]);
+        let y = sketch.op("Relu", &[x]);
+        let dims = dims.iter().map(|size| Dimension::Known(*size)).collect();
+        sketch.graph.value_mut(y).declared = ValueType::Tensor { dtype: Some(dtype), dims: Some(dims) };
+        let model = sketch.output(&[y]).model();
+        let session = Session::new(RUNTIME.clone(), &model, &SessionOptions::default());
+        session.map(|session| session.outputs()[0].declared.to_string()).map_err(|error| error.to_string())
+    };
+    assert_eq!(declared(Dtype::F32, &[2, 4]), Ok("f32[2, 4]".to_owned()));
+    assert_eq!(declared(Dtype::F32, &[7, 7]), Ok("f32[2, 4]".to_owned()));
+    let error = declared(Dtype::I64, &[2, 4]).unwrap_err();
+    assert!(error.contains("expected i64") && error.contains("found that its nodes make f32"), "{error}");
 }
 
 #[test]

@@ -11,18 +11,19 @@ impl Graph {
         if replaced.is_empty() {
             return;
         }
-        let last = |mut id: ValueId| {
-            while let Some(next) = replaced.get(&id) {
-                id = *next;
+        // One may be replaced by another that is replaced; each way is gone once.
+        let mut last: HashMap<ValueId, ValueId> = HashMap::new();
+        for first in replaced.keys() {
+            let (mut way, mut end) = (vec![*first], *first);
+            while let Some(next) = last.get(&end).or_else(|| replaced.get(&end)) {
+                end = *next;
+                way.push(end);
             }
-            id
-        };
-        for node in &mut self.nodes {
-            node.inputs.iter_mut().flatten().for_each(|input| *input = last(*input));
-            let captures = node.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);
-            captures.for_each(|captured| *captured = last(*captured));
+            last.extend(way.into_iter().filter(|id| *id != end).map(|id| (id, end)));
         }
-        self.outputs.iter_mut().for_each(|output| *output = last(*output));
+        let replace = |id: &mut ValueId| *id = *last.get(id).unwrap_or(id);
+        self.nodes.iter_mut().flat_map(|node| node.uses_mut()).for_each(replace);
+        self.outputs.iter_mut().for_each(replace);
     }
 
     /// How often each value is read, as an output of the graph too; by the index of the value.

@@ -66,6 +66,12 @@ impl Node {
         self.inputs.iter().flatten().copied().chain(captured)
     }
 
+    /// Everything it reads, to be changed.
+    pub fn uses_mut(&mut self) -> impl Iterator<Item = &mut ValueId> {
+        let captured = self.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);
+        self.inputs.iter_mut().flatten().chain(captured)
+    }
+
     /// Everything it makes.
     pub fn makes(&self) -> impl Iterator<Item = ValueId> {
         self.outputs.iter().flatten().copied()

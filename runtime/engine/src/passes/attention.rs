@@ -114,6 +114,10 @@ fn scores(look: &Look<'_>, product: &Node) -> Option<Scores> {
             look.either_way(add).into_iter().flatten().find(|(own, _)| {
                 look.dims(*own).as_ref() == Some(&dims) && product_of(look, *own).is_some()
             })?;
+        // A mask that is shorter than the keys hides those that are left, where the sum would repeat it.
+        if look.dims(pair.1)?.last() != dims.last() {
+            return None;
+        }
         (scaled, mask) = (pair.0, Some(pair.1));
     }
     let (product, scale) = product_of(look, scaled)?;

@@ -187,7 +187,8 @@ pub(super) fn add_turned(graph: &mut Graph, value: ValueId, order: &[i64]) -> Op
     let (dtype, dims) = (of.dtype()?, of.dims()?);
     let turned: Dims =
         order.iter().map(|axis| usize::try_from(*axis).ok().map(|axis| dims[axis])).collect::<Option<_>>()?;
-    let name = format!("{} in another order", of.name);
+    // It may be turned again and again.
+    let name = format!("{} in another order", of.name.trim_end_matches(" in another order"));
     Some(graph.add(Value::known(name, Fact::of_shape(dtype, &turned))))
 }
 

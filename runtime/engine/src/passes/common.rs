@@ -1,6 +1,6 @@
 //! What several passes need: looking at who makes and who reads a value, and asking whether a device takes a node.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use oarlock_core::{Dims, Dtype, Expected};
 
@@ -13,11 +13,13 @@ pub(super) struct Look<'a> {
     pub(super) graph: &'a Graph,
     makers: Vec<Option<usize>>,
     uses: Vec<u32>,
+    outputs: HashSet<ValueId>,
 }
 
 impl<'a> Look<'a> {
     pub(super) fn at(graph: &'a Graph) -> Self {
-        Self { graph, makers: graph.makers(), uses: graph.use_counts() }
+        let outputs = graph.outputs.iter().copied().collect();
+        Self { graph, makers: graph.makers(), uses: graph.use_counts(), outputs }
     }
 
     /// The node that makes a value.
@@ -37,7 +39,7 @@ impl<'a> Look<'a> {
 
     /// Whether a value has one reader, which is no output of the graph.
     pub(super) fn is_read_once(&self, value: ValueId) -> bool {
-        self.uses[value.index()] == 1 && !self.graph.outputs.contains(&value)
+        self.uses[value.index()] == 1 && !self.outputs.contains(&value)
     }
 
     /// The one element of a constant that has one.

@@ -1,6 +1,6 @@
 //! Nodes that compute what another one has computed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use oarlock_core::Result;
 
@@ -18,7 +18,7 @@ fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
     let mut known: HashMap<(String, Vec<Option<ValueId>>), Vec<Node>> = HashMap::new();
     let mut replaced: HashMap<ValueId, ValueId> = HashMap::new();
     let mut kept = Vec::new();
-    let outputs = graph.outputs.clone();
+    let outputs: HashSet<ValueId> = graph.outputs.iter().copied().collect();
     for mut node in std::mem::take(&mut graph.nodes) {
         node.inputs.iter_mut().flatten().for_each(|input| *input = *replaced.get(input).unwrap_or(input));
         let captures = node.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);

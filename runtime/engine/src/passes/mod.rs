@@ -26,7 +26,7 @@ mod transposes;
 pub(crate) use common::with_expected;
 pub(crate) use fold::tensor_of;
 pub use infer::infer;
-pub(crate) use infer::op_of;
+pub(crate) use infer::{fact_of, op_of};
 
 use oarlock_core::{Device, Result, Runtime};
 

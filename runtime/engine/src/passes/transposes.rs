@@ -1,11 +1,11 @@
 //! Transposes move towards each other and cancel out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use oarlock_core::{Attribute, Constant, Result};
 
 use super::channels_last::{add_turned, transpose};
-use super::common::{Look, OARLOCK, pass, replace};
+use super::common::{OARLOCK, pass, replace};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, Value, ValueId, Weight};
 
@@ -16,21 +16,9 @@ pub(super) const PASS: Pass = pass(
 );
 
 fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
-    let mut count = 0;
-    // Each round moves every transpose behind one more node.
-    for _ in 0..MOST_ROUNDS {
-        let changes = join(graph) + sink(graph);
-        if changes == 0 {
-            break;
-        }
-        count += changes;
-    }
     // Last, since a view stays where it is.
-    Ok(count + unfold(graph)?)
+    Ok(Sweep::over(graph) + unfold(graph)?)
 }
-
-/// A transpose moves behind at most so many nodes in a run of the pass.
-const MOST_ROUNDS: usize = 64;
 
 /// The order in which a node puts the dimensions of its input.
 fn order_of(node: &Node) -> Option<&[i64]> {
@@ -51,43 +39,6 @@ fn inverse(order: &[i64]) -> Vec<i64> {
 
 fn is_identity(order: &[i64]) -> bool {
     order.iter().enumerate().all(|(at, axis)| usize::try_from(*axis) == Ok(at))
-}
-
-/// Transposes of transposes become one, or none.
-fn join(graph: &mut Graph) -> usize {
-    let look = Look::at(graph);
-    let mut joined = HashMap::new();
-    let mut gone = HashMap::new();
-    for (at, node) in graph.nodes.iter().enumerate() {
-        let Some(second) = order_of(node) else { continue };
-        let inner = node.input(0).and_then(|input| look.maker(input));
-        let Some((inner, first)) = inner.and_then(|inner| Some((inner, order_of(inner)?))) else { continue };
-        if first.len() != second.len() {
-            continue;
-        }
-        let both: Vec<i64> =
-            second.iter().filter_map(|axis| first.get(usize::try_from(*axis).ok()?).copied()).collect();
-        let (Some(from), Some(to)) = (inner.input(0), node.output(0)) else { continue };
-        if is_identity(&both) && !graph.outputs.contains(&to) {
-            gone.insert(to, from);
-        } else if !is_identity(&both) {
-            joined.insert(at, vec![transpose(from, to, both)]);
-        }
-    }
-    let count = joined.len() + gone.len();
-    graph
-        .nodes
-        .retain(|node| !(node.is("Transpose") && node.output(0).is_some_and(|to| gone.contains_key(&to))));
-    // Places have moved, but a node that is joined is known by what it makes.
-    let joined: HashMap<Option<ValueId>, Node> =
-        joined.into_values().flatten().map(|node| (node.output(0), node)).collect();
-    for node in &mut graph.nodes {
-        if let Some(new) = joined.get(&node.output(0)).filter(|_| node.is("Transpose")) {
-            *node = new.clone();
-        }
-    }
-    graph.replace_uses(&gone);
-    count
 }
 
 /// A transpose that moves only dimensions of one element is another view of the same memory.
@@ -185,62 +136,122 @@ fn of_rank(graph: &mut Graph, value: ValueId, rank: usize) -> Option<ValueId> {
     Some(graph.add(Value::constant("a constant of more dimensions", Weight::Numbers(constant))))
 }
 
-/// Puts transposes behind nodes that do not mind.
-fn sink(graph: &mut Graph) -> usize {
-    let mut sunk = HashMap::new();
-    let plans: Vec<(usize, Vec<i64>)> = {
-        let look = Look::at(graph);
-        let nodes = graph.nodes.iter().enumerate();
-        nodes.filter_map(|(at, node)| Some((at, order_behind(&look, node)?))).collect()
-    };
-    for (at, order) in plans {
-        let node = graph.nodes[at].clone();
-        if let Some(nodes) = behind(graph, node, &order) {
-            sunk.insert(at, nodes);
-        }
-    }
-    replace(graph, sunk)
+/// A walk over the nodes in their order, in which a transpose goes as far as it can: when it has moved behind a node, the
+/// next one meets it there.
+struct Sweep<'a> {
+    /// The graph, with the nodes that are done.
+    graph: &'a mut Graph,
+    makers: Vec<Option<usize>>,
+    outputs: HashSet<ValueId>,
+    /// What to read instead of what a transpose made that is gone.
+    replaced: HashMap<ValueId, ValueId>,
 }
 
-/// The order that all inputs of a node are put into, if it can be done behind the node as well.
-fn order_behind(look: &Look<'_>, node: &Node) -> Option<Vec<i64>> {
-    let minds = minds(node)?;
-    let mut order: Option<&[i64]> = None;
-    let rank = look.dims(node.output(0)?)?.len();
-    let (made, data) = (count(&look.dims(node.output(0)?)?), data_inputs(node));
-    for (index, input) in node.inputs.iter().enumerate() {
-        let Some(input) = input else { continue };
-        let dims = look.dims(*input)?;
-        if index >= data {
-            // What says how, and not what: it must be known.
-            look.graph.value(*input).weight.as_ref()?;
-            continue;
-        }
-        if let Some(own) = look.maker(*input).and_then(order_of) {
-            // A transpose that others read too stays for them, and there would be two.
-            let is_same = order.is_none_or(|order| order == own);
-            if !is_same || dims.len() != rank {
-                return None;
+/// What becomes of two transposes, one after the other.
+enum Both {
+    Nothing(ValueId),
+    One(Node),
+}
+
+impl<'a> Sweep<'a> {
+    /// Says how many transposes moved or were joined.
+    fn over(graph: &'a mut Graph) -> usize {
+        let nodes = std::mem::take(&mut graph.nodes);
+        let outputs = graph.outputs.iter().copied().collect();
+        let makers = vec![None; graph.value_count()];
+        let mut sweep = Sweep { graph, makers, outputs, replaced: HashMap::new() };
+        let mut changes = 0;
+        for mut node in nodes {
+            node.uses_mut().for_each(|read| *read = *sweep.replaced.get(read).unwrap_or(read));
+            if let Some(nodes) = sweep.changed(&node) {
+                nodes.into_iter().for_each(|node| sweep.push(node));
+                changes += 1;
+            } else {
+                sweep.push(node);
             }
-            order = Some(own);
-        } else {
-            // Constants are turned once; what is small is turned for less than what is large.
-            let is_cheap = look.graph.value(*input).weight.is_some()
-                || dims.len() == rank && count(&dims).saturating_mul(SMALL) <= made
-                || count(&dims) == 1;
-            if !matches!(minds, Minds::Nothing) || !is_cheap || dims.len() > rank {
-                return None;
+        }
+        changes
+    }
+
+    /// What takes the place of a node at which transposes move or are joined.
+    fn changed(&mut self, node: &Node) -> Option<Vec<Node>> {
+        match self.joined(node) {
+            Some((to, Both::Nothing(from))) if !self.outputs.contains(&to) => {
+                self.replaced.insert(to, from);
+                Some(Vec::new())
+            }
+            Some((_, Both::One(both))) => Some(vec![both]),
+            _ => {
+                let order = self.order_behind(node)?;
+                behind(self.graph, &self.makers, node.clone(), &order)
             }
         }
     }
-    order.filter(|order| order.len() == rank).map(<[i64]>::to_vec)
+
+    fn push(&mut self, node: Node) {
+        self.makers.resize(self.graph.value_count(), None);
+        node.makes().for_each(|value| self.makers[value.index()] = Some(self.graph.nodes.len()));
+        self.graph.nodes.push(node);
+    }
+
+    fn maker(&self, value: ValueId) -> Option<&Node> {
+        self.makers.get(value.index()).copied().flatten().map(|at| &self.graph.nodes[at])
+    }
+
+    /// What a transpose makes, and what it is together with the one before it.
+    fn joined(&self, node: &Node) -> Option<(ValueId, Both)> {
+        let second = order_of(node)?;
+        let inner = self.maker(node.input(0)?)?;
+        let first = order_of(inner).filter(|first| first.len() == second.len())?;
+        let (from, to) = inner.input(0).zip(node.output(0))?;
+        let both = second.iter().map(|axis| first.get(usize::try_from(*axis).ok()?).copied());
+        let both: Vec<i64> = both.collect::<Option<_>>()?;
+        Some((
+            to,
+            if is_identity(&both) { Both::Nothing(from) } else { Both::One(transpose(from, to, both)) },
+        ))
+    }
+
+    /// The order that all inputs of a node are put into, if it can be done behind the node as well.
+    fn order_behind(&self, node: &Node) -> Option<Vec<i64>> {
+        let minds = minds(node)?;
+        let dims = |value: ValueId| self.graph.value(value).dims();
+        let mut order: Option<&[i64]> = None;
+        let made = dims(node.output(0)?)?;
+        let (rank, made, data) = (made.len(), count(&made), data_inputs(node));
+        for (index, input) in node.inputs.iter().enumerate() {
+            let Some(input) = input else { continue };
+            let dims = dims(*input)?;
+            if index >= data {
+                // What says how, and not what: it must be known.
+                self.graph.value(*input).weight.as_ref()?;
+                continue;
+            }
+            if let Some(own) = self.maker(*input).and_then(order_of) {
+                // A transpose that others read too stays for them, and there would be two.
+                let is_same = order.is_none_or(|order| order == own);
+                if !is_same || dims.len() != rank {
+                    return None;
+                }
+                order = Some(own);
+            } else {
+                // Constants are turned once; what is small is turned for less than what is large.
+                let is_cheap = self.graph.value(*input).weight.is_some()
+                    || dims.len() == rank && count(&dims).saturating_mul(SMALL) <= made
+                    || count(&dims) == 1;
+                if !matches!(minds, Minds::Nothing) || !is_cheap || dims.len() > rank {
+                    return None;
+                }
+            }
+        }
+        order.filter(|order| order.len() == rank).map(<[i64]>::to_vec)
+    }
 }
 
 /// A node with the transposes of its inputs behind it.
-fn behind(graph: &mut Graph, mut node: Node, order: &[i64]) -> Option<Vec<Node>> {
+fn behind(graph: &mut Graph, makers: &[Option<usize>], mut node: Node, order: &[i64]) -> Option<Vec<Node>> {
     let back = inverse(order);
     let mut nodes = Vec::new();
-    let makers = graph.makers();
     let (minds, data) = (minds(&node)?, data_inputs(&node));
     for input in node.inputs.iter_mut().take(data).flatten() {
         let maker = makers.get(input.index()).copied().flatten().map(|at| &graph.nodes[at]);
