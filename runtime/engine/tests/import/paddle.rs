@@ -18,6 +18,7 @@ pub(crate) fn variable(name: &str, dtype: i32, dims: &[i64]) -> VarDesc {
     let kind = VarType {
         r#type: Some(DENSE_TENSOR),
         dense_tensor: Some(var_type::DenseTensorDesc { tensor: Some(tensor) }),
+        tensor_array: None,
     };
     VarDesc { name: Some(name.into()), r#type: Some(kind), persistable: None }
 }
@@ -26,7 +27,7 @@ pub(crate) fn parameter(name: &str, dims: &[i64]) -> VarDesc {
     VarDesc { persistable: Some(true), ..variable(name, F32, dims) }
 }
 
-fn operands(lists: &[(&str, &[&str])]) -> Vec<op_desc::Var> {
+pub(crate) fn operands(lists: &[(&str, &[&str])]) -> Vec<op_desc::Var> {
     let list = |(parameter, arguments): &(&str, &[&str])| op_desc::Var {
         parameter: Some((*parameter).into()),
         arguments: arguments.iter().map(|name| (*name).into()).collect(),
@@ -69,7 +70,7 @@ pub(crate) fn program(variables: Vec<VarDesc>, ops: Vec<OpDesc>) -> ProgramDesc 
 }
 
 /// A file with the parameters whose elements are given.
-fn file_of(parameters: &[(&[i64], &[f32])]) -> Vec<u8> {
+pub(crate) fn file_of(parameters: &[(&[i64], &[f32])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (dims, values) in parameters {
         let tensor = var_type::TensorDesc { data_type: Some(F32), dims: dims.to_vec() }.encode_to_vec();
@@ -83,7 +84,7 @@ fn file_of(parameters: &[(&[i64], &[f32])]) -> Vec<u8> {
     bytes
 }
 
-fn read(program: &ProgramDesc, parameters: Vec<u8>) -> Result<Model> {
+pub(crate) fn read(program: &ProgramDesc, parameters: Vec<u8>) -> Result<Model> {
     let model = paddle::decode(program.encode_to_vec().into(), Some(parameters.into()))?;
     graph::check(&model.graph).expect("a program that is read is a graph");
     Ok(model)
@@ -187,10 +188,10 @@ fn a_program_with_any_bit_turned_or_cut_off_anywhere_is_survived() {
 
 #[test]
 fn all_ops_that_are_not_supported_are_named() {
-    let ops = vec![op("yolo_box", &[], &[], Vec::new()), op("multiclass_nms3", &[], &[], Vec::new())];
+    let ops = vec![op("matrix_nms", &[], &[], Vec::new()), op("generate_proposals_v2", &[], &[], Vec::new())];
     says(
         &refusal(&program(Vec::new(), ops)),
-        &["ops that are supported, found `multiclass_nms3`, `yolo_box`"],
+        &["ops that are supported, found `generate_proposals_v2`, `matrix_nms`"],
     );
 }
 
@@ -232,17 +233,20 @@ fn operands_are_aligned_from_the_axis_that_an_op_names() {
 
 #[test]
 fn windows_that_cut_into_equal_parts_become_ordinary_ones() {
-    let pool = |dims: &[i64]| {
+    let pool = |dims: &[i64], parts: [i32; 2]| {
         let adaptive = op_desc::Attr { b: Some(true), ..named("adaptive") };
-        let attributes = vec![adaptive, ints("ksize", &[4, 2]), text("pooling_type", "avg")];
+        let attributes = vec![adaptive, ints("ksize", &parts), text("pooling_type", "avg")];
         let pool = op("pool2d", &[("X", &["x"])], &[("Out", &["y"])], attributes);
         program(vec![variable("x", F32, dims)], vec![pool])
     };
-    let graph = graph_of(&pool(&[-1, 3, 8, 8]));
+    let graph = graph_of(&pool(&[-1, 3, 8, 8], [4, 2]));
     assert!(graph.nodes[0].is("AveragePool"));
     assert_eq!(graph.nodes[0].attributes.ints("kernel_shape").unwrap(), Some([2, 4].as_slice()));
-    says(&refusal(&pool(&[-1, 3, 9, 8])), &["cut into [4, 2] equal parts, found [9, 8]"]);
-    says(&refusal(&pool(&[-1, 3, -1, -1])), &["cut into [4, 2] equal parts"]);
+    for dims in [[-1, 3, 9, 8], [-1, 3, -1, -1]] {
+        let graph = graph_of(&pool(&dims, [4, 2]));
+        assert_eq!(graph.nodes.iter().filter(|node| node.is("ReduceMean")).count(), 4 + 2);
+    }
+    says(&refusal(&pool(&[-1, 3, 100, 8], [65, 2])), &["1 to 64 parts, found 65"]);
 }
 
 #[test]

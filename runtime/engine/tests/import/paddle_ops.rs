@@ -114,13 +114,13 @@ fn convolutions_keep_their_padding() {
     says(&padded(&[1, 2, 3, 4], "EXPLICIT"), &["pads=Ints([1, 3, 2, 4])"]);
     says(&padded(&[], "SAME"), &["auto_pad=String(\"SAME_UPPER\")"]);
     says(&padded(&[], "VALID"), &["pads=Ints([0, 0, 0, 0])"]);
-    let last = program_of(
-        "conv2d",
-        &[("Input", &["x"]), ("Filter", &["z"])],
-        "Output",
-        vec![text("data_format", "NHWC")],
-    );
-    says(&refusal(&last), &["`data_format` to be NCHW or AnyLayout, found `NHWC`"]);
+    let inputs: [(&str, &[&str]); 2] = [("Input", &["x"]), ("Filter", &["z"])];
+    let usual = || vec![ints("strides", &[1, 1]), ints("dilations", &[1, 1]), ints("paddings", &[0, 0])];
+    let last = [usual(), vec![text("data_format", "NHWC")]].concat();
+    let graph = graph_of(&program_of("conv2d", &inputs, "Output", last));
+    says(&graph.to_string(), &["= Transpose(x) perm=Ints([0, 3, 1, 2])\n", "y = Transpose("]);
+    let odd = [usual(), vec![text("data_format", "CHWN")]].concat();
+    says(&refusal(&program_of("conv2d", &inputs, "Output", odd)), &["`data_format` to be NCHW", "`CHWN`"]);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn normalisation_is_that_of_inference() {
     says(&graph.to_string(), &["y = BatchNormalization(x, ", "epsilon=Float(1e-5)"]);
     says(&refusal(&program_of("batch_norm", &inputs, "Y", Vec::new())), &["a program for inference"]);
     let flat = program_of("layer_norm", &inputs[..3], "Y", vec![int("begin_norm_axis", 2)]);
-    says(&refusal(&flat), &["the last of 4 dimensions to be normalised, found all from 2 on"]);
+    says(&graph_of(&flat).to_string(), &["Reshape([0.0, 0.0, 0.0, 0.0], ", "y = LayerNormalization(x, "]);
 }
 
 #[test]

@@ -40,6 +40,11 @@ impl OpDesc {
         self.attribute(name).map_or("", |attribute| attribute.s())
     }
 
+    /// The block that is the body of the op, where it has one of that name.
+    pub(super) fn block(&self, name: &str) -> Option<i64> {
+        self.attribute(name)?.block_idx.map(i64::from)
+    }
+
     /// Integers; none where they are left out.
     pub(super) fn ints(&self, name: &str) -> Vec<i64> {
         let Some(attribute) = self.attribute(name) else { return Vec::new() };
@@ -47,7 +52,8 @@ impl OpDesc {
         let ints = attribute.ints.iter().map(|int| i64::from(*int));
         // One integer where several are meant, as axes are written at times.
         let one = attribute.i.map(i64::from);
-        ints.chain(attribute.longs.iter().copied()).chain(scalars).chain(one).collect()
+        let truths = attribute.bools.iter().map(|truth| i64::from(*truth));
+        ints.chain(truths).chain(attribute.longs.iter().copied()).chain(scalars).chain(one).collect()
     }
 
     /// Numbers of any type; none where they are left out.

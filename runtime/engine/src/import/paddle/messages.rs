@@ -109,6 +109,8 @@ pub struct VarType {
     pub r#type: ::core::option::Option<i32>,
     #[prost(message, optional, tag = "3")]
     pub dense_tensor: ::core::option::Option<var_type::DenseTensorDesc>,
+    #[prost(message, optional, tag = "4")]
+    pub tensor_array: ::core::option::Option<var_type::DenseTensorDesc>,
 }
 /// Nested message and enum types in `VarType`.
 pub mod var_type {

@@ -2,63 +2,94 @@
 
 use oarlock_core::{Attribute, Attributes, Dtype, Error, Result};
 
-use super::{Translate, float, int, unary};
+use super::{Table, float, int, like, unary};
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::program::{Program, with};
 
-pub(super) fn find(name: &str) -> Option<Translate> {
-    Some(match name {
-        "abs" => |program, op| unary(program, op, "Abs", Attributes::new()),
-        "ceil" => |program, op| unary(program, op, "Ceil", Attributes::new()),
-        "cos" => |program, op| unary(program, op, "Cos", Attributes::new()),
-        "elu" => |program, op| unary(program, op, "Elu", with([("alpha", float(op.float("alpha", 1.0)))])),
-        "erf" => |program, op| unary(program, op, "Erf", Attributes::new()),
-        "exp" => |program, op| unary(program, op, "Exp", Attributes::new()),
-        "floor" => |program, op| unary(program, op, "Floor", Attributes::new()),
-        "gelu" => |program, op| {
-            let kind = if op.flag("approximate", false) { "tanh" } else { "none" };
-            unary(program, op, "Gelu", with([("approximate", Attribute::String(kind.into()))]))
-        },
-        "hard_sigmoid" => |program, op| {
-            let (alpha, beta) = (op.float("slope", 0.2), op.float("offset", 0.5));
-            unary(program, op, "HardSigmoid", with([("alpha", float(alpha)), ("beta", float(beta))]))
-        },
-        "hard_swish" => hard_swish,
-        "leaky_relu" => {
-            |program, op| unary(program, op, "LeakyRelu", with([("alpha", float(op.float("alpha", 0.02)))]))
-        }
-        "log" => |program, op| unary(program, op, "Log", Attributes::new()),
-        "log_softmax" => {
-            |program, op| unary(program, op, "LogSoftmax", with([("axis", int(op.int("axis", -1)))]))
-        }
-        "logical_not" => |program, op| unary(program, op, "Not", Attributes::new()),
-        "mish" => |program, op| unary(program, op, "Mish", Attributes::new()),
-        "prelu" => prelu,
-        "reciprocal" => |program, op| unary(program, op, "Reciprocal", Attributes::new()),
-        "relu" => |program, op| unary(program, op, "Relu", Attributes::new()),
-        "relu6" => |program, op| clip(program, op, 0.0, op.float("threshold", 6.0)),
-        "clip" => |program, op| clip(program, op, op.float("min", f64::MIN), op.float("max", f64::MAX)),
-        "round" => |program, op| unary(program, op, "Round", Attributes::new()),
-        "rsqrt" => rsqrt,
-        "sigmoid" => |program, op| unary(program, op, "Sigmoid", Attributes::new()),
-        "sign" => |program, op| unary(program, op, "Sign", Attributes::new()),
-        "silu" | "swish" => swish,
-        "sin" => |program, op| unary(program, op, "Sin", Attributes::new()),
-        "softmax" => |program, op| unary(program, op, "Softmax", with([("axis", int(op.int("axis", -1)))])),
-        "softplus" => softplus,
-        "softsign" => |program, op| unary(program, op, "Softsign", Attributes::new()),
-        "sqrt" => |program, op| unary(program, op, "Sqrt", Attributes::new()),
-        "square" => square,
-        "tanh" => |program, op| unary(program, op, "Tanh", Attributes::new()),
-        _ => return None,
-    })
-}
+/// The numbers of `selu` that keep mean and variance.
+const SELU: (f64, f64) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
+
+pub(super) const OPS: Table = &[
+    ("abs", |program, op| unary(program, op, "Abs", Attributes::new())),
+    ("ceil", |program, op| unary(program, op, "Ceil", Attributes::new())),
+    ("clip", |program, op| clip(program, op, op.float("min", f64::MIN), op.float("max", f64::MAX))),
+    ("cos", |program, op| unary(program, op, "Cos", Attributes::new())),
+    ("elu", |program, op| unary(program, op, "Elu", with([("alpha", float(op.float("alpha", 1.0)))]))),
+    ("erf", |program, op| unary(program, op, "Erf", Attributes::new())),
+    ("exp", |program, op| unary(program, op, "Exp", Attributes::new())),
+    ("floor", |program, op| unary(program, op, "Floor", Attributes::new())),
+    ("gelu", |program, op| {
+        let kind = if op.flag("approximate", false) { "tanh" } else { "none" };
+        unary(program, op, "Gelu", with([("approximate", Attribute::String(kind.into()))]))
+    }),
+    ("hard_sigmoid", |program, op| {
+        let (alpha, beta) = (op.float("slope", 0.2), op.float("offset", 0.5));
+        unary(program, op, "HardSigmoid", with([("alpha", float(alpha)), ("beta", float(beta))]))
+    }),
+    ("hard_swish", hard_swish),
+    ("leaky_relu", |program, op| {
+        unary(program, op, "LeakyRelu", with([("alpha", float(op.float("alpha", 0.02)))]))
+    }),
+    ("log", |program, op| unary(program, op, "Log", Attributes::new())),
+    ("log_softmax", |program, op| {
+        unary(program, op, "LogSoftmax", with([("axis", int(op.int("axis", -1)))]))
+    }),
+    ("mish", |program, op| unary(program, op, "Mish", Attributes::new())),
+    ("prelu", prelu),
+    ("reciprocal", |program, op| unary(program, op, "Reciprocal", Attributes::new())),
+    ("relu", |program, op| unary(program, op, "Relu", Attributes::new())),
+    ("relu6", |program, op| clip(program, op, 0.0, op.float("threshold", 6.0))),
+    ("round", |program, op| unary(program, op, "Round", Attributes::new())),
+    ("rsqrt", rsqrt),
+    ("sigmoid", |program, op| unary(program, op, "Sigmoid", Attributes::new())),
+    ("sign", |program, op| unary(program, op, "Sign", Attributes::new())),
+    ("silu", swish),
+    ("sin", |program, op| unary(program, op, "Sin", Attributes::new())),
+    ("softmax", |program, op| unary(program, op, "Softmax", with([("axis", int(op.int("axis", -1)))]))),
+    ("softplus", softplus),
+    ("softsign", |program, op| unary(program, op, "Softsign", Attributes::new())),
+    ("sqrt", |program, op| unary(program, op, "Sqrt", Attributes::new())),
+    ("square", square),
+    ("swish", swish),
+    ("tanh", |program, op| unary(program, op, "Tanh", Attributes::new())),
+    ("acos", |program, op| unary(program, op, "Acos", Attributes::new())),
+    ("acosh", |program, op| unary(program, op, "Acosh", Attributes::new())),
+    ("asin", |program, op| unary(program, op, "Asin", Attributes::new())),
+    ("asinh", |program, op| unary(program, op, "Asinh", Attributes::new())),
+    ("atan", |program, op| unary(program, op, "Atan", Attributes::new())),
+    ("atanh", |program, op| unary(program, op, "Atanh", Attributes::new())),
+    ("cosh", |program, op| unary(program, op, "Cosh", Attributes::new())),
+    ("sinh", |program, op| unary(program, op, "Sinh", Attributes::new())),
+    ("tan", |program, op| unary(program, op, "Tan", Attributes::new())),
+    ("brelu", |program, op| clip(program, op, op.float("t_min", 0.0), op.float("t_max", 24.0))),
+    ("celu", |program, op| unary(program, op, "Celu", with([("alpha", float(op.float("alpha", 1.0)))]))),
+    ("expm1", |program, op| shifted(program, op, 0.0, "Exp", -1.0)),
+    ("hard_shrink", |program, op| shrink(program, op, op.float("threshold", 0.5), 0.0)),
+    ("log10", |program, op| logarithm(program, op, 10.0)),
+    ("log1p", |program, op| shifted(program, op, 1.0, "Log", 0.0)),
+    ("log2", |program, op| logarithm(program, op, 2.0)),
+    ("logsigmoid", log_sigmoid),
+    ("maxout", maxout),
+    ("selu", |program, op| {
+        let (alpha, gamma) = (op.float("alpha", SELU.0), op.float("scale", SELU.1));
+        unary(program, op, "Selu", with([("alpha", float(alpha)), ("gamma", float(gamma))]))
+    }),
+    ("softshrink", |program, op| shrink(program, op, op.float("lambda", 0.5), op.float("lambda", 0.5))),
+    ("stanh", scaled_tanh),
+    ("tanh_shrink", tanh_shrink),
+    ("thresholded_relu", |program, op| {
+        let alpha = op.float("threshold", 1.0);
+        unary(program, op, "ThresholdedRelu", with([("alpha", float(alpha))]))
+    }),
+    ("trunc", truncate),
+];
 
 /// `x · min(max(x + offset, 0), threshold) / scale`, which ONNX has for the usual numbers.
 fn hard_swish<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let (offset, scale, threshold) =
         (op.float("offset", 3.0), op.float("scale", 6.0), op.float("threshold", 6.0));
     if (offset, scale, threshold) != (3.0, 6.0, 6.0) {
+        // Newer versions of Paddle do not look at them, and older ones do.
         let found = format!("{offset}, {scale} and {threshold}");
         return Err(Error::unimplemented(format!(
             "expected `offset`, `scale` and `threshold` to be 3, 6 and 6, found {found}"
@@ -81,13 +112,18 @@ fn swish<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     program.give(op, "Out", made)
 }
 
+/// `ln(1 + exp(beta · x)) / beta`. Beyond its threshold Paddle takes x itself, which differs by less than an f32 shows.
 fn softplus<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let beta = op.float("beta", 1.0);
-    if beta != 1.0 {
-        return Err(Error::unimplemented(format!("expected `beta` to be 1, found {beta}")));
-    }
-    // Beyond its threshold Paddle takes x itself, from which this differs by less than an f32 shows.
-    unary(program, op, "Softplus", Attributes::new())
+    let (x, beta) = (program.input(op, "X")?, op.float("beta", 1.0));
+    let made = if beta == 1.0 {
+        program.apply("Softplus", &[x.id])
+    } else {
+        let beta = like(program, x, beta)?;
+        let scaled = program.apply("Mul", &[x.id, beta]);
+        let sum = program.apply("Softplus", &[scaled]);
+        program.apply("Div", &[sum, beta])
+    };
+    program.give(op, "Out", made)
 }
 
 fn square<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
@@ -129,5 +165,82 @@ fn prelu<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
         aligned = program.node("Reshape", &[slope.id, shape], Attributes::new());
     }
     let made = program.node("PRelu", &[x.id, aligned], Attributes::new());
+    program.give(op, "Out", made)
+}
+
+/// A function of `x + before`, with something added.
+fn shifted<'m>(
+    program: &mut Program<'m>,
+    op: &'m OpDesc,
+    before: f64,
+    name: &str,
+    behind: f64,
+) -> Result<()> {
+    let x = program.input(op, "X")?;
+    let (before, behind) = (like(program, x, before)?, like(program, x, behind)?);
+    let moved = program.apply("Add", &[x.id, before]);
+    let made = program.apply(name, &[moved]);
+    let made = program.apply("Add", &[made, behind]);
+    program.give(op, "Out", made)
+}
+
+fn logarithm<'m>(program: &mut Program<'m>, op: &'m OpDesc, base: f64) -> Result<()> {
+    let x = program.input(op, "X")?;
+    let made = program.apply("Log", &[x.id]);
+    let factor = like(program, x, base.ln())?;
+    let made = program.apply("Div", &[made, factor]);
+    program.give(op, "Out", made)
+}
+
+fn shrink<'m>(program: &mut Program<'m>, op: &'m OpDesc, limit: f64, bias: f64) -> Result<()> {
+    unary(program, op, "Shrink", with([("lambd", float(limit)), ("bias", float(bias))]))
+}
+
+/// `ln(sigmoid(x))`, which is `−softplus(−x)` without the loss of what is near zero.
+fn log_sigmoid<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    let negative = program.apply("Neg", &[x]);
+    let made = program.apply("Softplus", &[negative]);
+    let made = program.apply("Neg", &[made]);
+    program.give(op, "Out", made)
+}
+
+/// `b · tanh(a · x)`.
+fn scaled_tanh<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?;
+    let inner = like(program, x, op.float("scale_a", 0.67))?;
+    let outer = like(program, x, op.float("scale_b", 1.7159))?;
+    let scaled = program.apply("Mul", &[x.id, inner]);
+    let bent = program.apply("Tanh", &[scaled]);
+    let made = program.apply("Mul", &[bent, outer]);
+    program.give(op, "Out", made)
+}
+
+fn tanh_shrink<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    let bent = program.apply("Tanh", &[x]);
+    let made = program.apply("Sub", &[x, bent]);
+    program.give(op, "Out", made)
+}
+
+/// A number without its fraction.
+fn truncate<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    let (sign, size) = (program.apply("Sign", &[x]), program.apply("Abs", &[x]));
+    let whole = program.apply("Floor", &[size]);
+    let made = program.apply("Mul", &[sign, whole]);
+    program.give(op, "Out", made)
+}
+
+/// The largest of each group of neighbours in a dimension.
+fn maxout<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?;
+    let (axis, groups) = (x.axis(op.int("axis", 1))?, op.int("groups", 1));
+    let (before, behind) = (super::sizes(program, x, 0, axis), super::sizes(program, x, axis + 1, x.rank()?));
+    let parts = program.ints(&[-1, groups]);
+    let shape = program.node("Concat", &[before, parts, behind], with([("axis", Attribute::Int(0))]));
+    let grouped = program.apply("Reshape", &[x.id, shape]);
+    let axes = program.ints(&[axis + 1]);
+    let made = program.node("ReduceMax", &[grouped, axes], with([("keepdims", Attribute::Int(0))]));
     program.give(op, "Out", made)
 }

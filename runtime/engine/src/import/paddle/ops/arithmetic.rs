@@ -1,44 +1,34 @@
-//! Functions of two operands: of each pair of elements, and products of matrices.
+//! Functions of two operands, of each pair of elements.
 
-use oarlock_core::{Attributes, Dtype, Error, Result};
+use oarlock_core::{Attributes, Dtype, Result};
 
-use super::{Translate, int, ints};
+use super::{Table, like};
 use crate::graph::ValueId;
 use crate::import::paddle::messages::OpDesc;
-use crate::import::paddle::program::{Operand, Program, with};
+use crate::import::paddle::operand::Operand;
+use crate::import::paddle::program::Program;
 use crate::import::place::wrong;
 
-pub(super) fn find(name: &str) -> Option<Translate> {
-    Some(match name {
-        "elementwise_add" => |program, op| pairs(program, op, "Add"),
-        "elementwise_div" => |program, op| pairs(program, op, "Div"),
-        "elementwise_max" => |program, op| pairs(program, op, "Max"),
-        "elementwise_min" => |program, op| pairs(program, op, "Min"),
-        "elementwise_mul" => |program, op| pairs(program, op, "Mul"),
-        "elementwise_pow" => |program, op| pairs(program, op, "Pow"),
-        "elementwise_sub" => |program, op| pairs(program, op, "Sub"),
-        "bmm" => |program, op| matmul(program, op, "", ""),
-        "elementwise_floordiv" => floor_div,
-        "elementwise_mod" => modulo,
-        "equal" => |program, op| pairs(program, op, "Equal"),
-        "greater_equal" => |program, op| pairs(program, op, "GreaterOrEqual"),
-        "greater_than" => |program, op| pairs(program, op, "Greater"),
-        "less_equal" => |program, op| pairs(program, op, "LessOrEqual"),
-        "less_than" => |program, op| pairs(program, op, "Less"),
-        "logical_and" => |program, op| pairs(program, op, "And"),
-        "logical_or" => |program, op| pairs(program, op, "Or"),
-        "logical_xor" => |program, op| pairs(program, op, "Xor"),
-        "not_equal" => not_equal,
-        "fc" => fc,
-        "matmul" => |program, op| matmul(program, op, "transpose_X", "transpose_Y"),
-        "matmul_v2" => |program, op| matmul(program, op, "trans_x", "trans_y"),
-        "mul" => mul,
-        "pow" => pow,
-        "scale" => scale,
-        "sum" => sum,
-        _ => return None,
-    })
-}
+pub(super) const OPS: Table = &[
+    ("atan2", angle),
+    ("elementwise_add", |program, op| pairs(program, op, "Add")),
+    ("elementwise_div", |program, op| pairs(program, op, "Div")),
+    ("elementwise_floordiv", floor_div),
+    ("elementwise_fmax", |program, op| of_numbers(program, op, "Max")),
+    ("elementwise_fmin", |program, op| of_numbers(program, op, "Min")),
+    ("elementwise_max", |program, op| pairs(program, op, "Max")),
+    ("elementwise_min", |program, op| pairs(program, op, "Min")),
+    ("elementwise_mod", modulo),
+    ("elementwise_mul", |program, op| pairs(program, op, "Mul")),
+    ("elementwise_pow", |program, op| pairs(program, op, "Pow")),
+    ("elementwise_sub", |program, op| pairs(program, op, "Sub")),
+    ("increment", increment),
+    ("lerp", between),
+    ("minus", |program, op| pairs(program, op, "Sub")),
+    ("pow", pow),
+    ("scale", scale),
+    ("sum", sum),
+];
 
 /// The second operand, aligned with an axis of the first: the last one, or one that the op names.
 fn aligned<'m>(program: &mut Program<'m>, op: &OpDesc, x: Operand<'m>, y: Operand<'m>) -> Result<ValueId> {
@@ -59,41 +49,86 @@ fn aligned<'m>(program: &mut Program<'m>, op: &OpDesc, x: Operand<'m>, y: Operan
     Ok(program.node("Unsqueeze", &[y.id, axes], Attributes::new()))
 }
 
-fn pairs<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+/// The two operands of an op, aligned.
+pub(super) fn operands<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<(Operand<'m>, ValueId)> {
     let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
-    let y = aligned(program, op, x, y)?;
-    let made = program.node(name, &[x.id, y], Attributes::new());
+    Ok((x, aligned(program, op, x, y)?))
+}
+
+pub(super) fn pairs<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let (x, y) = operands(program, op)?;
+    let made = program.apply(name, &[x.id, y]);
     program.give(op, "Out", made)
 }
 
-fn not_equal<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
-    let y = aligned(program, op, x, y)?;
-    let equal = program.node("Equal", &[x.id, y], Attributes::new());
-    let made = program.node("Not", &[equal], Attributes::new());
-    program.give(op, "Out", made)
-}
-
-/// A quotient rounded down, which is what a division of integers is.
+/// A quotient rounded down. For integers ONNX rounds towards zero, unless the remainder is taken away before.
 fn floor_div<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
-    let y = aligned(program, op, x, y)?;
-    let mut made = program.node("Div", &[x.id, y], Attributes::new());
-    match program.input_dtype(op, "X") {
-        Some(dtype) if dtype.is_float() => made = program.node("Floor", &[made], Attributes::new()),
-        Some(Dtype::U8) => {}
-        // For a negative quotient ONNX rounds up.
-        _ => return Err(Error::unimplemented("expected numbers with a fraction, found signed ones without")),
-    }
+    let (x, y) = operands(program, op)?;
+    let made = if x.dtype().is_float() {
+        let quotient = program.apply("Div", &[x.id, y]);
+        program.apply("Floor", &[quotient])
+    } else {
+        let rest = program.apply("Mod", &[x.id, y]);
+        let whole = program.apply("Sub", &[x.id, rest]);
+        program.apply("Div", &[whole, y])
+    };
     program.give(op, "Out", made)
 }
 
 /// What a division leaves, with the sign of the divisor.
 fn modulo<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    if program.input_dtype(op, "X").is_none_or(Dtype::is_float) {
-        return Err(Error::unimplemented("expected whole numbers, found others"));
+    let (x, y) = operands(program, op)?;
+    let made = if x.dtype().is_float() {
+        let quotient = program.apply("Div", &[x.id, y]);
+        let down = program.apply("Floor", &[quotient]);
+        let product = program.apply("Mul", &[down, y]);
+        program.apply("Sub", &[x.id, product])
+    } else {
+        program.apply("Mod", &[x.id, y])
+    };
+    program.give(op, "Out", made)
+}
+
+/// The larger or smaller one, or the one that is a number.
+fn of_numbers<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let (x, y) = operands(program, op)?;
+    let mut made = program.apply(name, &[x.id, y]);
+    if x.dtype().is_float() {
+        let (of_x, of_y) = (program.apply("IsNaN", &[x.id]), program.apply("IsNaN", &[y]));
+        made = program.apply("Where", &[of_x, y, made]);
+        made = program.apply("Where", &[of_y, x.id, made]);
     }
-    pairs(program, op, "Mod")
+    program.give(op, "Out", made)
+}
+
+/// The angle of a point, from its quotient and the half that it lies in.
+fn angle<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let (y, x) = (program.input(op, "X1")?, program.input(op, "X2")?);
+    let zero = like(program, x, 0.0)?;
+    let quotient = program.apply("Div", &[y.id, x.id]);
+    let angle = program.apply("Atan", &[quotient]);
+    let (half, whole) =
+        (like(program, x, std::f64::consts::FRAC_PI_2)?, like(program, x, std::f64::consts::PI)?);
+    let is_left = program.apply("Less", &[x.id, zero]);
+    let is_below = program.apply("Less", &[y.id, zero]);
+    let (more, less) = (program.apply("Add", &[angle, whole]), program.apply("Sub", &[angle, whole]));
+    let turned = program.apply("Where", &[is_below, less, more]);
+    let aside = program.apply("Where", &[is_left, turned, angle]);
+    let sign = program.apply("Sign", &[y.id]);
+    let upright = program.apply("Mul", &[sign, half]);
+    let is_upright = program.apply("Equal", &[x.id, zero]);
+    let made = program.apply("Where", &[is_upright, upright, aside]);
+    program.give(op, "Out", made)
+}
+
+/// `x + weight · (y − x)`.
+fn between<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, y, weight) =
+        (program.input(op, "X")?.id, program.input(op, "Y")?.id, program.input(op, "Weight")?.id);
+    let distance = program.apply("Sub", &[y, x]);
+    let part = program.apply("Mul", &[distance, weight]);
+    let made = program.apply("Add", &[x, part]);
+    program.give(op, "Out", made)
 }
 
 /// `scale · x + bias`, or `scale · (x + bias)`.
@@ -137,65 +172,10 @@ fn sum<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     program.give(op, "Out", made)
 }
 
-/// A matrix with its last two dimensions exchanged; a vector as it is.
-fn transposed<'m>(program: &mut Program<'m>, operand: Operand<'m>, is_transposed: bool) -> Result<ValueId> {
-    if !is_transposed || operand.rank()? < 2 {
-        return Ok(operand.id);
-    }
-    let rank = operand.rank()?;
-    let order: Vec<i64> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
-    Ok(program.node("Transpose", &[operand.id], with([("perm", ints(&order))])))
-}
-
-fn matmul<'m>(program: &mut Program<'m>, op: &'m OpDesc, first: &str, second: &str) -> Result<()> {
-    let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
-    let x = transposed(program, x, op.flag(first, false))?;
-    let y = transposed(program, y, op.flag(second, false))?;
-    let mut made = program.node("MatMul", &[x, y], Attributes::new());
-    let alpha = op.float("alpha", 1.0);
-    if alpha != 1.0 {
-        let alpha = program.number(alpha, program.input_dtype(op, "X").unwrap_or(Dtype::F32))?;
-        made = program.node("Mul", &[made, alpha], Attributes::new());
-    }
-    program.give(op, "Out", made)
-}
-
-/// The product of an operand, of which the dimensions before an axis are rows and the others columns, and a matrix.
-fn product<'m>(program: &mut Program<'m>, x: Operand<'m>, weight: Operand<'m>, rows: i64) -> Result<ValueId> {
-    let (rank, of_weight) = (x.rank()?, weight.rank()?);
-    if of_weight != 2 {
-        let found = format!("one of {of_weight} dimensions");
-        return Err(Error::unimplemented(format!("expected a matrix as second operand, found {found}")));
-    }
-    if rows == rank - 1 {
-        return Ok(program.node("MatMul", &[x.id, weight.id], Attributes::new()));
-    }
-    if rows != 1 {
-        let message = format!(
-            "expected the last dimension alone, or all but the first, to be columns, found {rows} rows"
-        );
-        return Err(Error::unimplemented(message));
-    }
-    let flat = program.node("Flatten", &[x.id], with([("axis", int(1))]));
-    Ok(program.node("MatMul", &[flat, weight.id], Attributes::new()))
-}
-
-fn mul<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
-    let made = product(program, x, y, op.int("x_num_col_dims", 1))?;
-    program.give(op, "Out", made)
-}
-
-/// A layer: a product, what is added to it, and a function of the sum.
-fn fc<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, weight) = (program.input(op, "Input")?, program.input(op, "W")?);
-    op.expect("activation_type", &["relu"])?;
-    let mut made = product(program, x, weight, op.int("in_num_col_dims", 1))?;
-    if let Some(bias) = program.maybe(op, "Bias")? {
-        made = program.node("Add", &[made, bias.id], Attributes::new());
-    }
-    if op.text("activation_type") == "relu" {
-        made = program.node("Relu", &[made], Attributes::new());
-    }
+/// A number that becomes larger by a step.
+fn increment<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = program.input(op, "X")?;
+    let step = like(program, x, op.float("step", 1.0))?;
+    let made = program.apply("Add", &[x.id, step]);
     program.give(op, "Out", made)
 }

@@ -1,151 +1,136 @@
-//! Sums and means along axes, and what is normalised by them.
+//! One number of many: sums, extremes, lengths and their places.
 
-use oarlock_core::{Attributes, Constant, Dtype, Error, Result};
+use oarlock_core::{Attribute, Dtype, Error, Result};
 
-use super::{Translate, float, int};
+use super::{Table, give_one, int, known_int, known_list, like};
+use crate::graph::ValueId;
 use crate::import::paddle::messages::OpDesc;
+use crate::import::paddle::operand::Operand;
 use crate::import::paddle::program::{Program, with};
-use crate::import::place::wrong;
 
-/// The most groups of channels that are normalised one by one; a constant is written for each.
-const MOST_GROUPS: usize = 256;
+pub(super) const OPS: Table = &[
+    ("arg_max", |program, op| arg(program, op, "ArgMax")),
+    ("arg_min", |program, op| arg(program, op, "ArgMin")),
+    ("cumsum", cumulative),
+    ("frobenius_norm", |program, op| reduce(program, op, "ReduceL2")),
+    ("logsumexp", |program, op| reduce(program, op, "ReduceLogSumExp")),
+    ("mean", |program, op| reduce(program, op, "ReduceMean")),
+    ("p_norm", length),
+    ("reduce_all", |program, op| truths(program, op, "ReduceMin")),
+    ("reduce_amax", |program, op| reduce(program, op, "ReduceMax")),
+    ("reduce_amin", |program, op| reduce(program, op, "ReduceMin")),
+    ("reduce_any", |program, op| truths(program, op, "ReduceMax")),
+    ("reduce_max", |program, op| reduce(program, op, "ReduceMax")),
+    ("reduce_mean", |program, op| reduce(program, op, "ReduceMean")),
+    ("reduce_min", |program, op| reduce(program, op, "ReduceMin")),
+    ("reduce_prod", |program, op| reduce(program, op, "ReduceProd")),
+    ("reduce_sum", |program, op| reduce(program, op, "ReduceSum")),
+];
 
-pub(super) fn find(name: &str) -> Option<Translate> {
-    Some(match name {
-        "arg_max" => |program, op| arg(program, op, "ArgMax"),
-        "arg_min" => |program, op| arg(program, op, "ArgMin"),
-        "batch_norm" => batch_norm,
-        "cumsum" => cumulative,
-        "group_norm" => group_norm,
-        "instance_norm" => instance_norm,
-        "layer_norm" => layer_norm,
-        "mean" => |program, op| super::unary(program, op, "ReduceMean", with([("keepdims", int(0))])),
-        "reduce_max" => |program, op| reduce(program, op, "ReduceMax"),
-        "reduce_mean" => |program, op| reduce(program, op, "ReduceMean"),
-        "reduce_min" => |program, op| reduce(program, op, "ReduceMin"),
-        "reduce_prod" => |program, op| reduce(program, op, "ReduceProd"),
-        "reduce_sum" => |program, op| reduce(program, op, "ReduceSum"),
-        _ => return None,
+/// Whether the dimensions that an op reduces stay, with one element each.
+fn keep(op: &OpDesc) -> Attribute {
+    int((op.flag("keep_dim", false) || op.flag("keepdim", false)).into())
+}
+
+/// Reduces the dimensions that an op names; all of them where it names none.
+fn reduced<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str, from: ValueId) -> Result<ValueId> {
+    let attribute = if op.ints("dim").is_empty() { "axis" } else { "dim" };
+    let axes = known_list(program, op, attribute, "Axis", "AxisTensor")?
+        .ok_or_else(|| Error::unimplemented("expected axes that are known, found some that are computed"))?;
+    let keep = with([("keepdims", keep(op))]);
+    Ok(if op.flag("reduce_all", false) || axes.is_empty() {
+        program.node(name, &[from], keep)
+    } else {
+        let axes = program.ints(&axes);
+        program.node(name, &[from, axes], keep)
     })
 }
 
 fn reduce<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let keep = with([("keepdims", int(op.flag("keep_dim", false).into()))]);
-    let axes = op.ints("dim");
-    let made = if op.flag("reduce_all", false) || axes.is_empty() {
-        program.node(name, &[x], keep)
-    } else {
-        let axes = program.ints(&axes);
-        program.node(name, &[x, axes], keep)
+    let x = program.input(op, "X")?;
+    // Sums of few bits are made of more.
+    let from = match program.output_dtype(op, "Out") {
+        Some(to) if x.stated.is_some_and(|dtype| dtype != to) => program.cast(x.id, to),
+        _ => x.id,
     };
-    program.give(op, "Out", made)
+    let made = reduced(program, op, name, from)?;
+    give_one(program, op, "Out", made)
+}
+
+fn truths<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let x = program.input(op, "X")?.id;
+    let numbers = program.cast(x, Dtype::I32);
+    let made = reduced(program, op, name, numbers)?;
+    let made = program.cast(made, Dtype::Bool);
+    give_one(program, op, "Out", made)
+}
+
+/// The length of vectors in one of many meanings.
+fn length<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, order) = (program.input(op, "X")?, op.float("porder", 2.0));
+    let axes = if op.flag("asvector", false) { Vec::new() } else { vec![op.int("axis", -1)] };
+    let axes = program.ints(&axes);
+    let keep = || with([("keepdims", keep(op))]);
+    let made = if order == 1.0 {
+        program.node("ReduceL1", &[x.id, axes], keep())
+    } else if order == 2.0 {
+        program.node("ReduceL2", &[x.id, axes], keep())
+    } else {
+        let sizes = program.apply("Abs", &[x.id]);
+        if order == f64::INFINITY {
+            program.node("ReduceMax", &[sizes, axes], keep())
+        } else if order == f64::NEG_INFINITY {
+            program.node("ReduceMin", &[sizes, axes], keep())
+        } else if order == 0.0 {
+            let counted = program.apply("Sign", &[sizes]);
+            program.node("ReduceSum", &[counted, axes], keep())
+        } else {
+            let (power, root) = (like(program, x, order)?, like(program, x, 1.0 / order)?);
+            let powers = program.apply("Pow", &[sizes, power]);
+            let sum = program.node("ReduceSum", &[powers, axes], keep());
+            program.apply("Pow", &[sum, root])
+        }
+    };
+    give_one(program, op, "Out", made)
+}
+
+fn flat<'m>(program: &mut Program<'m>, x: Operand<'m>) -> ValueId {
+    let all = program.ints(&[-1]);
+    program.apply("Reshape", &[x.id, all])
 }
 
 fn arg<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
     let x = program.input(op, "X")?;
-    if program.maybe(op, "Axis")?.is_some() {
-        return Err(Error::unimplemented("expected an axis that is known, found one that is computed"));
-    }
-    let (axis, keep) = (op.int("axis", -1), op.flag("keepdims", false).into());
+    let axis = known_int(program, op, "axis", "Axis", -1)?;
+    let keep = int(op.flag("keepdims", false).into());
     let mut made = if op.flag("flatten", false) {
-        let all = program.ints(&[-1]);
-        let flat = program.node("Reshape", &[x.id, all], Attributes::new());
-        program.node(name, &[flat], with([("axis", int(0)), ("keepdims", int(keep))]))
+        let flat = flat(program, x);
+        let place = program.node(name, &[flat], with([("axis", int(0)), ("keepdims", int(0))]));
+        if keep == int(1) {
+            let ones = program.ints(&vec![1; x.rank()? as usize]);
+            program.apply("Reshape", &[place, ones])
+        } else {
+            place
+        }
     } else {
-        program.node(name, &[x.id], with([("axis", int(axis)), ("keepdims", int(keep))]))
+        program.node(name, &[x.id], with([("axis", int(axis)), ("keepdims", keep)]))
     };
     if program.output_dtype(op, "Out") == Some(Dtype::I32) {
-        made = program.node("Cast", &[made], with([("to", int(Dtype::I32.onnx_number()))]));
+        made = program.cast(made, Dtype::I32);
     }
-    program.give(op, "Out", made)
-}
-
-fn batch_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    op.expect("data_layout", &["NCHW", "AnyLayout"])?;
-    if !op.flag("is_test", false) && !op.flag("use_global_stats", false) {
-        return Err(Error::unimplemented("expected a program for inference, found one for training"));
-    }
-    let mut operands = Vec::new();
-    for name in ["X", "Scale", "Bias", "Mean", "Variance"] {
-        operands.push(program.input(op, name)?.id);
-    }
-    let epsilon = with([("epsilon", float(op.float("epsilon", 1e-5)))]);
-    let made = program.node("BatchNormalization", &operands, epsilon);
-    program.give(op, "Y", made)
-}
-
-fn layer_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, axis) = (program.input(op, "X")?, op.int("begin_norm_axis", 1));
-    let rank = x.rank()?;
-    if axis != rank - 1 {
-        // Scale and bias are flat, and ONNX wants them with the dimensions that they are for.
-        return Err(Error::unimplemented(format!(
-            "expected the last of {rank} dimensions to be normalised, found all from {axis} on"
-        )));
-    }
-    let scale = match program.maybe(op, "Scale")? {
-        Some(scale) => scale.id,
-        None => {
-            let dtype = program.input_dtype(op, "X").unwrap_or(Dtype::F32);
-            program.number(1.0, dtype)?
-        }
-    };
-    let bias = program.maybe(op, "Bias")?.map(|bias| bias.id);
-    let operands: Vec<_> = [x.id, scale].into_iter().chain(bias).collect();
-    let attributes = with([("axis", int(-1)), ("epsilon", float(op.float("epsilon", 1e-5)))]);
-    let made = program.node("LayerNormalization", &operands, attributes);
-    program.give(op, "Y", made)
+    give_one(program, op, "Out", made)
 }
 
 fn cumulative<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    if op.flag("flatten", false) || program.maybe(op, "AxisTensor")?.is_some() {
-        return Err(Error::unimplemented("expected an axis that is known, found none"));
+    let x = program.input(op, "X")?;
+    let mut axis = known_int(program, op, "axis", "AxisTensor", -1)?;
+    let mut from = x.id;
+    if op.flag("flatten", false) {
+        (from, axis) = (flat(program, x), 0);
     }
-    let axis = program.number(op.int("axis", -1) as f64, Dtype::I64)?;
+    let axis = program.number(axis as f64, Dtype::I64)?;
     let flag = |name| int(op.flag(name, false).into());
     let attributes = with([("exclusive", flag("exclusive")), ("reverse", flag("reverse"))]);
-    let made = program.node("CumSum", &[x, axis], attributes);
+    let made = program.node("CumSum", &[from, axis], attributes);
     program.give(op, "Out", made)
-}
-
-fn instance_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let mut operands = Vec::new();
-    for name in ["X", "Scale", "Bias"] {
-        operands.push(program.input(op, name)?.id);
-    }
-    let epsilon = with([("epsilon", float(op.float("epsilon", 1e-5)))]);
-    let made = program.node("InstanceNormalization", &operands, epsilon);
-    program.give(op, "Y", made)
-}
-
-/// Each group of channels is normalised, and then each channel is scaled. ONNX has this as one op later than here.
-fn group_norm<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    op.expect("data_layout", &["NCHW", "AnyLayout"])?;
-    let (x, groups) = (program.input(op, "X")?, op.int("groups", 1));
-    let (rank, dtype) = (x.rank()?, program.input_dtype(op, "X").unwrap_or(Dtype::F32));
-    let Some(count) = usize::try_from(groups).ok().filter(|count| (1..=MOST_GROUPS).contains(count)) else {
-        return Err(wrong(format!("1 to {MOST_GROUPS} groups"), groups));
-    };
-    let grouped = program.ints(&[0, groups, -1]);
-    let grouped = program.node("Reshape", &[x.id, grouped], Attributes::new());
-    let mut of_groups = |value: f64| {
-        let bytes = super::bytes_of(&vec![value; count], dtype)?;
-        Ok::<_, Error>(program.constant(Constant::new(dtype, &[groups], bytes)?))
-    };
-    let (ones, zeros) = (of_groups(1.0)?, of_groups(0.0)?);
-    let epsilon = with([("epsilon", float(op.float("epsilon", 1e-5)))]);
-    let normal = program.node("InstanceNormalization", &[grouped, ones, zeros], epsilon);
-    let shape = program.node("Shape", &[x.id], Attributes::new());
-    let mut made = program.node("Reshape", &[normal, shape], Attributes::new());
-    for (name, step) in [("Scale", "Mul"), ("Bias", "Add")] {
-        if let Some(given) = program.maybe(op, name)? {
-            let axes: Vec<i64> = (1..rank - 1).collect();
-            let axes = program.ints(&axes);
-            let aligned = program.node("Unsqueeze", &[given.id, axes], Attributes::new());
-            made = program.node(step, &[made, aligned], Attributes::new());
-        }
-    }
-    program.give(op, "Y", made)
 }

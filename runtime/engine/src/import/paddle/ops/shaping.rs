@@ -1,36 +1,36 @@
 //! Ops that move elements without changing them.
 
-use oarlock_core::{Attribute, Attributes, Dtype, Error, Result};
+use oarlock_core::{Attributes, Dtype, Result};
 
-use super::{Translate, int, ints, list, unary};
+use super::{Table, int, ints, known_int, known_list, list, unary};
 use crate::graph::ValueId;
 use crate::import::paddle::messages::OpDesc;
-use crate::import::paddle::program::{Operand, Program, with};
+use crate::import::paddle::operand::Operand;
+use crate::import::paddle::program::{Program, with};
 use crate::import::place::wrong;
 
-pub(super) fn find(name: &str) -> Option<Translate> {
-    Some(match name {
-        "concat" => concat,
-        "expand_v2" => expand,
-        "flatten2" => |program, op| unary(program, op, "Flatten", with([("axis", int(op.int("axis", 1)))])),
-        "flatten_contiguous_range" => flatten,
-        "expand_as_v2" => expand_as,
-        "pad3d" => pad,
-        "pixel_shuffle" => pixel_shuffle,
-        "reshape" | "reshape2" => reshape,
-        "split" => split,
-        "squeeze2" => |program, op| axes(program, op, "Squeeze"),
-        "stack" => stack,
-        "tile" => tile,
-        "transpose" | "transpose2" => {
-            |program, op| unary(program, op, "Transpose", with([("perm", ints(&op.ints("axis")))]))
-        }
-        "unbind" => |program, op| parts(program, op, "Out"),
-        "unstack" => |program, op| parts(program, op, "Y"),
-        "unsqueeze2" => |program, op| axes(program, op, "Unsqueeze"),
-        _ => return None,
-    })
-}
+pub(super) const OPS: Table = &[
+    ("concat", concat),
+    ("expand", |program, op| repeat(program, op, "expand_times", "ExpandTimes", "expand_times_tensor")),
+    ("expand_as_v2", expand_as),
+    ("expand_v2", expand),
+    ("flatten2", |program, op| unary(program, op, "Flatten", with([("axis", int(op.int("axis", 1)))]))),
+    ("flatten_contiguous_range", flatten),
+    ("meshgrid", mesh),
+    ("reshape", reshape),
+    ("reshape2", reshape),
+    ("split", split),
+    ("squeeze", |program, op| axes(program, op, "Squeeze")),
+    ("squeeze2", |program, op| axes(program, op, "Squeeze")),
+    ("stack", stack),
+    ("tile", |program, op| repeat(program, op, "repeat_times", "RepeatTimes", "repeat_times_tensor")),
+    ("transpose", |program, op| unary(program, op, "Transpose", with([("perm", ints(&op.ints("axis")))]))),
+    ("transpose2", |program, op| unary(program, op, "Transpose", with([("perm", ints(&op.ints("axis")))]))),
+    ("unbind", |program, op| parts(program, op, "Out")),
+    ("unsqueeze", |program, op| axes(program, op, "Unsqueeze")),
+    ("unsqueeze2", |program, op| axes(program, op, "Unsqueeze")),
+    ("unstack", |program, op| parts(program, op, "Y")),
+];
 
 fn reshape<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let x = program.input(op, "X")?.id;
@@ -50,60 +50,69 @@ fn flatten<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     }
     let dims = x.dims.unwrap_or_default();
     let behind = dims.get(stop as usize + 1..).unwrap_or_default();
-    if behind.iter().any(|size| *size < 0) {
-        return Err(Error::unimplemented(
-            "expected known sizes behind what is made one, found one that is not",
-        ));
-    }
     // A 0 stands for the size that is there already.
     let shape: Vec<i64> = (0..start).map(|_| 0).chain([-1]).chain(behind.iter().copied()).collect();
-    let shape = program.ints(&shape);
-    let made = program.node("Reshape", &[x.id, shape], Attributes::new());
+    let shape = if behind.iter().all(|size| *size >= 0) {
+        program.ints(&shape)
+    } else {
+        let before = program.ints(&shape[..start as usize + 1]);
+        let behind = super::sizes(program, x, stop + 1, rank);
+        program.node("Concat", &[before, behind], with([("axis", int(0))]))
+    };
+    let made = program.apply("Reshape", &[x.id, shape]);
     program.give(op, "Out", made)
 }
 
 fn axes<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let has_axes = !op.ints("axes").is_empty();
-    let is_computed = program.maybe(op, "AxesTensor")?.is_some();
-    let made = if has_axes || is_computed {
-        let axes = list(program, op, "axes", "AxesTensor", "AxesTensorList")?;
-        program.node(name, &[x, axes], Attributes::new())
-    } else {
-        program.node(name, &[x], Attributes::new())
+    let x = program.input(op, "X")?;
+    let known = known_list(program, op, "axes", "AxesTensor", "AxesTensorList")?;
+    // Paddle leaves dimensions that cannot be dropped as they are.
+    let can_be_dropped = |axis: &i64| name != "Squeeze" || x.size(*axis).is_none_or(|size| size == 1);
+    let made = match known {
+        Some(axes) if axes.is_empty() => program.apply(name, &[x.id]),
+        Some(axes) => {
+            let axes: Vec<i64> = axes.into_iter().filter(can_be_dropped).collect();
+            let axes = program.ints(&axes);
+            program.apply(name, &[x.id, axes])
+        }
+        None => {
+            let axes = list(program, op, "axes", "AxesTensor", "AxesTensorList")?;
+            program.apply(name, &[x.id, axes])
+        }
     };
-    program.give(op, "Out", made)
+    super::give_one(program, op, "Out", made)
 }
 
 fn concat<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let operands: Vec<ValueId> = program.inputs(op, "X")?.iter().map(|operand| operand.id).collect();
-    let axis = known_axis(program, op)?;
+    let axis = known_int(program, op, "axis", "AxisTensor", 0)?;
     let made = program.node("Concat", &operands, with([("axis", int(axis))]));
     program.give(op, "Out", made)
 }
 
-/// The axis, which may be an operand if that is known.
-fn known_axis<'m>(program: &Program<'m>, op: &'m OpDesc) -> Result<i64> {
-    let Some(given) = program.maybe(op, "AxisTensor")? else { return Ok(op.int("axis", 0)) };
-    let known = program.known(given.id).and_then(|axis| axis.ints().ok()?.first().copied());
-    known.ok_or_else(|| Error::unimplemented("expected an axis that is known, found one that is computed"))
-}
-
 fn split<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, axis) = (program.input(op, "X")?.id, known_axis(program, op)?);
+    let x = program.input(op, "X")?;
+    let axis = known_int(program, op, "axis", "AxisTensor", 0)?;
     let count = OpDesc::operands(&op.outputs, "Out").len();
-    if !program.inputs(op, "SectionsTensorList")?.is_empty() {
-        return Err(Error::unimplemented("expected sizes that are known, found some that are computed"));
-    }
-    let sizes = op.ints("sections");
-    let made = if sizes.is_empty() {
-        let attributes = with([("axis", int(axis)), ("num_outputs", int(count as i64))]);
-        program.nodes("Split", &[Some(x)], attributes, count)
-    } else if sizes.contains(&-1) {
-        return Err(Error::unimplemented("expected known sizes of all parts, found one that is left open"));
-    } else {
-        let sizes = program.ints(&sizes);
-        program.nodes("Split", &[Some(x), Some(sizes)], with([("axis", int(axis))]), count)
+    let known = known_list(program, op, "sections", "SectionsTensor", "SectionsTensorList")?;
+    let made = match known {
+        Some(sizes) if sizes.is_empty() => {
+            let attributes = with([("axis", int(axis)), ("num_outputs", int(count as i64))]);
+            program.nodes("Split", &[Some(x.id)], attributes, count)
+        }
+        Some(mut sizes) => {
+            if let Some(open) = sizes.iter().position(|size| *size == -1) {
+                let others =
+                    sizes.iter().filter(|size| **size > 0).fold(0i64, |sum, size| sum.saturating_add(*size));
+                sizes[open] = x.known_size(axis)?.saturating_sub(others);
+            }
+            let sizes = program.ints(&sizes);
+            program.nodes("Split", &[Some(x.id), Some(sizes)], with([("axis", int(axis))]), count)
+        }
+        None => {
+            let sizes = list(program, op, "sections", "SectionsTensor", "SectionsTensorList")?;
+            program.nodes("Split", &[Some(x.id), Some(sizes)], with([("axis", int(axis))]), count)
+        }
     };
     program.give_all(op, "Out", &made)
 }
@@ -120,29 +129,39 @@ fn stack<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
 /// Repeats dimensions of 1; a -1 in the shape keeps what is there, for which ONNX writes 1.
 fn expand<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
     let x = program.input(op, "X")?.id;
-    let is_computed =
-        program.maybe(op, "Shape")?.is_some() || !program.inputs(op, "expand_shapes_tensor")?.is_empty();
-    let shape = if is_computed {
-        list(program, op, "shape", "Shape", "expand_shapes_tensor")?
-    } else {
-        let shape: Vec<i64> =
-            op.ints("shape").iter().map(|size| if *size == -1 { 1 } else { *size }).collect();
-        program.ints(&shape)
+    let shape = match known_list(program, op, "shape", "Shape", "expand_shapes_tensor")? {
+        Some(shape) => {
+            let shape: Vec<i64> = shape.iter().map(|size| if *size == -1 { 1 } else { *size }).collect();
+            program.ints(&shape)
+        }
+        None => {
+            let shape = list(program, op, "shape", "Shape", "expand_shapes_tensor")?;
+            let one = program.number(1.0, Dtype::I64)?;
+            program.apply("Max", &[shape, one])
+        }
     };
-    let made = program.node("Expand", &[x, shape], Attributes::new());
+    let made = program.apply("Expand", &[x, shape]);
     program.give(op, "Out", made)
 }
 
-fn tile<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+/// Repeats all of some dimensions; those before the ones that are named are as they are.
+fn repeat<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str, whole: &str, parts: &str) -> Result<()> {
     let x = program.input(op, "X")?;
-    let times = op.ints("repeat_times");
-    let is_computed =
-        program.maybe(op, "RepeatTimes")?.is_some() || !program.inputs(op, "repeat_times_tensor")?.is_empty();
-    if is_computed || times.len() as i64 != x.rank()? {
-        return Err(Error::unimplemented("expected a known number of times for each dimension, found other"));
+    let (times, rank) = match known_list(program, op, name, whole, parts)? {
+        Some(mut times) => {
+            let missing = usize::try_from(x.rank()?).unwrap_or_default().saturating_sub(times.len());
+            times.splice(0..0, std::iter::repeat_n(1, missing));
+            (program.ints(&times), times.len() as i64)
+        }
+        None => (list(program, op, name, whole, parts)?, x.rank()?),
+    };
+    let missing = rank - x.rank()?;
+    let mut from = x.id;
+    if missing > 0 {
+        let axes = program.ints(&(0..missing).collect::<Vec<i64>>());
+        from = program.apply("Unsqueeze", &[from, axes]);
     }
-    let times = program.ints(&times);
-    let made = program.node("Tile", &[x.id, times], Attributes::new());
+    let made = program.apply("Tile", &[from, times]);
     program.give(op, "Out", made)
 }
 
@@ -168,34 +187,20 @@ fn parts<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()
     program.give_all(op, name, &made)
 }
 
-/// Paddings of the last three of five dimensions, the last first.
-fn pad<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    op.expect("data_format", &["NCDHW"])?;
-    op.expect("mode", &["constant", "reflect", "replicate", "circular"])?;
-    let x = program.input(op, "X")?.id;
-    if program.maybe(op, "Paddings")?.is_some() {
-        return Err(Error::unimplemented("expected paddings that are known, found some that are computed"));
+/// Vectors as dimensions of their own, all repeated to one shape.
+fn mesh<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
+    let vectors = program.inputs(op, "X")?;
+    let flat = program.ints(&[-1]);
+    let each: Vec<ValueId> =
+        vectors.iter().map(|vector| program.apply("Reshape", &[vector.id, flat])).collect();
+    let sizes: Vec<ValueId> = each.iter().map(|vector| program.apply("Shape", &[*vector])).collect();
+    let shape = program.node("Concat", &sizes, with([("axis", int(0))]));
+    let mut made = Vec::new();
+    for (at, vector) in each.iter().enumerate() {
+        let alone: Vec<i64> = (0..each.len()).map(|axis| if axis == at { -1 } else { 1 }).collect();
+        let alone = program.ints(&alone);
+        let aligned = program.apply("Reshape", &[*vector, alone]);
+        made.push(program.apply("Expand", &[aligned, shape]));
     }
-    let paddings = op.ints("paddings");
-    let [left, right, top, bottom, front, back] = paddings[..] else {
-        return Err(wrong("6 paddings", paddings.len()));
-    };
-    let paddings = program.ints(&[0, 0, front, top, left, 0, 0, back, bottom, right]);
-    let dtype = program.input_dtype(op, "X").unwrap_or(Dtype::F32);
-    let value = program.number(op.float("value", 0.0), dtype)?;
-    let mode = match op.text("mode") {
-        "reflect" => "reflect",
-        "replicate" => "edge",
-        "circular" => "wrap",
-        _ => "constant",
-    };
-    let made = program.node("Pad", &[x, paddings, value], with([("mode", Attribute::String(mode.into()))]));
-    program.give(op, "Out", made)
-}
-
-fn pixel_shuffle<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    op.expect("data_format", &["NCHW"])?;
-    let attributes =
-        with([("blocksize", int(op.int("upscale_factor", 1))), ("mode", Attribute::String("CRD".into()))]);
-    unary(program, op, "DepthToSpace", attributes)
+    program.give_all(op, "Out", &made)
 }

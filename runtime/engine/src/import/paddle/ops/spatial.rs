@@ -1,138 +1,134 @@
-//! Convolutions, windows and pictures.
+//! Convolutions, and the order of dimensions that they share with other ops of pictures.
 
-use oarlock_core::{Attribute, Attributes, Dtype, Error, Result};
+use oarlock_core::{Attribute, Result};
 
-use super::{Translate, int, ints};
+use super::{Table, int, ints, text};
+use crate::graph::ValueId;
 use crate::import::paddle::messages::OpDesc;
-use crate::import::paddle::program::{Operand, Program, with};
+use crate::import::paddle::operand::Operand;
+use crate::import::paddle::program::{Program, with};
 use crate::import::place::wrong;
 
-pub(super) fn find(name: &str) -> Option<Translate> {
-    Some(match name {
-        "bilinear_interp_v2" => |program, op| resize(program, op, "linear"),
-        "conv2d" | "depthwise_conv2d" => |program, op| convolution(program, op, "Conv"),
-        "conv2d_transpose" | "depthwise_conv2d_transpose" => {
-            |program, op| convolution(program, op, "ConvTranspose")
-        }
-        "nearest_interp_v2" => |program, op| resize(program, op, "nearest"),
-        "pool2d" => pool,
-        _ => return None,
-    })
+pub(super) const OPS: Table = &[
+    ("conv2d", |program, op| convolution(program, op, "Conv")),
+    ("conv2d_transpose", |program, op| convolution(program, op, "ConvTranspose")),
+    ("conv3d", |program, op| convolution(program, op, "Conv")),
+    ("conv3d_transpose", |program, op| convolution(program, op, "ConvTranspose")),
+    ("depthwise_conv2d", |program, op| convolution(program, op, "Conv")),
+    ("depthwise_conv2d_transpose", |program, op| convolution(program, op, "ConvTranspose")),
+];
+
+/// Whether the channels are the last dimension.
+pub(super) fn is_last(op: &OpDesc, attribute: &str) -> Result<bool> {
+    let first = ["NCHW", "AnyLayout", "NCDHW", "NCW", "NCL", "NC"];
+    let last = ["NHWC", "NDHWC", "NWC", "NLC"];
+    op.expect(attribute, &[first.as_slice(), last.as_slice()].concat())?;
+    Ok(last.contains(&op.text(attribute)))
 }
 
-/// The padding of two dimensions: before both and then behind both, or how it follows from the sizes.
-fn padding(op: &OpDesc) -> Result<(&'static str, Attribute)> {
+/// An operand with its channels as the second dimension, as ONNX wants them.
+pub(super) fn first<'m>(
+    program: &mut Program<'m>,
+    op: &OpDesc,
+    attribute: &str,
+    x: Operand<'m>,
+) -> Result<ValueId> {
+    if !is_last(op, attribute)? || x.rank()? < 3 {
+        return Ok(x.id);
+    }
+    let rank = x.rank()?;
+    let order: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    Ok(program.node("Transpose", &[x.id], with([("perm", ints(&order))])))
+}
+
+/// What an op made of such an operand, with its channels where the op wants them.
+pub(super) fn last<'m>(
+    program: &mut Program<'m>,
+    op: &OpDesc,
+    attribute: &str,
+    x: Operand<'m>,
+    made: ValueId,
+) -> Result<ValueId> {
+    if !is_last(op, attribute)? || x.rank()? < 3 {
+        return Ok(made);
+    }
+    let order: Vec<i64> = [0].into_iter().chain(2..x.rank()?).chain([1]).collect();
+    Ok(program.node("Transpose", &[made], with([("perm", ints(&order))])))
+}
+
+/// The sizes of the dimensions of a picture, without channels; -1 where one is not known.
+pub(super) fn extents(op: &OpDesc, attribute: &str, x: Operand<'_>) -> Result<Vec<i64>> {
+    let dims = x.dims.unwrap_or_default();
+    let range = if is_last(op, attribute)? { 1..dims.len().saturating_sub(1) } else { 2..dims.len() };
+    Ok(dims.get(range).unwrap_or_default().to_vec())
+}
+
+/// The padding of some dimensions: before all and then behind all, or how it follows from the sizes.
+pub(super) fn padding(op: &OpDesc, count: usize) -> Result<(&'static str, Attribute)> {
     op.expect("padding_algorithm", &["EXPLICIT", "SAME", "VALID"])?;
-    let pads = match (op.text("padding_algorithm"), op.ints("paddings").as_slice()) {
-        ("SAME", _) => return Ok(("auto_pad", Attribute::String("SAME_UPPER".into()))),
-        ("VALID", _) => [0; 4],
-        (_, [height, width]) => [*height, *width, *height, *width],
-        (_, [top, bottom, left, right]) => [*top, *left, *bottom, *right],
-        (_, other) => return Err(wrong("2 or 4 paddings", other.len())),
+    let given = op.ints("paddings");
+    let pads = match op.text("padding_algorithm") {
+        "SAME" => return Ok(("auto_pad", text("SAME_UPPER"))),
+        "VALID" => vec![0; 2 * count],
+        _ if given.len() == count => [given.as_slice(), &given].concat(),
+        _ if given.len() == 2 * count => {
+            let every_second = |from| given.iter().skip(from).step_by(2).copied();
+            every_second(0).chain(every_second(1)).collect()
+        }
+        _ => return Err(wrong(format!("{count} or {} paddings", 2 * count), given.len())),
     };
     Ok(("pads", ints(&pads)))
 }
 
 fn convolution<'m>(program: &mut Program<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
-    op.expect("data_format", &["NCHW", "AnyLayout"])?;
-    let (input, filter) = (program.input(op, "Input")?.id, program.input(op, "Filter")?.id);
+    let (input, filter) = (program.input(op, "Input")?, program.input(op, "Filter")?);
+    let count = op.ints("strides").len();
+    let from = first(program, op, "data_format", input)?;
     let bias = program.maybe(op, "Bias")?.map(|bias| bias.id);
-    let operands: Vec<_> = [input, filter].into_iter().chain(bias).collect();
+    let operands: Vec<_> = [from, filter.id].into_iter().chain(bias).collect();
+    let mut dilations = op.ints("dilations");
     let mut attributes = with([
         ("strides", ints(&op.ints("strides"))),
-        ("dilations", ints(&op.ints("dilations"))),
         ("group", int(op.int("groups", 1))),
-        padding(op)?,
+        padding(op, count)?,
     ]);
-    for (paddle, onnx) in [("output_padding", "output_padding"), ("output_size", "output_shape")] {
-        let given = op.ints(paddle);
-        if !given.is_empty() {
-            attributes.set(onnx, Attribute::Ints(given));
-        }
+    if op.text("padding_algorithm") == "SAME" {
+        // Paddle takes the windows as they are then.
+        dilations = vec![1; count];
+    }
+    attributes.set("dilations", ints(&dilations));
+    let more = op.ints("output_padding");
+    if !more.is_empty() {
+        attributes.set("output_padding", ints(&more));
+    }
+    if let Some(more) = output_padding(op, input, filter)? {
+        attributes.set("output_padding", ints(&more));
+    } else if !op.ints("output_size").is_empty() {
+        attributes.set("output_shape", ints(&op.ints("output_size")));
     }
     let made = program.node(name, &operands, attributes);
+    let made = last(program, op, "data_format", input, made)?;
     program.give(op, "Output", made)
 }
 
-fn pool<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
-    op.expect("data_format", &["NCHW", "AnyLayout"])?;
-    op.expect("pooling_type", &["avg", "max"])?;
-    let x = program.input(op, "X")?;
-    let is_average = op.text("pooling_type") == "avg";
-    let (window, is_adaptive) = (op.ints("ksize"), op.flag("adaptive", false));
-    if op.flag("global_pooling", false) || (is_adaptive && window == [1, 1]) {
-        let name = if is_average { "GlobalAveragePool" } else { "GlobalMaxPool" };
-        let made = program.node(name, &[x.id], Attributes::new());
-        return program.give(op, "Out", made);
-    }
-    let mut attributes = if is_adaptive {
-        let window = parts(x, &window)?;
-        with([("kernel_shape", ints(&window)), ("strides", ints(&window))])
-    } else {
-        with([
-            ("kernel_shape", ints(&window)),
-            ("strides", ints(&op.ints("strides"))),
-            ("ceil_mode", int(op.flag("ceil_mode", false).into())),
-            padding(op)?,
-        ])
+/// What is added behind what a transposed convolution makes so that it gets the size that it is to have.
+fn output_padding(op: &OpDesc, input: Operand<'_>, filter: Operand<'_>) -> Result<Option<Vec<i64>>> {
+    let wanted = op.ints("output_size");
+    let count = wanted.len();
+    let Some(window) = filter.dims.and_then(|dims| dims.get(2..)).filter(|_| count > 0) else {
+        return Ok(None);
     };
-    if is_average {
-        attributes.set("count_include_pad", int((!op.flag("exclusive", true)).into()));
+    let Attribute::Ints(pads) = padding(op, count)?.1 else { return Ok(None) };
+    let (strides, dilations) = (op.ints("strides"), op.ints("dilations"));
+    let sizes = extents(op, "data_format", input)?;
+    let lists = [sizes.len(), window.len(), strides.len(), dilations.len()];
+    if lists.iter().any(|length| *length != count) || sizes.iter().any(|size| *size < 0) {
+        return Ok(None);
     }
-    let made = program.node(if is_average { "AveragePool" } else { "MaxPool" }, &[x.id], attributes);
-    program.give(op, "Out", made)
-}
-
-/// The windows that cut the last two dimensions into so many parts.
-fn parts(x: Operand<'_>, counts: &[i64]) -> Result<Vec<i64>> {
-    let sizes = x.dims.and_then(|dims| dims.last_chunk::<2>()).copied().unwrap_or([-1, -1]);
-    let window =
-        |(size, count): (i64, &i64)| (size > 0 && *count > 0 && size % count == 0).then(|| size / count);
-    let windows: Option<Vec<i64>> = sizes.into_iter().zip(counts).map(window).collect();
-    windows.filter(|windows| windows.len() == 2).ok_or_else(|| {
-        Error::unimplemented(format!(
-            "expected sizes that can be cut into {counts:?} equal parts, found {sizes:?}"
-        ))
-    })
-}
-
-fn resize<'m>(program: &mut Program<'m>, op: &'m OpDesc, mode: &str) -> Result<()> {
-    op.expect("data_layout", &["NCHW", "AnyLayout"])?;
-    let x = program.input(op, "X")?;
-    for name in ["OutSize", "SizeTensor", "Scale"] {
-        if !program.inputs(op, name)?.is_empty() {
-            return Err(Error::unimplemented(format!("expected a size that is known, found `{name}`")));
-        }
-    }
-    let places = match (op.flag("align_corners", true), mode, op.int("align_mode", 1)) {
-        (true, ..) => "align_corners",
-        (false, "linear", 0) => "half_pixel",
-        (false, ..) => "asymmetric",
+    let missing = |at: usize| {
+        let covered = dilations[at].checked_mul(window[at].checked_sub(1)?)?.checked_add(1)?;
+        let made = (sizes[at].checked_sub(1)?).checked_mul(strides[at])?.checked_add(covered)?;
+        wanted[at].checked_sub(made)?.checked_add(pads[at])?.checked_add(pads[at + count])
     };
-    let text = |text: &str| Attribute::String(text.to_owned());
-    let rounded = if places == "align_corners" { "round_prefer_ceil" } else { "floor" };
-    let attributes = with([
-        ("mode", text(mode)),
-        ("coordinate_transformation_mode", text(places)),
-        ("nearest_mode", text(rounded)),
-    ]);
-    let scales = op.floats("scale");
-    let (height, width) = (op.int("out_h", -1), op.int("out_w", -1));
-    let made = match scales.as_slice() {
-        [] if height > 0 && width > 0 => {
-            // The first two sizes are those of the operand.
-            let shape = program.node("Shape", &[x.id], with([("start", int(0)), ("end", int(2))]));
-            let size = program.ints(&[height, width]);
-            let sizes = program.node("Concat", &[shape, size], with([("axis", int(0))]));
-            program.nodes("Resize", &[Some(x.id), None, None, Some(sizes)], attributes, 1)[0]
-        }
-        [] => return Err(wrong("a size or a scale", "neither")),
-        scales => {
-            let scales = [1.0, 1.0, scales[0], scales[scales.len() - 1]];
-            let scales = super::bytes_of(&scales, Dtype::F32)?;
-            let scales = program.constant(oarlock_core::Constant::new(Dtype::F32, &[4], scales)?);
-            program.nodes("Resize", &[Some(x.id), None, Some(scales)], attributes, 1)[0]
-        }
-    };
-    program.give(op, "Out", made)
+    Ok((0..count).map(missing).collect())
 }

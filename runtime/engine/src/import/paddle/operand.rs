@@ -1,0 +1,53 @@
+//! What ops read.
+
+use oarlock_core::{Dtype, Error, Result};
+
+use crate::graph::ValueId;
+use crate::import::place::wrong;
+
+/// An operand with what is known about it.
+#[derive(Clone, Copy)]
+pub(super) struct Operand<'m> {
+    pub(super) id: ValueId,
+    /// The sizes of its dimensions, -1 where one is not known; none where not even their number is.
+    pub(super) dims: Option<&'m [i64]>,
+    /// The type of its elements, as the program says it.
+    pub(super) stated: Option<Dtype>,
+}
+
+impl Operand<'_> {
+    /// How many dimensions it has.
+    pub(super) fn rank(&self) -> Result<i64> {
+        match self.dims {
+            Some(dims) => Ok(dims.len() as i64),
+            None => Err(Error::unimplemented(
+                "expected an operand of a known number of dimensions, found another",
+            )),
+        }
+    }
+
+    /// The type of its elements; what most of them are where the program does not say it.
+    pub(super) fn dtype(&self) -> Dtype {
+        self.stated.unwrap_or(Dtype::F32)
+    }
+
+    /// The place of an axis, which may be counted from behind.
+    pub(super) fn axis(&self, axis: i64) -> Result<i64> {
+        let rank = self.rank()?;
+        let place = if axis < 0 { axis.saturating_add(rank) } else { axis };
+        if (0..rank).contains(&place) { Ok(place) } else { Err(wrong(format!("one of {rank} axes"), axis)) }
+    }
+
+    /// The size of a dimension, where it is known.
+    pub(super) fn size(&self, axis: i64) -> Option<i64> {
+        let place = usize::try_from(self.axis(axis).ok()?).ok()?;
+        self.dims?.get(place).copied().filter(|size| *size >= 0)
+    }
+
+    /// The size of a dimension, which has to be known.
+    pub(super) fn known_size(&self, axis: i64) -> Result<i64> {
+        self.size(axis).ok_or_else(|| {
+            Error::unimplemented(format!("expected a known size of dimension {axis}, found one that is not"))
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! What the engine makes of models of Paddle, compared with what Paddle makes of them: every op that is supported, and
+//! small networks of the usual kinds.
+//!
+//! `scripts/export-paddle-models` writes them; without them there is one test, which is ignored and says so.
+//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it the only one is `cpu`. That the list of ops in
+//! the book is the true one is checked here too; `OARLOCK_WRITE`, set to anything, has it written.
+
+mod case;
+#[path = "../operators/compare.rs"]
+mod compare;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+use oarlock_core::Runtime;
+use oarlock_core::flags::Flags;
+use oarlock_engine::import::paddle;
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+
+use crate::case::Case;
+
+const BUILT_IN: [BuiltIn; 3] = [
+    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
+    BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
+];
+
+/// The ops that only older programs have. The Paddle of the tests cannot run them, and so says nothing about them.
+const OF_OLDER_PROGRAMS: [&str; 5] = ["one_hot", "pad2d", "squeeze", "sync_batch_norm", "unsqueeze"];
+
+/// What stands around the list of ops in the book.
+const AROUND: [&str; 2] = ["<!-- ops of Paddle -->\n", "<!-- end of the ops of Paddle -->\n"];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = vec![compare::trial(), Trial::test("the book lists the ops that are supported", book)];
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("paddle-models");
+    let in_json = Case::read_all(&directory.join("json"));
+    let cases: Vec<Arc<Case>> = Case::read_all(&directory).into_iter().chain(in_json).map(Arc::new).collect();
+    if cases.is_empty() {
+        let missing = format!("`{}` is missing: run `scripts/export-paddle-models`", directory.display());
+        eprintln!("No model of Paddle is tested. {missing}.");
+        trials.push(Trial::test(missing, || Ok(())).with_ignored_flag(true));
+        return libtest_mimic::run(&arguments, trials).exit_code();
+    }
+    let models = cases.clone();
+    trials.push(Trial::test("every op that is supported is in a model", move || covered(&models)));
+    let models = cases.clone();
+    trials.push(Trial::test("a model with a byte changed is refused or is a graph", move || {
+        Ok(models.iter().try_for_each(|case| {
+            case.survives_changes().map_err(|message| format!("{}: {message}", case.name()))
+        })?)
+    }));
+    let runtime = Arc::new(start());
+    let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
+    for device in devices.split(',').map(str::trim) {
+        for case in &cases {
+            let (runtime, case, name) = (runtime.clone(), case.clone(), device.to_owned());
+            trials.push(Trial::test(format!("{device}/{}", case.name()), move || {
+                let device = runtime.device(&name).map_err(|error| error.to_string())?;
+                Ok(case.run(&runtime, &device)?)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn start() -> Runtime {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
+    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
+    let mut options = HostOptions::new("tests 1.0", config, environment);
+    options.built_in = BUILT_IN.to_vec();
+    options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    Runtime::start(options, flags).expect("a runtime")
+}
+
+fn covered(cases: &[Arc<Case>]) -> Result<(), libtest_mimic::Failed> {
+    let there: BTreeSet<&str> = cases.iter().flat_map(|case| case.ops()).collect();
+    let missing: Vec<&str> = paddle::ops()
+        .into_iter()
+        .filter(|op| !there.contains(op) && !OF_OLDER_PROGRAMS.contains(op))
+        .collect();
+    let known: Vec<&&str> = OF_OLDER_PROGRAMS.iter().filter(|op| there.contains(**op)).collect();
+    if missing.is_empty() && known.is_empty() {
+        return Ok(());
+    }
+    Err(format!("expected a model for each of {missing:?}, and none for {known:?}").into())
+}
+
+/// Looks at the list of ops in the book.
+fn book() -> Result<(), libtest_mimic::Failed> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/user/models.md");
+    let page = fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let [begin, end] = AROUND.map(|mark| page.find(mark));
+    let (Some(begin), Some(end)) = (begin.map(|at| at + AROUND[0].len()), end) else {
+        return Err(format!("expected {AROUND:?} in `{}`, found none", file.display()).into());
+    };
+    let ops: Vec<String> = paddle::ops().into_iter().map(|op| format!("`{op}`")).collect();
+    let mut list = String::from("\n");
+    let mut width = 0;
+    for (at, op) in ops.iter().enumerate() {
+        let piece = if at + 1 < ops.len() { format!("{op},") } else { format!("{op}.") };
+        if width > 0 && width + piece.len() + 1 > 120 {
+            list.push('\n');
+            width = 0;
+        } else if width > 0 {
+            list.push(' ');
+            width += 1;
+        }
+        width += piece.len();
+        list.push_str(&piece);
+    }
+    list.push_str("\n\n");
+    if page[begin..end] == list {
+        return Ok(());
+    }
+    if std::env::var_os("OARLOCK_WRITE").is_some() {
+        let new = format!("{}{list}{}", &page[..begin], &page[end..]);
+        return fs::write(&file, new).map_err(|error| error.to_string().into());
+    }
+    let what = format!("`{}` lists other ops than those that are supported", file.display());
+    Err(format!("{what}: run `OARLOCK_WRITE=1 cargo test -p oarlock-tests --test paddle`").into())
+}
