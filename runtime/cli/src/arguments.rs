@@ -17,7 +17,7 @@ use crate::help::{
     MANIFEST_EXAMPLES, OP_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES, TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
-pub(crate) use model::{BenchCall, ExplainCall, ModelChoice, RunCall, TraceCall};
+pub(crate) use model::{BenchCall, Exactness, ExplainCall, ModelChoice, RunCall, TraceCall};
 
 /// The version of the program, and of the contract it speaks.
 static VERSION: LazyLock<String> =

@@ -161,17 +161,29 @@ Examples:
   oarlock run model.onnx -i x=in.npy                     Prints the outputs, large ones in part
   oarlock run model.onnx -i x=in.npy -i n=i64:5 -o out   Writes a file for each into `out`
   oarlock run model.onnx -i all.npz -o out.npz
+  oarlock run model.onnx -i x=in.npy -o y.npy            Of a model with one output
+  xz -dc model.onnx.xz | oarlock run - -i x=in.npy
   oarlock run model.onnx --random 0 --shape batch=8
+  oarlock run model.onnx --random 0 --precision bf16     Says how far that is from f32
   oarlock run model.onnx -i x=in.npy -d cuda -d opencl --json
 
 An input is a file that NumPy wrote with `numpy.save`, or values as `oarlock op` takes them, such as `i64:5` or \
 `f32:[[1,2],[3,4]]`; of a model with one input the name may be left out. An archive of `numpy.savez` has arrays by the names of \
 inputs, compressed or not. A file that ends in `.pb` is a tensor as ONNX's tests have it. For an input that is a sequence, name it once for each element.
 
+A model that is `-`, or a pipe, is read to its end: ONNX of at most 2 GiB with all weights in it.
+
 With `--random`, inputs that are not given are made up: floats from a normal distribution, everything else of 0 and 1, which \
 are legal tokens, indices and masks. Dimensions that have a name and no size are 1, unless `--shape` says otherwise.
 
 Each node runs on the first of the devices that has a kernel for it, and on the CPU where none of them has.
+
+With `--precision bf16`, convolutions and products of f32 may round what they multiply to bf16, where the processor is faster \
+so; sums and all values between ops stay what they are. The model then runs in f32 too, and how far the outputs of both are \
+apart is told. Where nothing can be rounded the model runs in f32, and it says why.
+
+With `--json`, what goes wrong is an object on the standard output too: `error`, with `kind`, `message`, `node`, `op` and \
+`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace` and `check`.
 
 Exit codes:
   0  The model has run
@@ -192,6 +204,8 @@ least. The peak of memory is that of the process until the first run is over.
 
 With `--compare` the other runtime runs in a process of its own, with as many threads, on the same inputs. Both take turns, \
 and rest in between, so that whatever else slows the machine down slows down both. Its outputs are compared as well.
+
+With `--precision bf16` the outputs are also compared with those of f32, as `oarlock run --help` has it.
 
 Exit codes:
   0  All is well

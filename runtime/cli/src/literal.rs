@@ -160,7 +160,17 @@ fn encode(dtype: Dtype, word: &str) -> Result<Option<Vec<u8>>, String> {
         Dtype::C128 => {
             complex::<f64>(word).map(|parts| parts.iter().flat_map(|part| part.to_ne_bytes()).collect())
         }
-        Dtype::I4 | Dtype::U4 | Dtype::F8E4M3 | Dtype::F8E5M2 | Dtype::String => {
+        Dtype::I2
+        | Dtype::U2
+        | Dtype::I4
+        | Dtype::U4
+        | Dtype::F4E2M1
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3Fnuz
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2Fnuz
+        | Dtype::F8E8M0
+        | Dtype::String => {
             return Err(format!("values of {dtype}, which cannot be typed; make them with `Cast`"));
         }
     })

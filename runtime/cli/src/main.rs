@@ -5,6 +5,7 @@
 
 mod arguments;
 mod array;
+mod closed;
 mod commands;
 mod help;
 mod literal;
@@ -17,6 +18,7 @@ mod progress;
 mod render;
 mod scalar;
 mod session;
+mod target;
 mod variables;
 mod watched;
 
@@ -61,7 +63,9 @@ fn main() -> ExitCode {
     };
     let color = arguments.global.color;
     // The output is then that of the child, which takes the standard output in its turn.
-    let verdict = if !is_watched && wants_watching(&arguments) {
+    let verdict = if closed::is_output_closed() {
+        Err(unwritable(std::io::Error::other("it is closed")))
+    } else if !is_watched && wants_watching(&arguments) {
         watched::watch(std::env::args_os().skip(1))
     } else {
         written(arguments)
@@ -82,24 +86,35 @@ fn wants_watching(arguments: &Arguments) -> bool {
     match &arguments.command {
         Command::Doctor => true,
         // Where no plugins lie, only what is part of this program runs, and should start at once.
-        Command::Op(_)
-        | Command::Run(_)
-        | Command::Bench(_)
-        | Command::Explain(_)
-        | Command::Trace(_)
-        | Command::Check(_) => session::has_plugins(&arguments.global),
+        command if is_about_models(command) || matches!(command, Command::Op(_)) => {
+            session::has_plugins(&arguments.global)
+        }
         _ => false,
     }
 }
 
+fn unwritable(error: std::io::Error) -> Problem {
+    Problem::new(format!("expected to write to the standard output, found: {error}"))
+        .hint("free some space, or write somewhere else")
+}
+
+/// Whether a command is about a model, so that programs are told why it failed where they look for its answer.
+fn is_about_models(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Run(_) | Command::Bench(_) | Command::Explain(_) | Command::Trace(_) | Command::Check(_)
+    )
+}
+
 /// Does what was asked for, and sees to it that all of the output is written.
 fn written(arguments: Arguments) -> Verdict {
-    let unwritable = |error: std::io::Error| {
-        Problem::new(format!("expected to write to the standard output, found: {error}"))
-            .hint("free some space, or write somewhere else")
-    };
     let mut output = Output::take(arguments.global.color).map_err(unwritable)?;
+    let has_object = arguments.global.json && is_about_models(&arguments.command);
     let verdict = run(arguments, &mut output);
+    if let (true, Err(problem)) = (has_object, &verdict) {
+        // That it cannot be made JSON is no reason to say something else than what went wrong.
+        _ = commands::print_json(&mut output, &serde_json::json!({ "error": problem }));
+    }
     let written = output.finish().map_err(unwritable);
     verdict.and_then(|is_well| written.map(|()| is_well))
 }

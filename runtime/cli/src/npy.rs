@@ -3,17 +3,17 @@
 //! A file may come from anywhere, so nothing in it is believed: no memory is taken for what a header promises, only for
 //! what is there.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 use std::fmt;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::path::Path;
 
 use oarlock_core::{Dtype, Tensor, shape};
 
 use crate::array::{Array, Elements};
 use crate::problem::Problem;
+use crate::target;
 use header::Header;
 
 mod header;
@@ -24,20 +24,38 @@ const LONGEST_HEADER: u32 = 1 << 16;
 /// How many bytes a letter has in an array of texts.
 const LETTER: usize = 4;
 
+/// Says whether an array is wanted, from its dtype and shape, before its elements are read.
+pub(crate) type Judge<'a> = &'a dyn Fn(Dtype, &[i64]) -> Result<(), Problem>;
+
 /// Reads the array in a file.
-pub(crate) fn read(file: &Path) -> Result<Array, Problem> {
+pub(crate) fn read(file: &Path, judge: Judge<'_>) -> Result<Array, Problem> {
     let place = file.display().to_string();
     let unreadable = |error| Wrong {
         hint: Some("name a file that is there, or give values such as `f32:[1,2]`"),
         ..Wrong::new("a file that can be read", error)
     };
+    if file.is_dir() {
+        let hint = Some("name a file in it, such as one that `numpy.save` wrote");
+        return Err(Wrong { hint, ..Wrong::new("a file", "a directory") }.at(&place));
+    }
     let stream = File::open(file).map_err(|error: io::Error| unreadable(error).at(&place))?;
-    read_stream(io::BufReader::new(stream), &place)
+    read_stream(io::BufReader::new(stream), None, &place, judge)
 }
 
-/// Reads an array from a stream. `place` is what messages call it.
-pub(crate) fn read_stream(stream: impl Read, place: &str) -> Result<Array, Problem> {
-    read_from(stream).map_err(|wrong| wrong.at(place))
+/// Reads an array from a stream, which ends behind so many bytes if that is known. `place` is what messages call it.
+pub(crate) fn read_stream(
+    mut stream: impl Read,
+    size: Option<u64>,
+    place: &str,
+    judge: Judge<'_>,
+) -> Result<Array, Problem> {
+    let start = Start::read(&mut stream).map_err(|wrong| wrong.at(place))?;
+    judge(start.header.dtype, &start.header.dims)?;
+    if let Some(size) = size {
+        // What is packed would have to be unpacked to find out otherwise.
+        start.check_size(size.saturating_sub(start.length)).map_err(|wrong| wrong.at(place))?;
+    }
+    start.elements(stream).map_err(|wrong| wrong.at(place))
 }
 
 /// Why something is no array.
@@ -60,46 +78,70 @@ impl Wrong {
     }
 }
 
-fn read_from(mut stream: impl Read) -> Result<Array, Wrong> {
-    let mut start = [0; 8];
-    let is_start = stream.read_exact(&mut start).is_ok() && start.starts_with(MAGIC);
-    if !is_start {
-        return Err(Wrong::new("a file that NumPy wrote, as `.npy`", "something else"));
+/// Everything before the elements, and how many bytes these must have.
+struct Start {
+    header: Header,
+    /// How many bytes were read so far.
+    length: u64,
+    expected: u64,
+}
+
+impl Start {
+    fn read(stream: &mut impl Read) -> Result<Self, Wrong> {
+        let mut start = [0; 8];
+        let is_start = stream.read_exact(&mut start).is_ok() && start.starts_with(MAGIC);
+        if !is_start {
+            return Err(Wrong::new("a file that NumPy wrote, as `.npy`", "something else"));
+        }
+        let size = match start[6] {
+            1 => 2,
+            2 | 3 => 4,
+            version => return Err(Wrong::new("version 1, 2 or 3 of the format", version)),
+        };
+        let header = header_bytes(stream, size)?;
+        let length = (start.len() + size + header.len()) as u64;
+        let header = Header::parse(&String::from_utf8_lossy(&header))?;
+        let Header { dtype, letters, dims, .. } = &header;
+        let expected = match dtype {
+            Dtype::String => shape::element_count(dims)
+                .ok()
+                .and_then(|count| count.checked_mul(*letters)?.checked_mul(LETTER as u64)),
+            _ => shape::size_in_bytes(*dtype, dims).ok(),
+        };
+        let wrong = || Wrong::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}"));
+        let expected = expected.ok_or_else(wrong)?;
+        Ok(Self { header, length, expected })
     }
-    let header = match start[6] {
-        1 => header_bytes(&mut stream, 2)?,
-        2 | 3 => header_bytes(&mut stream, 4)?,
-        version => return Err(Wrong::new("version 1, 2 or 3 of the format", version)),
-    };
-    let Header { dtype, letters, is_fortran, dims } = Header::parse(&String::from_utf8_lossy(&header))?;
-    let size = match dtype {
-        Dtype::String => shape::element_count(&dims)
-            .ok()
-            .and_then(|count| count.checked_mul(letters)?.checked_mul(LETTER as u64)),
-        _ => shape::size_in_bytes(dtype, &dims).ok(),
-    };
-    let expected =
-        size.ok_or_else(|| Wrong::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}")))?;
-    let mut bytes = Vec::new();
-    // One more than there should be shows that there are more.
-    let read = stream.take(expected.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|error| Wrong::new("a file that can be read", error))?;
-    let found = bytes.len() as u64;
-    if found != expected {
+
+    /// Whether there are as many bytes as elements have.
+    fn check_size(&self, found: u64) -> Result<(), Wrong> {
+        let Self { header: Header { dtype, dims, .. }, expected, .. } = self;
+        if found == *expected {
+            return Ok(());
+        }
         let elements = format!("{expected} bytes of {dtype} in the shape {dims:?}");
-        let found = if found < expected { format!("only {found}") } else { "more".to_owned() };
-        return Err(Wrong::new(elements, found));
+        let found = if found < *expected { format!("only {found}") } else { "more".to_owned() };
+        Err(Wrong::new(elements, found))
     }
-    if dtype == Dtype::Bool
-        && let Some(at) = bytes.iter().position(|byte| *byte > 1)
-    {
-        let found = format!("{} as the byte of element {at}", bytes[at]);
-        let hint = Some("save `array.astype(bool)`");
-        return Err(Wrong { hint, ..Wrong::new("0 or 1 for each bool", found) });
+
+    fn elements(self, stream: impl Read) -> Result<Array, Wrong> {
+        let mut bytes = Vec::new();
+        // One more than there should be shows that there are more.
+        let read = stream.take(self.expected.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| Wrong::new("a file that can be read", error))?;
+        self.check_size(bytes.len() as u64)?;
+        let Header { dtype, letters, is_fortran, dims } = self.header;
+        if dtype == Dtype::Bool
+            && let Some(at) = bytes.iter().position(|byte| *byte > 1)
+        {
+            let found = format!("{} as the byte of element {at}", bytes[at]);
+            let hint = Some("save `array.astype(bool)`");
+            return Err(Wrong { hint, ..Wrong::new("0 or 1 for each bool", found) });
+        }
+        let elements =
+            if dtype == Dtype::String { texts(&bytes, letters, &dims)? } else { Elements::Bytes(bytes) };
+        Ok(Array { dtype, dims, is_fortran, elements })
     }
-    let elements =
-        if dtype == Dtype::String { texts(&bytes, letters, &dims)? } else { Elements::Bytes(bytes) };
-    Ok(Array { dtype, dims, is_fortran, elements })
 }
 
 /// Texts, behind each of which there may be zeros.
@@ -138,45 +180,6 @@ fn header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, Wrong> {
     Ok(header)
 }
 
-/// Whether outputs can have these files: each its own, and none that is protected from writing. A new file takes the
-/// place of an old one, which asks for rights in the directory only, so nothing else heeds the protection.
-pub(crate) fn check_targets<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Problem> {
-    let mut seen = BTreeSet::new();
-    for file in files {
-        let metadata = fs::metadata(file).ok();
-        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
-            continue;
-        }
-        if metadata.is_some_and(|metadata| metadata.permissions().readonly()) {
-            let message = format!(
-                "`{}`: expected a file that may be written, found one that is read-only",
-                file.display()
-            );
-            return Err(Problem::new(message).hint("name another file, or allow writing with `chmod u+w`"));
-        }
-        if !seen.insert(resolved(file)) {
-            let message = format!("`{}`: expected a file for each output, found it twice", file.display());
-            return Err(Problem::new(message).hint("name another file, or `-` to print the output"));
-        }
-    }
-    Ok(())
-}
-
-/// The path without links, for a file that may not be there yet.
-fn resolved(file: &Path) -> PathBuf {
-    fs::canonicalize(file).unwrap_or_else(|_| {
-        match (fs::canonicalize(directory_of(file)), file.file_name()) {
-            (Ok(directory), Some(name)) => directory.join(name),
-            _ => file.to_owned(),
-        }
-    })
-}
-
-/// The directory that a file lies in.
-fn directory_of(file: &Path) -> &Path {
-    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Writes the elements of a tensor in the order of C. Nobody ever sees half of a file.
 pub(crate) fn write(file: &Path, tensor: &Tensor) -> Result<(), Problem> {
     let Some(descr) = header::descr_of(tensor.dtype()) else {
@@ -184,32 +187,36 @@ pub(crate) fn write(file: &Path, tensor: &Tensor) -> Result<(), Problem> {
             format!("`{}`: expected a dtype that NumPy has, found {}", file.display(), tensor.dtype());
         return Err(Problem::new(message).hint("convert it with the op `Cast` first, or leave `-o` out"));
     };
-    write_parts(file, &[start_of_file(descr, tensor.dims()), tensor.to_bytes()?])
+    let bytes = match tensor.host_bytes()? {
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => Cow::Owned(tensor.to_bytes()?),
+    };
+    write_parts(file, &[start_of_file(descr, tensor.dims()).into(), bytes])
 }
 
 /// What a file consists of: everything before the elements, and these.
-pub(crate) type Parts = [Vec<u8>; 2];
+pub(crate) type Parts<'a> = [Cow<'a, [u8]>; 2];
 
 /// Elements as a file has them; nothing if NumPy does not have the dtype.
-pub(crate) fn of_bytes(dtype: Dtype, dims: &[i64], bytes: Vec<u8>) -> Option<Parts> {
-    Some([start_of_file(header::descr_of(dtype)?, dims), bytes])
+pub(crate) fn of_bytes<'a>(dtype: Dtype, dims: &[i64], bytes: Cow<'a, [u8]>) -> Option<Parts<'a>> {
+    Some([start_of_file(header::descr_of(dtype)?, dims).into(), bytes])
 }
 
 /// Texts as a file has them: all with room for the longest.
-pub(crate) fn of_texts(dims: &[i64], texts: &[String]) -> Parts {
+pub(crate) fn of_texts(dims: &[i64], texts: &[String]) -> Parts<'static> {
     let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
     let padded = |text: &String| {
         let letters: Vec<u32> = text.chars().map(u32::from).collect();
         let padding = vec![0; longest - letters.len()];
         [letters, padding].concat()
     };
-    let bytes = texts.iter().flat_map(padded).flat_map(u32::to_le_bytes).collect();
-    [start_of_file(&format!("<U{longest}"), dims), bytes]
+    let bytes: Vec<u8> = texts.iter().flat_map(padded).flat_map(u32::to_le_bytes).collect();
+    [start_of_file(&format!("<U{longest}"), dims).into(), bytes.into()]
 }
 
 /// Writes a file. Nobody ever sees half of it.
-pub(crate) fn write_parts(file: &Path, parts: &Parts) -> Result<(), Problem> {
-    let written = replace_with(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
+pub(crate) fn write_parts(file: &Path, parts: &Parts<'_>) -> Result<(), Problem> {
+    let written = target::replace(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
     written.map_err(|error| {
         Problem::new(format!("`{}`: expected to write the output, found: {error}", file.display()))
             .hint("name a file in a directory that you can write to")
@@ -236,26 +243,6 @@ fn start_of_file(descr: &str, dims: &[i64]) -> Vec<u8> {
     [MAGIC, &version, &length, header.as_bytes()].concat()
 }
 
-/// Puts a file in the place of another at once. What is no ordinary file, such as `/dev/null`, is written to.
-pub(crate) fn replace_with(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // Behind a link is the file that is meant.
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    if fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
-        let mut stream = File::options().write(true).open(&file)?;
-        return write(&mut stream);
-    }
-    // What the user's mask forbids is taken away from these.
-    let permissions =
-        fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
-    let mut new = tempfile::Builder::new()
-        .prefix(".oarlock-")
-        .permissions(permissions)
-        .tempfile_in(directory_of(&file))?;
-    write(new.as_file_mut())?;
-    new.persist(&file)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,8 +254,8 @@ mod tests {
         [MAGIC, &[version, 0], length, header.as_bytes(), elements].concat()
     }
 
-    fn read_all(bytes: &[u8]) -> Result<Array, Wrong> {
-        read_from(bytes)
+    fn read_all(mut bytes: &[u8]) -> Result<Array, Wrong> {
+        Start::read(&mut bytes)?.elements(bytes)
     }
 
     #[test]

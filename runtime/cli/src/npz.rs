@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use oarlock_core::Dtype;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::array::Array;
 use crate::npy;
 use crate::problem::Problem;
+use crate::target;
 
 /// No archive for a model has more arrays.
 const MOST_ARRAYS: usize = 1 << 16;
@@ -20,8 +22,12 @@ pub(crate) fn is_named_so(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
 }
 
-/// Reads all arrays, each with its name.
-pub(crate) fn read(file: &Path) -> Result<Vec<(String, Array)>, Problem> {
+/// Says whether an array of this name is wanted, from its dtype and shape.
+pub(crate) type Judge<'a> = &'a dyn Fn(&str, Dtype, &[i64]) -> Result<(), Problem>;
+
+/// Reads all arrays, each with its name. The elements of an array that is not wanted are never unpacked, as a small archive
+/// may hold any number of them.
+pub(crate) fn read(file: &Path, judge: Judge<'_>) -> Result<Vec<(String, Array)>, Problem> {
     let wrong = |expected: &str, found: &dyn fmt::Display| {
         Problem::new(format!("`{}`: expected {expected}, found {found}", file.display()))
             .hint("write it with `numpy.savez`, each array by the name of its input")
@@ -37,25 +43,28 @@ pub(crate) fn read(file: &Path) -> Result<Vec<(String, Array)>, Problem> {
         let unreadable = |error: zip::result::ZipError| wrong("arrays that can be read", &error);
         let entry = archive.by_index(index).map_err(unreadable)?;
         let name = entry.name().map_err(unreadable)?.into_owned();
-        let array = npy::read_stream(BufReader::new(entry), &format!("{name}` in `{}", file.display()))?;
-        arrays.push((name.strip_suffix(".npy").unwrap_or(&name).to_owned(), array));
+        let own = name.strip_suffix(".npy").unwrap_or(&name).to_owned();
+        let (size, place) = (entry.size(), format!("{name}` in `{}", file.display()));
+        let judge = |dtype: Dtype, dims: &[i64]| judge(&own, dtype, dims);
+        let array = npy::read_stream(BufReader::new(entry), Some(size), &place, &judge)?;
+        arrays.push((own, array));
     }
     Ok(arrays)
 }
 
 /// Writes arrays, each under its name. Nobody ever sees half of a file.
-pub(crate) fn write(file: &Path, arrays: &[(String, npy::Parts)]) -> Result<(), Problem> {
-    let written = npy::replace_with(file, |stream| {
-        let mut archive = ZipWriter::new(BufWriter::new(stream));
+pub(crate) fn write(file: &Path, arrays: &[(String, npy::Parts<'_>)]) -> Result<(), Problem> {
+    let written = target::replace(file, |stream| {
+        let mut archive = ZipWriter::new(Patient::new(BufWriter::new(stream)));
         for (name, parts) in arrays {
-            let size: usize = parts.iter().map(Vec::len).sum();
+            let size: usize = parts.iter().map(|part| part.len()).sum();
             let options = SimpleFileOptions::default()
                 .compression_method(CompressionMethod::Stored)
                 .large_file(u32::try_from(size).is_err());
             archive.start_file(format!("{name}.npy"), options).map_err(io::Error::other)?;
             parts.iter().try_for_each(|part| archive.write_all(part))?;
         }
-        archive.finish().map_err(io::Error::other)?.flush()
+        archive.finish().map_err(io::Error::other)?.finish()
     });
     written.map_err(|error| {
         Problem::new(format!("`{}`: expected to write the outputs, found: {error}", file.display()))
@@ -63,10 +72,62 @@ pub(crate) fn write(file: &Path, arrays: &[(String, npy::Parts)]) -> Result<(), 
     })
 }
 
+/// A stream that keeps its first failure and takes everything from then on. An archive that fails would try to end itself
+/// when it is dropped, and print that it could not.
+struct Patient<W> {
+    stream: W,
+    position: u64,
+    end: u64,
+    failure: Option<io::Error>,
+}
+
+impl<W: Write + Seek> Patient<W> {
+    fn new(stream: W) -> Self {
+        Self { stream, position: 0, end: 0, failure: None }
+    }
+
+    /// Ends the stream; an error if anything failed.
+    fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl<W: Write + Seek> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failure.is_none() {
+            self.failure = self.stream.write_all(bytes).err();
+        }
+        self.position += bytes.len() as u64;
+        self.end = self.end.max(self.position);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failure.is_none() {
+            self.failure = self.stream.flush().err();
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write + Seek> Seek for Patient<W> {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        let to = match place {
+            SeekFrom::Start(to) => Some(to),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.end.checked_add_signed(by),
+        };
+        self.position = to.ok_or(io::ErrorKind::InvalidInput)?;
+        if self.failure.is_none() {
+            self.failure = self.stream.seek(SeekFrom::Start(self.position)).err();
+        }
+        Ok(self.position)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use oarlock_core::Dtype;
-
     use super::*;
     use crate::array::Elements;
 
@@ -74,19 +135,57 @@ mod tests {
     fn what_is_written_is_read_again() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
-        let parts = |bytes: &[u8]| npy::of_bytes(Dtype::U8, &[bytes.len() as i64], bytes.to_vec()).unwrap();
+        let parts =
+            |bytes: &[u8]| npy::of_bytes(Dtype::U8, &[bytes.len() as i64], bytes.to_vec().into()).unwrap();
         write(&file, &[("a/b".to_owned(), parts(&[1, 2])), ("c".to_owned(), parts(&[]))]).unwrap();
-        let read = read(&file).unwrap();
+        let read = read(&file, &|_, _, _| Ok(())).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a/b", "c"]);
         assert_eq!((&read[0].1.dims, &read[0].1.elements), (&vec![2], &Elements::Bytes(vec![1, 2])));
     }
 
     #[test]
+    fn a_stream_that_fails_is_told_once() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        impl Seek for Full {
+            fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+                Ok(0)
+            }
+        }
+        let mut stream = Patient::new(Full);
+        stream.write_all(b"abc").unwrap();
+        assert_eq!(stream.seek(SeekFrom::End(-1)).unwrap(), 2);
+        assert_eq!(stream.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn an_array_that_is_not_wanted_is_not_unpacked() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("all.npz");
+        // The elements are missing: whoever unpacked them would say so.
+        let [start, _] = npy::of_bytes(Dtype::F32, &[500_000_000, 3], Vec::new().into()).unwrap();
+        write(&file, &[("x".to_owned(), [start, Vec::new().into()])]).unwrap();
+        let judge =
+            |name: &str, dtype: Dtype, dims: &[i64]| Err(Problem::new(format!("{name} {dtype} {dims:?}")));
+        assert_eq!(read(&file, &judge).unwrap_err().message, "x f32 [500000000, 3]");
+        let lacking = read(&file, &|_, _, _| Ok(())).unwrap_err();
+        assert!(lacking.message.contains("expected 6000000000 bytes"), "{}", lacking.message);
+    }
+
+    #[test]
     fn an_archive_that_is_cut_or_changed_does_no_harm() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
-        let parts = npy::of_bytes(Dtype::U8, &[3], vec![1, 2, 3]).unwrap();
+        let parts = npy::of_bytes(Dtype::U8, &[3], vec![1, 2, 3].into()).unwrap();
+        let read = |file: &Path| read(file, &|_, _, _| Ok(()));
         write(&file, &[("a".to_owned(), parts)]).unwrap();
         let whole = std::fs::read(&file).unwrap();
         let tried = directory.path().join("tried.npz");

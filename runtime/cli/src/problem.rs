@@ -1,6 +1,9 @@
 //! Why a command could not do its work, and what the user can do.
 
 use std::fmt;
+use std::path::Path;
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 /// An error of the command.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,26 +12,63 @@ pub(crate) struct Problem {
     /// Further lines that stand below the message, such as those of a table.
     pub(crate) details: Vec<String>,
     pub(crate) hint: Option<String>,
+    /// Where it comes from, where the runtime found it.
+    origin: Option<Box<Origin>>,
+}
+
+/// What the runtime knows of an error beside its message.
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    kind: &'static str,
+    node: Option<String>,
+    op: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Self { message: message.to_string(), details: Vec::new(), hint: None }
+        Self { message: message.to_string(), details: Vec::new(), hint: None, origin: None }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
+
+    /// The same, said of a file.
+    pub(crate) fn of_file(self, file: &Path) -> Self {
+        Self { message: format!("`{}`: {}", file.display(), self.message), ..self }
+    }
 }
 
 impl From<oarlock_core::Error> for Problem {
     fn from(error: oarlock_core::Error) -> Self {
+        /// What a program that holds tensors can do. Who types a command holds none.
+        const OF_PROGRAMS: &str = "drop tensors that are not needed any more, use smaller ones";
         let text = error.to_string();
         let mut lines = text.lines().map(str::to_owned);
+        let owned = |text: &str| text.to_owned();
         Self {
             message: lines.next().unwrap_or_default(),
             details: lines.collect(),
-            hint: error.advice().map(str::to_owned),
+            hint: error.advice().map(|hint| hint.replace(OF_PROGRAMS, "give smaller inputs")),
+            origin: Some(Box::new(Origin {
+                kind: error.kind().name(),
+                node: error.node().map(owned),
+                op: error.op().map(owned),
+            })),
         }
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let origin = self.origin.as_deref();
+        let lines = std::iter::once(&self.message).chain(&self.details);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", &origin.map(|origin| origin.kind))?;
+        map.serialize_entry("message", &lines.map(String::as_str).collect::<Vec<_>>().join("\n"))?;
+        map.serialize_entry("node", &origin.and_then(|origin| origin.node.as_deref()))?;
+        map.serialize_entry("op", &origin.and_then(|origin| origin.op.as_deref()))?;
+        map.serialize_entry("hint", &self.hint)?;
+        map.end()
     }
 }

@@ -133,7 +133,7 @@ fn length(text: &str) -> usize {
 }
 
 /// The text, with an ellipsis for what does not fit.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
     }

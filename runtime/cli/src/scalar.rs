@@ -1,5 +1,6 @@
 //! Single elements of tensors, and whole tensors, as people and programs read them.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use half::{bf16, f16};
@@ -28,20 +29,32 @@ pub(crate) enum Scalar {
 }
 
 /// The elements of a tensor, on the host.
-pub(crate) enum Scalars {
-    /// So many of a dtype.
-    Bytes(Dtype, Vec<u8>, usize),
+pub(crate) enum Scalars<'a> {
+    /// So many of a dtype; where the host can read them they lie where the tensor has them.
+    Bytes(Dtype, Cow<'a, [u8]>, usize),
     Texts(Vec<String>),
 }
 
-impl Scalars {
+impl<'a> Scalars<'a> {
     /// Waits for a tensor and fetches its elements.
-    pub(crate) fn of(tensor: &Tensor) -> Result<Self, Problem> {
+    pub(crate) fn of(tensor: &'a Tensor) -> Result<Self, Problem> {
         if tensor.dtype() == Dtype::String {
             return Ok(Self::Texts(tensor.to_texts()?));
         }
         let count = usize::try_from(tensor.element_count()).unwrap_or(usize::MAX);
-        Ok(Self::Bytes(tensor.dtype(), tensor.to_bytes()?, count))
+        let bytes = match tensor.host_bytes()? {
+            Some(bytes) => Cow::Borrowed(bytes),
+            None => Cow::Owned(tensor.to_bytes()?),
+        };
+        Ok(Self::Bytes(tensor.dtype(), bytes, count))
+    }
+
+    /// The same without the tensor.
+    pub(crate) fn into_owned(self) -> Scalars<'static> {
+        match self {
+            Self::Bytes(dtype, bytes, count) => Scalars::Bytes(dtype, bytes.into_owned().into(), count),
+            Self::Texts(texts) => Scalars::Texts(texts),
+        }
     }
 
     /// One of them.
@@ -53,7 +66,7 @@ impl Scalars {
     }
 }
 
-impl Serialize for Scalars {
+impl Serialize for Scalars<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let count = match self {
             Self::Bytes(_, _, count) => *count,
@@ -73,9 +86,12 @@ fn scalar(dtype: Dtype, bytes: &[u8], index: usize) -> Scalar {
         }};
     }
     let nibble = |index: usize| bytes[index / 2] >> (4 * (index % 2)) & 0xF;
+    let quarter = |index: usize| bytes[index / 4] >> (2 * (index % 4)) & 3;
     match dtype {
         Dtype::Bool => Scalar::Bool(bytes[index] != 0),
-        // The sign is the upper bit of the four.
+        // The sign is the upper bit of the two or four.
+        Dtype::I2 => Scalar::Int(i64::from((quarter(index) << 6).cast_signed() >> 6)),
+        Dtype::U2 => Scalar::Unsigned(quarter(index).into()),
         Dtype::I4 => Scalar::Int(i64::from((nibble(index) << 4).cast_signed() >> 4)),
         Dtype::U4 => Scalar::Unsigned(nibble(index).into()),
         Dtype::I8 => Scalar::Int(number!(i8, index).into()),
@@ -86,7 +102,14 @@ fn scalar(dtype: Dtype, bytes: &[u8], index: usize) -> Scalar {
         Dtype::U32 => Scalar::Unsigned(number!(u32, index).into()),
         Dtype::I64 => Scalar::Int(number!(i64, index)),
         Dtype::U64 => Scalar::Unsigned(number!(u64, index)),
-        Dtype::F8E4M3 => Scalar::Single(f8e4m3(bytes[index])),
+        Dtype::F4E2M1 => Scalar::Single(small(nibble(index), 2, 1, 1)),
+        Dtype::F8E4M3 if bytes[index] & 0x7F == 0x7F => Scalar::Single(f32::NAN),
+        Dtype::F8E4M3 => Scalar::Single(small(bytes[index], 4, 3, 7)),
+        Dtype::F8E4M3Fnuz | Dtype::F8E5M2Fnuz if bytes[index] == 0x80 => Scalar::Single(f32::NAN),
+        Dtype::F8E4M3Fnuz => Scalar::Single(small(bytes[index], 4, 3, 8)),
+        Dtype::F8E5M2Fnuz => Scalar::Single(small(bytes[index], 5, 2, 16)),
+        Dtype::F8E8M0 if bytes[index] == 0xFF => Scalar::Single(f32::NAN),
+        Dtype::F8E8M0 => Scalar::Single(f32::powi(2.0, i32::from(bytes[index]) - 127)),
         // It is the upper half of an `f16`.
         Dtype::F8E5M2 => Scalar::Single(f16::from_bits(u16::from(bytes[index]) << 8).to_f32()),
         Dtype::F16 => Scalar::Single(number!(f16, index).to_f32()),
@@ -100,14 +123,15 @@ fn scalar(dtype: Dtype, bytes: &[u8], index: usize) -> Scalar {
     }
 }
 
-fn f8e4m3(bits: u8) -> f32 {
-    let (exponent, mantissa) = (i32::from(bits >> 3 & 0xF), f32::from(bits & 7));
-    let size = match (exponent, bits & 7) {
-        (15, 7) => f32::NAN,
-        (0, _) => mantissa / 8.0 * f32::powi(2.0, -6),
-        _ => (1.0 + mantissa / 8.0) * f32::powi(2.0, exponent - 7),
+/// A float with a sign, an exponent, which is that much larger than it means, and a mantissa.
+fn small(bits: u8, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> f32 {
+    let exponent = i32::from(bits >> mantissa_bits & ((1 << exponent_bits) - 1));
+    let fraction = f32::from(bits & ((1 << mantissa_bits) - 1)) / f32::from(1u8 << mantissa_bits);
+    let size = match exponent {
+        0 => fraction * f32::powi(2.0, 1 - bias),
+        _ => (1.0 + fraction) * f32::powi(2.0, exponent - bias),
     };
-    if bits >> 7 == 1 { -size } else { size }
+    if bits >> (exponent_bits + mantissa_bits) == 1 { -size } else { size }
 }
 
 impl fmt::Display for Scalar {
@@ -157,12 +181,12 @@ impl Serialize for Scalar {
 }
 
 /// The elements in brackets, as NumPy shows them: those of a large tensor in part.
-pub(crate) fn show(scalars: &Scalars, dims: &[i64]) -> String {
+pub(crate) fn show(scalars: &Scalars<'_>, dims: &[i64]) -> String {
     show_most(scalars, dims, MOST_SHOWN)
 }
 
 /// The same, of tensors of more than so many elements only a part.
-pub(crate) fn show_most(scalars: &Scalars, dims: &[i64], most: usize) -> String {
+pub(crate) fn show_most(scalars: &Scalars<'_>, dims: &[i64], most: usize) -> String {
     let dims: Vec<usize> = dims.iter().map(|dim| usize::try_from(*dim).unwrap_or(0)).collect();
     let count: usize = dims.iter().product();
     if count == 0 {
@@ -177,7 +201,7 @@ pub(crate) fn show_most(scalars: &Scalars, dims: &[i64], most: usize) -> String 
 
 /// A tensor on its way to text.
 struct Picture<'a> {
-    scalars: &'a Scalars,
+    scalars: &'a Scalars<'a>,
     dims: &'a [usize],
     is_cut: bool,
 }
@@ -232,8 +256,8 @@ mod tests {
     use super::*;
 
     fn shown(numbers: &[f32], dims: &[i64]) -> String {
-        let bytes = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-        show(&Scalars::Bytes(Dtype::F32, bytes, numbers.len()), dims)
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        show(&Scalars::Bytes(Dtype::F32, bytes.into(), numbers.len()), dims)
     }
 
     #[test]

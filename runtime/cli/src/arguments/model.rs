@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
+use oarlock_engine::Precision;
 
 use super::assignment;
 
 /// A model, and what it runs on.
 #[derive(Args, Debug)]
 pub(crate) struct ModelChoice {
-    /// The file of the model
+    /// The file of the model; `-` is the standard input
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// A device for the nodes, such as `cpu` or `opencl:1`; of several each node takes the first that has a kernel for it
@@ -23,12 +24,27 @@ pub(crate) struct ModelChoice {
     /// How many threads kernels on the CPU use; without it as many as the process may use at once
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Leave out the passes that only make things faster, to find out what they do
+    /// Leave out the passes that only make things faster, to find out what they do; results may differ in the last digits
     #[arg(long)]
     pub(crate) plain: bool,
     /// A flag and its value; may be given several times
     #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = assignment)]
     pub(crate) flags: Vec<(String, String)>,
+}
+
+/// How exactly a model is computed.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Exactness {
+    /// What products of f32 may multiply: `bf16` rounds to it where the processor is faster so, and measures what that does
+    #[arg(long, value_name = "PRECISION", default_value = Precision::default().name(), value_parser = precision())]
+    pub(crate) precision: Precision,
+}
+
+fn precision() -> impl TypedValueParser<Value = Precision> {
+    let of_name = |name: String| {
+        Precision::ALL.into_iter().find(|precision| precision.name() == name).unwrap_or_default()
+    };
+    PossibleValuesParser::new(Precision::ALL.map(Precision::name)).map(of_name)
 }
 
 /// What a model is given.
@@ -49,8 +65,10 @@ pub(crate) struct RunCall {
     pub(crate) feeds: Feeds,
     #[command(flatten)]
     pub(crate) choice: ModelChoice,
-    /// Where the outputs go: a directory that gets a `.npy` file for each, or one file that ends in `.npz`
-    #[arg(short, long, value_name = "DIR|FILE.npz", value_hint = ValueHint::AnyPath)]
+    #[command(flatten)]
+    pub(crate) exactness: Exactness,
+    /// Where the outputs go: a directory that gets a `.npy` file for each, one file that ends in `.npz`, or, of a model with one output, a file that ends in `.npy`
+    #[arg(short, long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -61,6 +79,8 @@ pub(crate) struct BenchCall {
     pub(crate) feeds: Feeds,
     #[command(flatten)]
     pub(crate) choice: ModelChoice,
+    #[command(flatten)]
+    pub(crate) exactness: Exactness,
     /// How many runs are measured; without it as many as fit into about three seconds
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
@@ -99,6 +119,8 @@ impl ValueEnum for Peer {
 pub(crate) struct ExplainCall {
     #[command(flatten)]
     pub(crate) choice: ModelChoice,
+    #[command(flatten)]
+    pub(crate) exactness: Exactness,
     /// An input whose shape is to be planned for, given as for `oarlock run`
     #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
@@ -120,6 +142,8 @@ pub(crate) struct TraceCall {
     pub(crate) feeds: Feeds,
     #[command(flatten)]
     pub(crate) choice: ModelChoice,
+    #[command(flatten)]
+    pub(crate) exactness: Exactness,
     /// Where the trace goes
     #[arg(short, long, value_name = "FILE", default_value = "trace.json", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,

@@ -21,7 +21,7 @@ use crate::variables;
 const FAMILIES: [(&str, &[Dtype]); 5] = [
     ("ints", &[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]),
     ("uints", &[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]),
-    ("f8", &[Dtype::F8E4M3, Dtype::F8E5M2]),
+    ("f8", &[Dtype::F8E4M3, Dtype::F8E4M3Fnuz, Dtype::F8E5M2, Dtype::F8E5M2Fnuz, Dtype::F8E8M0]),
     ("floats", &[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]),
     ("complex", &[Dtype::C64, Dtype::C128]),
 ];

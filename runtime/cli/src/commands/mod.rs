@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::problem::Problem;
 
 /// Prints a value for programs to read.
-fn print_json(output: &mut Output, value: &impl Serialize) -> Result<(), Problem> {
+pub(crate) fn print_json(output: &mut Output, value: &impl Serialize) -> Result<(), Problem> {
     let text = serde_json::to_string_pretty(value).map_err(Problem::new)?;
     output.line(&text);
     Ok(())

@@ -19,6 +19,7 @@ use crate::output::{BAD, GOOD, Output, QUIET};
 use crate::problem::Problem;
 use crate::render::{labelled, name_of};
 use crate::session::{Session, options, probe_command, unusable};
+use crate::target;
 
 /// The steps, in the order of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,13 +92,14 @@ pub(crate) struct Wish<'a> {
 }
 
 pub(crate) fn run(global: &Global, wish: &Wish<'_>, output: &mut Output) -> Verdict {
+    target::check(wish.html)?;
     let file = std::path::absolute(wish.file).map_err(|error| unusable(wish.file, &error))?;
     let mut walk = Walk::along(&file, global)?;
     if walk.refused.is_none() && !wish.quick {
         walk.finding = Some(conformance::run(&file, global, &mut walk.notes)?);
     }
     if let (Some(page), Some(report)) = (wish.html, walk.report()) {
-        std::fs::write(page, report.render_html()).map_err(|error| unusable(page, &error))?;
+        target::write_text(page, &report.render_html())?;
     }
     let is_well = walk.refused.is_none() && walk.conforms();
     if global.json {

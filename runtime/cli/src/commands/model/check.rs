@@ -8,11 +8,11 @@ use oarlock_core::infer::Fact;
 use oarlock_core::{Device, Op, Runtime};
 use oarlock_engine::graph::{self, Graph, Node};
 use oarlock_engine::passes::{self, Scene};
-use oarlock_engine::{Model, ability, weight_bytes};
+use oarlock_engine::{Model, Precision, ability, weight_bytes};
 use serde::Serialize;
 
 use super::feeds::facts;
-use super::{devices, op_of, start};
+use super::{devices, op_of, source, start};
 use crate::Verdict;
 use crate::arguments::{Global, ModelChoice};
 use crate::output::{BAD, GOOD, NAME, Output};
@@ -27,12 +27,17 @@ struct Report {
     valid: bool,
     /// Why it is none.
     problem: Option<String>,
+    /// The same with all that is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Problem>,
     format: Option<String>,
     nodes: usize,
     weights_bytes: u64,
     /// What was assumed, in sentences.
     notes: Vec<String>,
     devices: Vec<DeviceReport>,
+    /// Whether it has no outputs, so that there is nothing to run it for.
+    gives_nothing: bool,
     /// Whether some device can run it, with the help of the CPU where need be.
     runnable: bool,
 }
@@ -98,7 +103,7 @@ impl From<oarlock_core::Error> for Failure {
 
 impl Report {
     fn of(choice: &ModelChoice, runtime: &Runtime, devices: &[Device]) -> Result<Self, Failure> {
-        let model = oarlock_engine::import::load(&choice.file)?;
+        let model = source::load(&choice.file).map_err(Failure::Model)?;
         graph::check(&model.graph)?;
         let (facts, notes) = facts(&model, &choice.shapes).map_err(Failure::Arguments)?;
         let cpu = runtime.device("cpu")?;
@@ -111,10 +116,12 @@ impl Report {
             model: choice.file.display().to_string(),
             valid: true,
             problem: None,
+            error: None,
             nodes: model.graph.nodes.len(),
             weights_bytes: weight_bytes(&model.graph),
             notes,
-            runnable: reports.iter().any(|report| report.runnable),
+            gives_nothing: model.graph.outputs.is_empty(),
+            runnable: !model.graph.outputs.is_empty() && reports.iter().any(|report| report.runnable),
             devices: reports,
             format: Some(model.format),
         })
@@ -125,12 +132,14 @@ impl Report {
         Self {
             model: choice.file.display().to_string(),
             valid: false,
-            problem: Some(problem.message),
+            problem: Some(problem.message.clone()),
+            error: Some(problem),
             format: None,
             nodes: 0,
             weights_bytes: 0,
             notes: Vec::new(),
             devices: Vec::new(),
+            gives_nothing: false,
             runnable: false,
         }
     }
@@ -145,6 +154,9 @@ impl Report {
         }
         output.line("");
         let (style, verdict) = match self.devices.iter().find(|device| device.runnable) {
+            _ if self.gives_nothing => {
+                (BAD, "It has no outputs, so it gives nothing and cannot be run".to_owned())
+            }
             Some(device) => (GOOD, format!("It can be run, as with `-d {}`", device.device)),
             None => (BAD, "No device here can run it, not with the help of the CPU either".to_owned()),
         };
@@ -161,7 +173,7 @@ impl DeviceReport {
         (device, cpu): (&Device, &Device),
         is_plain: bool,
     ) -> Result<Self, Failure> {
-        let scene = Scene { runtime, host: cpu, device, is_plain };
+        let scene = Scene { runtime, host: cpu, device, is_plain, precision: Precision::F32 };
         let mut graph = with_facts(model, facts);
         if let Err(error) = passes::run(&mut graph, &scene) {
             if !has_unknown_op(&model.graph, runtime) {

@@ -1,6 +1,7 @@
 //! What a model is given: files, values, and what is made up.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use oarlock_core::infer::Fact;
@@ -40,7 +41,8 @@ impl Wish<'_> {
     /// Reads what is given and makes up the rest.
     pub(super) fn fulfil(&self, session: &Session, device: &Device) -> Result<Given, Problem> {
         let slots = session.inputs();
-        let arrays = self.arrays(slots)?;
+        self.check_shapes(slots)?;
+        let arrays = self.arrays(session)?;
         let mut fed: Vec<(&str, Datum)> = Vec::new();
         for (name, array) in &arrays {
             let datum = Datum::Tensor(array.to_tensor(device)?);
@@ -57,7 +59,7 @@ impl Wish<'_> {
             }
         }
         let (mut made_up, mut assumed) = (Vec::new(), Vec::new());
-        self.check_shapes(slots)?;
+        self.check_given(slots, &fed)?;
         let missing: Vec<&Slot> =
             slots.iter().filter(|slot| fed.iter().all(|(name, _)| *name != &*slot.name)).collect();
         if let Some(seed) = self.seed {
@@ -74,15 +76,21 @@ impl Wish<'_> {
     }
 
     /// Everything that is given, by name.
-    fn arrays(&self, slots: &[Slot]) -> Result<Vec<(String, Array)>, Problem> {
+    fn arrays(&self, session: &Session) -> Result<Vec<(String, Array)>, Problem> {
+        let slots = session.inputs();
+        let judge = |name: &str, dtype: Dtype, dims: &[i64]| -> Result<(), Problem> {
+            Ok(session.input(name)?.check(dtype, dims)?)
+        };
         let mut arrays = Vec::new();
         for text in self.inputs {
             let whole = Path::new(text);
-            let named = text.to_str().and_then(|text| split(text, slots));
-            match (named, slots) {
-                (Some((name, value)), _) => arrays.push((name.to_owned(), array(OsStr::new(value))?)),
-                (None, _) if npz::is_named_so(whole) => arrays.extend(npz::read(whole)?),
-                (None, [only]) => arrays.push((only.name.to_string(), array(text)?)),
+            let own = |name: &str, value| {
+                Ok::<_, Problem>((name.to_owned(), array(value, &|dtype, dims| judge(name, dtype, dims))?))
+            };
+            match (split(text, slots), slots) {
+                (Some((name, value)), _) => arrays.push(own(name, value)?),
+                (None, _) if npz::is_named_so(whole) => arrays.extend(npz::read(whole, &judge)?),
+                (None, [only]) => arrays.push(own(&only.name, text)?),
                 (None, _) => {
                     let message = format!(
                         "expected `NAME=FILE.npy`, `NAME=f32:[1,2]` or `FILE.npz`, found `{}`",
@@ -97,9 +105,13 @@ impl Wish<'_> {
         Ok(arrays)
     }
 
-    /// Checks that every `--shape` names something.
+    /// Checks that every `--shape` names something, and none the same.
     fn check_shapes(&self, slots: &[Slot]) -> Result<(), Problem> {
-        for (name, sizes) in self.shapes {
+        for (at, (name, sizes)) in self.shapes.iter().enumerate() {
+            if self.shapes[..at].iter().any(|(other, _)| other == name) {
+                let message = format!("expected `--shape` once for each name, found `{name}` twice");
+                return Err(Problem::new(message).hint("leave out one of them"));
+            }
             let is_symbol = symbols_of(slots).any(|symbol| symbol == name);
             if is_symbol && sizes.len() != 1 && !is_input(slots, name) {
                 let message = format!("expected one size for the dimension `{name}`, found {}", sizes.len());
@@ -116,6 +128,36 @@ impl Wish<'_> {
                     oarlock_host::did_you_mean(name, names.iter().copied())
                 );
                 return Err(Problem::new(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what `--shape` says is true of what is given, and of what another `--shape` says.
+    fn check_given(&self, slots: &[Slot], fed: &[(&str, Datum)]) -> Result<(), Problem> {
+        for slot in slots {
+            let given = match fed.iter().find(|(name, _)| *name == &*slot.name) {
+                Some((_, Datum::Tensor(tensor))) => Some(tensor.dims()),
+                _ => None,
+            };
+            let shaped = self.shape_of(&slot.name);
+            if let (Some(sizes), Some(wanted)) = (given, shaped)
+                && sizes != wanted
+            {
+                let expected = format!("the shape {wanted:?}, as `--shape` says");
+                return Err(contradiction(&slot.name, &expected, sizes));
+            }
+            let ValueType::Tensor { dims: Some(dims), .. } = &slot.declared else { continue };
+            let sizes = given.or(shaped).unwrap_or_default();
+            for (dim, size) in dims.iter().zip(sizes) {
+                let Dimension::Symbol(symbol) = dim else { continue };
+                let is_wanted = |(name, wanted): &&(String, Vec<i64>)| {
+                    **name == **symbol && !is_input(slots, name) && *wanted != [*size]
+                };
+                if let Some((name, wanted)) = self.shapes.iter().find(is_wanted) {
+                    let expected = format!("`{name}` to be {}, as `--shape` says", wanted[0]);
+                    return Err(contradiction(&slot.name, &expected, sizes));
+                }
             }
         }
         Ok(())
@@ -200,6 +242,7 @@ pub(super) fn facts(
     let slots: Vec<Slot> = model.graph.inputs.iter().map(slot).collect();
     let wish = Wish { inputs: &[], shapes, seed: None };
     wish.check_shapes(&slots)?;
+    wish.check_given(&slots, &[])?;
     let mut symbols = wish.symbols(&slots, &[]);
     let mut fact = |slot| {
         let (dtype, sizes) = wish.assumed(slot, &mut symbols)?;
@@ -238,7 +281,12 @@ fn kind(dtype: Dtype) -> &'static str {
         Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64 | Dtype::C64 | Dtype::C128 => {
             "normally distributed"
         }
-        Dtype::F8E4M3 | Dtype::F8E5M2 => "between -2 and 2",
+        Dtype::F4E2M1
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3Fnuz
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2Fnuz
+        | Dtype::F8E8M0 => "between -2 and 2",
         Dtype::Bool => "true and false",
         _ => "0 and 1, which are legal tokens, indices and masks",
     }
@@ -258,21 +306,31 @@ fn symbols_of(slots: &[Slot]) -> impl Iterator<Item = &str> {
 }
 
 /// The name of an input and what it is given. A name may itself have `=` in it; the longest one that is there is meant.
-fn split<'a>(text: &'a str, slots: &[Slot]) -> Option<(&'a str, &'a str)> {
-    let signs = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+fn split<'a>(text: &'a OsStr, slots: &[Slot]) -> Option<(&'a str, &'a OsStr)> {
+    // A name is text, but a path may be any bytes.
+    let bytes = text.as_bytes();
+    let signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'=').filter_map(|(at, _)| {
+        Some((std::str::from_utf8(&bytes[..at]).ok()?, OsStr::from_bytes(&bytes[at + 1..])))
+    });
     let known = signs.clone().rfind(|(name, _)| is_input(slots, name));
     // What names no input is told to be none, unless it is the path of an archive.
     let is_archive = npz::is_named_so(Path::new(text)) && Path::new(text).exists();
     known.or_else(|| signs.clone().next().filter(|(name, _)| !is_archive && !name.is_empty()))
 }
 
+/// The problem of a `--shape` that is not true.
+fn contradiction(name: &str, expected: &str, sizes: &[i64]) -> Problem {
+    Problem::new(format!("input `{name}`: expected {expected}, found {sizes:?}"))
+        .hint("leave out `--shape`, or give what it says")
+}
+
 /// What an argument holds, be it a file or values.
-fn array(text: &OsStr) -> Result<Array, Problem> {
+fn array(text: &OsStr, judge: npy::Judge<'_>) -> Result<Array, Problem> {
     let (typed, file) = (text.to_str().and_then(literal::parse), Path::new(text));
     match typed {
         Some(typed) => typed,
         None if file.extension().is_some_and(|extension| extension == "pb") => onnx_tensor(file),
-        None => npy::read(file),
+        None => npy::read(file, judge),
     }
 }
 

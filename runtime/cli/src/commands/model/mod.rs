@@ -1,26 +1,28 @@
 //! The commands that are about models. What they share is here: from a file to a session.
 
+mod accuracy;
 pub(crate) mod bench;
 pub(crate) mod check;
+mod difference;
 pub(crate) mod explain;
 mod feeds;
 mod outputs;
 mod page;
 mod random;
 pub(crate) mod run;
+mod source;
 mod statistics;
 pub(crate) mod trace;
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Graph, ValueId};
-use oarlock_engine::{Datum, Model, Session, SessionOptions};
+use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions};
 use serde::Serialize;
 
-use crate::arguments::{Global, ModelChoice};
+use crate::arguments::{Exactness, Global, ModelChoice};
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -37,6 +39,8 @@ struct Subject {
     session: Session,
     model: Model,
     core: Core,
+    precision: Precision,
+    is_plain: bool,
     progress: Arc<Mutex<Progress>>,
     /// Whether everything that the arguments name is there.
     is_complete: bool,
@@ -48,7 +52,7 @@ struct Subject {
 
 impl Subject {
     /// Loads a model, and readies it as far as the shapes of inputs do not matter.
-    fn load(global: &Global, choice: &ModelChoice) -> Result<Self, Problem> {
+    fn load(global: &Global, choice: &ModelChoice, exactness: Exactness) -> Result<Self, Problem> {
         let (core, is_complete) = start(global, choice)?;
         let devices = devices(&core.runtime, choice)?;
         let file = choice.file.display();
@@ -56,18 +60,31 @@ impl Subject {
         watched::tell(&format!("`{file}` was read"));
         show(&progress, &format!("reading `{file}` …"));
         let began = Instant::now();
-        let model = oarlock_engine::import::load(&choice.file)?;
+        let model = source::load(&choice.file)?;
         let loading = began.elapsed();
         watched::tell(&format!("`{file}` was optimised"));
         show(&progress, &format!("optimising `{file}` …"));
         let bar = progress.clone();
         let told = move |ready, all| lock(&bar).bar("readying kernels", ready, all);
+        let (precision, is_plain) = (exactness.precision, choice.plain);
         let options =
-            SessionOptions { devices, is_plain: choice.plain, progress: oarlock_engine::Progress::new(told) };
-        let session = Session::new(core.runtime.clone(), &model, &options)?;
+            SessionOptions { devices, is_plain, precision, progress: oarlock_engine::Progress::new(told) };
+        let session = Session::new(core.runtime.clone(), &model, &options)
+            .map_err(|error| Problem::from(error).of_file(&choice.file))?;
         let preparing = began.elapsed() - loading;
         clear(&progress);
-        Ok(Self { session, model, core, progress, is_complete, began, loading, preparing })
+        Ok(Self {
+            session,
+            model,
+            core,
+            precision,
+            is_plain,
+            progress,
+            is_complete,
+            began,
+            loading,
+            preparing,
+        })
     }
 
     /// The devices that nodes run on.
@@ -78,6 +95,15 @@ impl Subject {
     /// The device that inputs go to.
     fn device(&self) -> Result<&Device, Problem> {
         self.session.devices().first().ok_or_else(|| Problem::new("expected a device, found none"))
+    }
+
+    /// Checks that there is something to run the model for.
+    fn check_outputs(&self, choice: &ModelChoice) -> Result<(), Problem> {
+        if !self.session.outputs().is_empty() {
+            return Ok(());
+        }
+        let problem = Problem::new("expected a model with outputs, found one that gives nothing");
+        Err(problem.of_file(&choice.file).hint("name the values that are wanted as outputs of its graph"))
     }
 
     /// The inputs that the arguments mean, with a note for each that was made up.
@@ -178,14 +204,6 @@ fn kind_of(graph: &Graph, id: ValueId) -> String {
         Some(dims) => format!("{}: {dtype} {dims:?}", value.name),
         None => format!("{}: {dtype} […]", value.name),
     }
-}
-
-/// Writes a text file, such as a page for a browser.
-fn write_page(file: &Path, page: &str) -> Result<(), Problem> {
-    std::fs::write(file, page).map_err(|error| {
-        Problem::new(format!("`{}`: expected to write to it, found: {error}", file.display()))
-            .hint("name a file in a directory that you can write to")
-    })
 }
 
 /// What a value is, for programs and in a line.

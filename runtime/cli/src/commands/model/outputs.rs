@@ -1,9 +1,11 @@
 //! What a model made: printed in short, or written to files.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use oarlock_core::{Dtype, Tensor};
+use oarlock_engine::graph::ValueType;
 use oarlock_engine::{Datum, Slot};
 use serde::Serialize;
 
@@ -14,13 +16,16 @@ use crate::output::{NAME, Output};
 use crate::problem::Problem;
 use crate::render::sentence;
 use crate::scalar::{self, Scalar, Scalars};
+use crate::target;
 
+/// How long the name of a file may be: 255 bytes, of which a number and `.npy` take some.
+const MOST_BYTES: usize = 230;
 /// Tensors of more elements are printed in part.
 const MOST_PRINTED: usize = 64;
 
 /// One tensor that came out.
 #[derive(Default, Serialize)]
-pub(super) struct Made {
+pub(super) struct Made<'a> {
     name: String,
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
@@ -28,23 +33,23 @@ pub(super) struct Made {
     /// Where it was written.
     file: Option<String>,
     /// All of them, in order; nothing where they are in a file.
-    elements: Option<Scalars>,
+    elements: Option<Scalars<'a>>,
     /// What else there is to say.
     note: Option<String>,
     /// What is to be written.
     #[serde(skip)]
-    parts: Option<Parts>,
+    parts: Option<Parts<'a>>,
 }
 
 /// Everything that came out.
-pub(super) struct Outputs {
-    pub(super) made: Vec<Made>,
+pub(super) struct Outputs<'a> {
+    pub(super) made: Vec<Made<'a>>,
     is_written: bool,
 }
 
-impl Outputs {
+impl<'a> Outputs<'a> {
     /// Fetches what a model made.
-    pub(super) fn fetch(slots: &[Slot], data: &[Datum], is_written: bool) -> Result<Self, Problem> {
+    pub(super) fn fetch(slots: &[Slot], data: &'a [Datum], is_written: bool) -> Result<Self, Problem> {
         let mut outputs = Self { made: Vec::new(), is_written };
         for (slot, datum) in slots.iter().zip(data) {
             outputs.add(slot.name.to_string(), datum)?;
@@ -53,7 +58,7 @@ impl Outputs {
     }
 
     /// A sequence is as many outputs as it has elements, with numbers behind the name.
-    fn add(&mut self, name: String, datum: &Datum) -> Result<(), Problem> {
+    fn add(&mut self, name: String, datum: &'a Datum) -> Result<(), Problem> {
         match datum {
             Datum::Sequence(elements) => {
                 let mut each = elements.iter().enumerate();
@@ -69,7 +74,7 @@ impl Outputs {
                     name,
                     dtype: Some(tensor.dtype().name()),
                     shape: Some(tensor.dims().to_vec()),
-                    statistics: Elements::of(tensor, &scalars)?,
+                    statistics: Elements::of(&scalars),
                     ..Made::default()
                 };
                 if self.is_written {
@@ -87,15 +92,26 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes everything to an archive or a directory.
+    /// Writes everything to an archive, a directory, or the one file.
     pub(super) fn write(&mut self, target: &Path) -> Result<(), Problem> {
+        if is_one_file(target) {
+            let mut tensors = self.made.iter_mut().filter(|made| made.parts.is_some());
+            let (Some(only), None) = (tensors.next(), tensors.next()) else {
+                return Err(not_one(target, "another number of them"));
+            };
+            only.file = Some(target.display().to_string());
+            return only.parts.take().map_or(Ok(()), |parts| npy::write_parts(target, &parts));
+        }
+        if !npz::is_named_so(target) {
+            target::make_directory(target)?;
+        }
         let mut taken = BTreeSet::new();
         let mut arrays = Vec::new();
         for made in &mut self.made {
             let Some(parts) = made.parts.take() else { continue };
             if npz::is_named_so(target) {
                 made.file = Some(target.display().to_string());
-                arrays.push((free_name(&made.name, &mut taken), parts));
+                arrays.push((free_name(&entry_name(&made.name), &mut taken), parts));
             } else {
                 let file = target.join(format!("{}.npy", free_name(&file_name(&made.name), &mut taken)));
                 npy::write_parts(&file, &parts)?;
@@ -115,7 +131,7 @@ impl Outputs {
     }
 }
 
-impl Made {
+impl Made<'_> {
     fn print(&self, output: &mut Output) {
         let kind = match (self.dtype, &self.shape) {
             (Some(dtype), Some(shape)) => format!("{dtype} {shape:?}"),
@@ -138,7 +154,7 @@ impl Made {
 }
 
 /// Values as an archive has them, by the names of their inputs or outputs. What is no tensor is left out.
-pub(super) fn archive_of(slots: &[Slot], data: &[Datum]) -> Result<Vec<(String, Parts)>, Problem> {
+pub(super) fn archive_of<'a>(slots: &[Slot], data: &'a [Datum]) -> Result<Vec<(String, Parts<'a>)>, Problem> {
     let mut arrays = Vec::new();
     for (slot, datum) in slots.iter().zip(data) {
         if let Datum::Tensor(tensor) = datum {
@@ -148,37 +164,62 @@ pub(super) fn archive_of(slots: &[Slot], data: &[Datum]) -> Result<Vec<(String, 
     Ok(arrays)
 }
 
-/// Checks that outputs can go where they are to go, and makes the directory for them.
+/// Checks that outputs can go where they are to go. Nothing is made before there is something to write.
 pub(super) fn check_target(target: &Path) -> Result<(), Problem> {
-    if npz::is_named_so(target) {
-        return npy::check_targets([target]);
+    if npz::is_named_so(target) || is_one_file(target) {
+        target::check([target])
+    } else {
+        target::check_directory(target)
     }
-    std::fs::create_dir_all(target).map_err(|error| {
-        Problem::new(format!("`{}`: expected a directory for the outputs, found: {error}", target.display()))
-            .hint("name a directory that you can write to, or a file that ends in `.npz`")
-    })
+}
+
+/// Checks that a model makes as many outputs as there is room for.
+pub(super) fn check_count(target: &Path, slots: &[Slot]) -> Result<(), Problem> {
+    match slots {
+        _ if !is_one_file(target) => Ok(()),
+        [Slot { declared: ValueType::Sequence(_), .. }] => Err(not_one(target, "a sequence")),
+        [_] => Ok(()),
+        several => Err(not_one(target, &several.len().to_string())),
+    }
+}
+
+/// Whether a target is the file of a single array. A directory may have any name.
+fn is_one_file(target: &Path) -> bool {
+    target.extension() == Some(OsStr::new("npy")) && !target.is_dir()
+}
+
+fn not_one(target: &Path, found: &str) -> Problem {
+    let message = format!("`{}`: expected a model with one output for it, found {found}", target.display());
+    Problem::new(message).hint("name a directory, which gets a file for each, or a file that ends in `.npz`")
 }
 
 /// A tensor as a file of NumPy has it, and the dtype it has there where it is another one, which holds the same numbers.
-fn parts(tensor: &Tensor, scalars: Scalars) -> Result<(Parts, Option<Dtype>), Problem> {
+fn parts<'a>(tensor: &Tensor, scalars: Scalars<'a>) -> Result<(Parts<'a>, Option<Dtype>), Problem> {
     let (dtype, dims) = (tensor.dtype(), tensor.dims());
     let wider = match dtype {
-        Dtype::I4 => Dtype::I8,
-        Dtype::U4 => Dtype::U8,
-        Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2 => Dtype::F32,
+        Dtype::I2 | Dtype::I4 => Dtype::I8,
+        Dtype::U2 | Dtype::U4 => Dtype::U8,
+        Dtype::F4E2M1
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3Fnuz
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2Fnuz
+        | Dtype::F8E8M0
+        | Dtype::BF16 => Dtype::F32,
         own => own,
     };
     let bytes = match scalars {
         Scalars::Texts(texts) => return Ok((npy::of_texts(dims, &texts), None)),
         Scalars::Bytes(_, bytes, _) if wider == dtype => bytes,
         Scalars::Bytes(_, _, count) => {
-            let element = |index| match scalars.at(index) {
-                Scalar::Single(number) => number.to_le_bytes().to_vec(),
-                Scalar::Int(number) => vec![number as u8],
-                Scalar::Unsigned(number) => vec![number as u8],
-                _ => Vec::new(),
-            };
-            (0..count).flat_map(element).collect()
+            let mut bytes = Vec::new();
+            (0..count).for_each(|index| match scalars.at(index) {
+                Scalar::Single(number) => bytes.extend(number.to_le_bytes()),
+                Scalar::Int(number) => bytes.push(number as u8),
+                Scalar::Unsigned(number) => bytes.push(number as u8),
+                _ => {}
+            });
+            bytes.into()
         }
     };
     let missing = || Problem::new(format!("expected a dtype that NumPy has, found {dtype}"));
@@ -188,9 +229,19 @@ fn parts(tensor: &Tensor, scalars: Scalars) -> Result<(Parts, Option<Dtype>), Pr
 /// A name of an output as that of a file: nothing in it leads to another directory.
 fn file_name(name: &str) -> String {
     let is_plain = |sign: char| sign.is_alphanumeric() || "._-+:".contains(sign);
-    let plain: String = name.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).take(200).collect();
+    let mut plain: String = name.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).collect();
+    let mut ends = plain.char_indices().map(|(at, sign)| at + sign.len_utf8());
+    plain.truncate(ends.rfind(|end| *end <= MOST_BYTES).unwrap_or(0));
     let is_hidden = plain.is_empty() || plain.starts_with('.');
     if is_hidden { format!("_{plain}") } else { plain }
+}
+
+/// A name of an output as that of an array in an archive, whose parts lead down only when it is unpacked.
+fn entry_name(name: &str) -> String {
+    if name.len() > MOST_BYTES {
+        return file_name(name);
+    }
+    name.split('/').map(file_name).collect::<Vec<_>>().join("/")
 }
 
 /// A name that no other output has.
@@ -211,6 +262,19 @@ mod tests {
     fn names_of_outputs_lead_to_no_other_directory() {
         let named = ["y", "../../etc/x", "a b/c:0", "", ".hidden", "größe"].map(file_name);
         assert_eq!(named, ["y", "_.._.._etc_x", "a_b_c:0", "_", "_.hidden", "größe"]);
+        let named = ["a/b", "../../evil", "/etc/x", "\u{1b}[31mred", ""].map(entry_name);
+        assert_eq!(named, ["a/b", "_../_../evil", "_/etc/x", "__31mred", "_"]);
+    }
+
+    #[test]
+    fn names_of_outputs_are_as_long_as_a_file_system_takes() {
+        let (long, directory) = ("語".repeat(200), tempfile::tempdir().unwrap());
+        let mut taken = BTreeSet::new();
+        for _ in 0..3 {
+            let name = format!("{}.npy", free_name(&file_name(&long), &mut taken));
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert!(entry_name(&format!("{long}/{long}")).len() <= MOST_BYTES);
     }
 
     #[test]

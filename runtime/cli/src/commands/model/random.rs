@@ -29,14 +29,14 @@ pub(super) fn tensor(
         return Err(Problem::new(message).hint("give a smaller one with `--shape`"));
     }
     let parts = if matches!(dtype, Dtype::C64 | Dtype::C128) { 2 } else { 1 };
-    let whole = if matches!(dtype, Dtype::I4 | Dtype::U4) { size } else { count * parts };
+    let whole = if dtype.is_packed() { size } else { count * parts };
     for _ in 0..whole {
         element(dtype, &mut numbers, &mut bytes);
     }
     Ok(Tensor::from_bytes(device, dtype, dims, &bytes)?)
 }
 
-/// One number; of those with four bits two at once.
+/// One number; of those that share a byte as many as do.
 fn element(dtype: Dtype, numbers: &mut Numbers, bytes: &mut Vec<u8>) {
     match dtype {
         Dtype::F64 | Dtype::C128 => bytes.extend(numbers.normal().to_ne_bytes()),
@@ -45,6 +45,11 @@ fn element(dtype: Dtype, numbers: &mut Numbers, bytes: &mut Vec<u8>) {
         Dtype::BF16 => bytes.extend(bf16::from_f64(numbers.normal()).to_ne_bytes()),
         // Every bit but the upper one of the exponent: numbers between -2 and 2 in either format.
         Dtype::F8E4M3 | Dtype::F8E5M2 => bytes.push((numbers.next() & 0xBF) as u8),
+        // The same, but for the sign without which there would be NaN.
+        Dtype::F8E4M3Fnuz | Dtype::F8E5M2Fnuz => bytes.push((numbers.next() & 0x3F) as u8),
+        Dtype::F8E8M0 => bytes.push(127 - numbers.bit()),
+        Dtype::F4E2M1 => bytes.push((numbers.next() & 0xBB) as u8),
+        Dtype::I2 | Dtype::U2 => bytes.push((numbers.next() & 0x55) as u8),
         Dtype::I4 | Dtype::U4 => bytes.push((numbers.next() & 0x11) as u8),
         Dtype::Bool | Dtype::I8 | Dtype::U8 => bytes.push(numbers.bit()),
         Dtype::I16 | Dtype::U16 => bytes.extend(u16::from(numbers.bit()).to_ne_bytes()),

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::accuracy::Accuracy;
 use super::feeds::Wish;
 use super::outputs::{self, Made, Outputs};
 use super::{Kind, Subject, milliseconds, show};
@@ -22,13 +23,17 @@ struct Report<'a> {
     load_ms: f64,
     /// With the plan for the shapes of the inputs, and kernels that are readied.
     run_ms: f64,
-    outputs: &'a [Made],
+    outputs: &'a [Made<'a>],
+    /// What was rounded and how far that leads; nothing where all had to be exact.
+    accuracy: Option<Accuracy>,
 }
 
 pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdict {
     let target = call.output.as_deref();
     target.map_or(Ok(()), outputs::check_target)?;
-    let subject = Subject::load(global, &call.choice)?;
+    let subject = Subject::load(global, &call.choice, call.exactness)?;
+    subject.check_outputs(&call.choice)?;
+    target.map_or(Ok(()), |target| outputs::check_count(target, subject.session.outputs()))?;
     let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed: call.feeds.random };
     let given = subject.feeds(global, &wish)?;
     show(&subject.progress, "running …");
@@ -39,6 +44,8 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
     if let Some(target) = target {
         made.write(target)?;
     }
+    let accuracy = Accuracy::measure(&subject, &given.data, &data)?;
+    super::clear(&subject.progress);
     if global.json {
         let inputs = subject.session.inputs().iter().zip(&given.data);
         let report = Report {
@@ -48,10 +55,12 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
             load_ms: milliseconds(subject.loading + subject.preparing),
             run_ms,
             outputs: &made.made,
+            accuracy,
         };
         crate::commands::print_json(output, &report)?;
     } else {
         made.print(output);
+        accuracy.iter().for_each(|accuracy| accuracy.tell(global));
     }
     output.flush();
     watched::tell("the plugins were ended");

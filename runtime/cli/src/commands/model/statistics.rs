@@ -1,10 +1,13 @@
 //! What there is to say about many numbers in a line.
 
-use oarlock_core::Tensor;
+use half::{bf16, f16};
+use oarlock_core::Dtype;
 use serde::Serialize;
 
-use crate::problem::Problem;
 use crate::scalar::{Scalar, Scalars};
+
+/// How many numbers are looked at together: they stay in the nearest cache.
+const CHUNK: usize = 2048;
 
 /// Of the elements of a tensor. Those that are no numbers, or infinite, are counted and left out of the rest.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -19,30 +22,43 @@ pub(super) struct Elements {
 
 impl Elements {
     /// Nothing for complex numbers and texts.
-    pub(super) fn of(tensor: &Tensor, scalars: &Scalars) -> Result<Option<Self>, Problem> {
-        let count = usize::try_from(tensor.element_count()).map_err(Problem::new)?;
-        let numbers: Option<Vec<f64>> = (0..count).map(|index| number(&scalars.at(index))).collect();
-        Ok(numbers.map(|numbers| Self::of_numbers(&numbers)))
-    }
-
-    fn of_numbers(numbers: &[f64]) -> Self {
-        let nan = numbers.iter().filter(|number| number.is_nan()).count();
-        let infinite = numbers.iter().filter(|number| number.is_infinite()).count();
-        let finite = || numbers.iter().copied().filter(|number| number.is_finite());
-        let count = finite().count();
-        if count == 0 {
-            return Self { nan, infinite, ..Self::default() };
+    pub(super) fn of(scalars: &Scalars<'_>) -> Option<Self> {
+        let Scalars::Bytes(dtype, bytes, count) = scalars else { return None };
+        let mut moments = Moments::default();
+        macro_rules! each {
+            ($ty:ty, $number:expr) => {
+                chunked(bytes.as_chunks::<{ size_of::<$ty>() }>().0, &mut moments, |bytes| {
+                    $number(<$ty>::from_ne_bytes(*bytes))
+                })
+            };
         }
-        let mean = finite().sum::<f64>() / count as f64;
-        let variance = finite().map(|number| (number - mean).powi(2)).sum::<f64>() / count as f64;
-        Self {
-            min: finite().reduce(f64::min),
-            max: finite().reduce(f64::max),
-            mean: Some(mean),
-            deviation: Some(variance.sqrt()),
-            nan,
-            infinite,
+        match dtype {
+            Dtype::F32 => each!(f32, f64::from),
+            Dtype::F64 => each!(f64, f64::from),
+            Dtype::F16 => each!(f16, f16::to_f64),
+            Dtype::BF16 => each!(bf16, bf16::to_f64),
+            Dtype::I8 => each!(i8, f64::from),
+            Dtype::U8 | Dtype::Bool => each!(u8, f64::from),
+            Dtype::I16 => each!(i16, f64::from),
+            Dtype::U16 => each!(u16, f64::from),
+            Dtype::I32 => each!(i32, f64::from),
+            Dtype::U32 => each!(u32, f64::from),
+            Dtype::I64 => each!(i64, |number| number as f64),
+            Dtype::U64 => each!(u64, |number| number as f64),
+            Dtype::C64 | Dtype::C128 | Dtype::String => return None,
+            // Those of less than a byte, and floats of 8 bits.
+            _ => {
+                let mut numbers = [0.0; CHUNK];
+                for first in (0..*count).step_by(CHUNK) {
+                    let chunk = &mut numbers[..CHUNK.min(*count - first)];
+                    for (place, own) in chunk.iter_mut().enumerate() {
+                        *own = number(&scalars.at(first + place))?;
+                    }
+                    moments.add(chunk);
+                }
+            }
         }
+        Some(moments.finish())
     }
 
     /// As in `from -1 to 3, mean 0.5, deviation 1.2; 2 are NaN`.
@@ -61,6 +77,77 @@ impl Elements {
             parts.push(format!("{} infinite", are(self.infinite)));
         }
         if parts.is_empty() { None } else { Some(parts.join("; ")) }
+    }
+}
+
+/// Turns elements to numbers, some at a time.
+fn chunked<const SIZE: usize>(
+    elements: &[[u8; SIZE]],
+    moments: &mut Moments,
+    number: impl Fn(&[u8; SIZE]) -> f64,
+) {
+    let mut numbers = [0.0; CHUNK];
+    for part in elements.chunks(CHUNK) {
+        let chunk = &mut numbers[..part.len()];
+        chunk.iter_mut().zip(part).for_each(|(own, element)| *own = number(element));
+        moments.add(chunk);
+    }
+}
+
+/// What is known of the numbers so far. Parts are put together as Chan, Golub and LeVeque do, so that one look at each number
+/// is enough, and a large mean does not hide a small deviation.
+#[derive(Default)]
+struct Moments {
+    count: usize,
+    mean: f64,
+    /// The sum of the squared distances from the mean.
+    squares: f64,
+    min: f64,
+    max: f64,
+    nan: usize,
+    infinite: usize,
+}
+
+impl Moments {
+    fn add(&mut self, numbers: &[f64]) {
+        let (mut count, mut sum) = (0usize, 0.0);
+        let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+        for number in numbers.iter().copied() {
+            if number.is_finite() {
+                count += 1;
+                sum += number;
+                (min, max) = (min.min(number), max.max(number));
+            } else if number.is_nan() {
+                self.nan += 1;
+            } else {
+                self.infinite += 1;
+            }
+        }
+        if count == 0 {
+            return;
+        }
+        let mean = sum / count as f64;
+        let finite = numbers.iter().filter(|number| number.is_finite());
+        let squares: f64 = finite.map(|number| (number - mean) * (number - mean)).sum();
+        if self.count == 0 {
+            (self.count, self.mean, self.squares, self.min, self.max) = (count, mean, squares, min, max);
+            return;
+        }
+        let all = (self.count + count) as f64;
+        let (own, other, apart) = (self.count as f64 / all, count as f64 / all, mean - self.mean);
+        self.squares += squares + apart * apart * own * count as f64;
+        self.mean += apart * other;
+        self.count += count;
+        (self.min, self.max) = (self.min.min(min), self.max.max(max));
+    }
+
+    fn finish(self) -> Elements {
+        let Self { count, mean, squares, min, max, nan, infinite } = self;
+        if count == 0 {
+            return Elements { nan, infinite, ..Elements::default() };
+        }
+        let deviation = Some((squares / count as f64).sqrt());
+        Elements { min: Some(min), max: Some(max), mean: Some(mean), deviation, nan, infinite }
     }
 }
 
@@ -141,12 +228,55 @@ fn at(sorted: &[f64], fraction: f64) -> f64 {
 mod tests {
     use super::*;
 
+    fn of(dtype: Dtype, bytes: &[u8]) -> Elements {
+        let count = bytes.len() / oarlock_core::shape::size_in_bytes(dtype, &[1]).unwrap() as usize;
+        Elements::of(&Scalars::Bytes(dtype, bytes.into(), count)).unwrap()
+    }
+
     #[test]
     fn elements_that_are_no_numbers_are_counted_and_left_out() {
-        let elements = Elements::of_numbers(&[1.0, f64::NAN, 3.0, f64::INFINITY]);
+        let elements = of(Dtype::F64, &[1.0, f64::NAN, 3.0, f64::INFINITY].map(f64::to_ne_bytes).concat());
         let sentence = elements.sentence().unwrap();
         assert_eq!(sentence, "from 1 to 3, mean 2, deviation 1; 1 is NaN; 1 is infinite");
-        assert_eq!(Elements::of_numbers(&[]).sentence(), None);
+        assert_eq!(of(Dtype::F32, &[]).sentence(), None);
+    }
+
+    #[test]
+    fn many_numbers_are_what_all_of_them_at_once_are() {
+        // A mean that is large beside the deviation, over parts that are not full.
+        let numbers: Vec<f64> = (0..3 * CHUNK + 5).map(|index| 1e6 + (index % 7) as f64).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        let Elements { min, max, mean, deviation, .. } = of(Dtype::F64, &bytes);
+        let count = numbers.len() as f64;
+        let expected = numbers.iter().map(|number| number - 1e6).sum::<f64>() / count + 1e6;
+        let variance = numbers.iter().map(|number| (number - expected).powi(2)).sum::<f64>() / count;
+        assert_eq!((min, max), (Some(1e6), Some(1e6 + 6.0)));
+        assert!((mean.unwrap() - expected).abs() < 1e-6, "{mean:?} {expected}");
+        assert!((deviation.unwrap() - variance.sqrt()).abs() < 1e-6, "{deviation:?} {variance}");
+    }
+
+    #[test]
+    fn every_dtype_of_numbers_is_read_as_it_is() {
+        for dtype in Dtype::ALL.iter().copied().filter(|dtype| *dtype != Dtype::String) {
+            let bytes = [0x31, 0xB2, 0x03, 0xC4].repeat(32);
+            let size = oarlock_core::shape::size_in_bytes(dtype, &[8]).unwrap() as usize;
+            let mut bytes = bytes[..size].to_vec();
+            if dtype == Dtype::Bool {
+                bytes.iter_mut().for_each(|byte| *byte &= 1);
+            }
+            let scalars = Scalars::Bytes(dtype, bytes.into(), 8);
+            let numbers: Option<Vec<f64>> = (0..8).map(|index| number(&scalars.at(index))).collect();
+            let found = Elements::of(&scalars);
+            assert_eq!(found.is_some(), numbers.is_some(), "{dtype}");
+            let finite = || numbers.iter().flatten().copied().filter(|number| number.is_finite());
+            if let Some(found) = found {
+                assert_eq!(
+                    (found.min, found.max),
+                    (finite().reduce(f64::min), finite().reduce(f64::max)),
+                    "{dtype}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -10,19 +10,21 @@ use oarlock_engine::{Plan, StepInfo, Timing};
 use serde_json::{Value, json};
 
 use super::feeds::Wish;
-use super::{Subject, clear, milliseconds, op_of, show, time, write_page};
+use super::{Subject, clear, milliseconds, op_of, show, time};
 use crate::Verdict;
 use crate::arguments::{Global, TraceCall};
 use crate::output::Output;
 use crate::problem::Problem;
 use crate::render::{count, sentence};
-use crate::watched;
+use crate::{target, watched};
 
 /// The row of the host; those of the devices follow.
 const HOST: usize = 0;
 
 pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Verdict {
-    let subject = Subject::load(global, &call.choice)?;
+    target::check([call.output.as_path()])?;
+    let subject = Subject::load(global, &call.choice, call.exactness)?;
+    subject.check_outputs(&call.choice)?;
     let is_open = call.feeds.inputs.is_empty();
     let seed = call.feeds.random.or(if is_open { Some(0) } else { None });
     let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed };
@@ -50,7 +52,7 @@ pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Ver
     }
     clear(&subject.progress);
     let text = serde_json::to_string(&trace.finish()).map_err(Problem::new)?;
-    write_page(&call.output, &text)?;
+    target::write_text(&call.output, &text)?;
     let steps = plan.steps().len();
     if global.json {
         let file = call.output.display().to_string();

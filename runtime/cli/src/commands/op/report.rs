@@ -44,7 +44,7 @@ struct Made {
     /// Where it was written.
     file: Option<String>,
     /// All of them, in order; nothing where they are in a file.
-    elements: Option<Scalars>,
+    elements: Option<Scalars<'static>>,
 }
 
 impl Report {
@@ -81,7 +81,7 @@ impl Report {
                 npy::write(file, tensor)?;
                 None
             }
-            (Some(tensor), None) => Some(Scalars::of(tensor)?),
+            (Some(tensor), None) => Some(Scalars::of(tensor)?.into_owned()),
             (None, _) => None,
         };
         self.outputs.push(Made {

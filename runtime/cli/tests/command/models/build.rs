@@ -48,6 +48,27 @@ impl Build {
         self.node_with(text, &[])
     }
 
+    /// A node that has no name.
+    pub(crate) fn nameless(mut self, text: &str) -> Self {
+        self = self.node(text);
+        if let Some(node) = self.graph.node.last_mut() {
+            node.name = None;
+        }
+        self
+    }
+
+    /// A weight that says a shape.
+    pub(crate) fn shape(mut self, name: &str, sizes: &[i64]) -> Self {
+        self.graph.initializer.push(TensorProto {
+            name: Some(name.to_owned()),
+            dims: vec![sizes.len() as i64],
+            data_type: Some(DataType::Int64.into()),
+            int64_data: sizes.to_vec(),
+            ..TensorProto::default()
+        });
+        self
+    }
+
     /// A node with attributes that are integers.
     pub(crate) fn node_with(mut self, text: &str, attributes: &[(&str, i64)]) -> Self {
         let (outputs, call) = text.split_once(" = ").expect("outputs, ` = ` and a call");

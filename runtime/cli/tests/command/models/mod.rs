@@ -6,6 +6,8 @@ mod check;
 mod devices;
 mod explain;
 mod feeds;
+mod precision;
+mod results;
 mod run;
 mod trace;
 

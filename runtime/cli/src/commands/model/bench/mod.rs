@@ -14,15 +14,16 @@ use oarlock_core::flags::Value;
 use oarlock_engine::Datum;
 use serde::Serialize;
 
+use super::accuracy::Accuracy;
 use super::feeds::Wish;
 use super::statistics::Times;
-use super::{Kind, Subject, clear, figures, lock, milliseconds, show, time, write_page};
+use super::{Kind, Subject, clear, figures, lock, milliseconds, show, source, time};
 use crate::Verdict;
 use crate::arguments::{BenchCall, Global};
 use crate::output::{NAME, Output};
 use crate::problem::Problem;
 use crate::render::{Cell, Table, bytes};
-use crate::watched;
+use crate::{target, watched};
 use peer::{Outcome, Rival};
 use profile::Profile;
 
@@ -57,6 +58,8 @@ struct Report {
     #[serde(flatten)]
     profile: Profile,
     compared: Option<Outcome>,
+    /// What was rounded and how far that leads; nothing where all had to be exact.
+    accuracy: Option<Accuracy>,
     /// Each run, in order.
     #[serde(skip)]
     times: Vec<f64>,
@@ -73,8 +76,16 @@ struct Memory {
 }
 
 pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Verdict {
+    target::check(call.html.as_deref())?;
+    if call.compare.is_some() && source::is_stream(&call.choice.file) {
+        let message = "expected a model in a file, which the other runtime reads too, found a stream";
+        return Err(Problem::new(message)
+            .of_file(&call.choice.file)
+            .hint("write it to a file, and name that"));
+    }
     let rival = call.compare.map(|_| Rival::find(call.python.as_deref())).transpose()?;
-    let subject = Subject::load(global, &call.choice)?;
+    let subject = Subject::load(global, &call.choice, call.exactness)?;
+    subject.check_outputs(&call.choice)?;
     let is_open = call.feeds.inputs.is_empty();
     let seed = call.feeds.random.or(if is_open { Some(0) } else { None });
     let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed };
@@ -99,6 +110,7 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
     let told = |run, runs| lock(&subject.progress).bar("running step by step", run, runs);
     let profile = Profile::take(&subject.session, &inputs, told)?;
     let compared = rival.map(|rival| rival.finish(&subject.session, &made, &times)).transpose()?;
+    let accuracy = Accuracy::measure(&subject, &inputs, &made)?;
     clear(&subject.progress);
 
     let latency_ms = Times::of(&times).ok_or_else(|| Problem::new("expected runs, found none"))?;
@@ -121,10 +133,11 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
         },
         profile,
         compared,
+        accuracy,
         times,
     };
     if let Some(file) = &call.html {
-        write_page(file, &html::page(&report))?;
+        target::write_text(file, &html::page(&report))?;
     }
     if global.json {
         crate::commands::print_json(output, &report)?;
@@ -234,7 +247,7 @@ impl Report {
         if let Some(peak) = memory.peak_bytes {
             taken = format!("{} at most; {taken}", bytes(peak));
         }
-        vec![
+        let mut facts = vec![
             ("model", self.model.clone()),
             (
                 "devices",
@@ -272,7 +285,10 @@ impl Report {
                 ),
             ),
             ("memory", taken),
-        ]
+        ];
+        let accuracy = self.accuracy.iter().flat_map(Accuracy::sentences);
+        facts.extend(accuracy.map(|sentence| ("precision", sentence)));
+        facts
     }
 }
 

@@ -4,9 +4,10 @@ use oarlock_engine::graph::Graph;
 
 use super::{End, PassReport, Report, picture};
 use crate::commands::model::page::{self, Align, add, escape};
+use crate::render::count;
 
-/// A picture of a graph of more nodes helps nobody, and takes a browser long.
-const MOST_DRAWN: usize = 5000;
+/// A table of more rows takes a browser long.
+const MOST_ROWS: usize = 20_000;
 
 pub(super) fn page(report: &Report, graph: &Graph) -> String {
     let mut body = String::new();
@@ -26,6 +27,12 @@ pub(super) fn page(report: &Report, graph: &Graph) -> String {
         add(&mut body, format_args!("<p>{}</p>\n", escape(&sentence)));
     }
     report.memory.draw(&mut body);
+    if let Some(precision) = &report.precision {
+        body.push_str("<h2>Precision</h2>\n");
+        for sentence in precision.sentences() {
+            add(&mut body, format_args!("<p>{}</p>\n", escape(&sentence)));
+        }
+    }
     body.push_str("<h2>Passes</h2>\n");
     let titles = [text("pass"), text("when"), text("changes"), text("nodes"), text("what it does")];
     let pass = |pass: &PassReport| pass.row().to_vec();
@@ -35,7 +42,7 @@ pub(super) fn page(report: &Report, graph: &Graph) -> String {
         page::table(&mut body, &titles, &report.passes.iter().map(pass).collect::<Vec<_>>());
     }
     body.push_str("<h2>Graph</h2>\n");
-    if report.nodes.len() <= MOST_DRAWN {
+    if report.nodes.len() <= picture::MOST_DRAWN {
         add(&mut body, format_args!("<div class=\"wide\">{}</div>\n", picture::inline(graph, &report.nodes)));
         body.push_str("<p class=\"quiet\">What a node reads and makes, and what runs it and why, stands at its box.</p>\n");
     } else {
@@ -44,7 +51,13 @@ pub(super) fn page(report: &Report, graph: &Graph) -> String {
     body.push_str("<h2>Nodes</h2>\n");
     let titles = ["op", "node", "output", "device", "kernel", "why"].map(text);
     let rows = report.nodes.iter().flat_map(|node| node.rows(0));
-    let rows: Vec<Vec<String>> = rows.map(|row| row.to_vec()).collect();
+    let mut rows: Vec<Vec<String>> = rows.map(|row| row.to_vec()).collect();
+    let left_out = rows.len().saturating_sub(MOST_ROWS);
+    rows.truncate(MOST_ROWS);
     page::table(&mut body, &titles, &rows);
+    if left_out > 0 {
+        let rest = count(left_out, "more node is", "more nodes are");
+        add(&mut body, format_args!("<p>{rest} in the answer of <code>--json</code>.</p>\n"));
+    }
     page::page(&format!("How {} is run", report.model), &body)
 }

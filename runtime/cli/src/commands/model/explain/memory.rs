@@ -7,6 +7,9 @@ use serde::Serialize;
 use crate::commands::model::page::{add, escape};
 use crate::render::{bytes, count};
 
+/// A picture of more values takes a browser long.
+const MOST_DRAWN: usize = 3000;
+
 /// The memory that a model takes.
 #[derive(Serialize)]
 pub(super) struct Memory {
@@ -93,7 +96,11 @@ impl Memory {
                     "<div class=\"wide\"><svg width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n"
                 ),
             );
-            for (index, part) in arena.values.iter().enumerate() {
+            let mut drawn: Vec<(usize, &Part)> = arena.values.iter().enumerate().collect();
+            // The smallest would not be seen.
+            drawn.sort_by_key(|(_, part)| std::cmp::Reverse(part.bytes));
+            drawn.truncate(MOST_DRAWN);
+            for (index, part) in drawn {
                 let x = WIDTH * part.first_step as f64 / steps;
                 let width = WIDTH * (part.last_step + 1 - part.first_step) as f64 / steps;
                 let y = HEIGHT * part.offset as f64 / arena.bytes as f64;
@@ -113,7 +120,13 @@ impl Memory {
                     ),
                 );
             }
-            page.push_str("</svg></div>\n<p class=\"quiet\">Steps from left to right, bytes from top to bottom; a name stands at each part.</p>\n");
+            let part = if arena.values.len() > MOST_DRAWN { "The largest values only. " } else { "" };
+            add(
+                page,
+                format_args!(
+                    "</svg></div>\n<p class=\"quiet\">{part}Steps from left to right, bytes from top to bottom; a name stands at each part.</p>\n"
+                ),
+            );
         }
     }
 }

@@ -5,17 +5,23 @@ mod memory;
 mod nodes;
 mod picture;
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
+use super::accuracy::Extent;
 use super::feeds::Wish;
-use super::{Kind, Subject, write_page};
+use super::{Kind, Subject};
 use crate::Verdict;
 use crate::arguments::{ExplainCall, Global};
 use crate::output::{NAME, Output, QUIET};
-use crate::render::{Cell, Table, count, sentence};
-use crate::watched;
+use crate::render::{Cell, Table, count, cut, sentence};
+use crate::{target, watched};
 use memory::Memory;
 use nodes::NodeReport;
+
+/// Names of more letters are cut in tables for people, so that one of them does not push all others off the screen.
+const MOST_LETTERS: usize = 60;
 
 /// What there is to say about a model.
 #[derive(Serialize)]
@@ -35,6 +41,8 @@ struct Report {
     nodes_in_file: usize,
     passes: Vec<PassReport>,
     memory: Memory,
+    /// What is rounded; nothing where all has to be exact.
+    precision: Option<Extent>,
 }
 
 /// An input or output.
@@ -61,7 +69,8 @@ struct PassReport {
 }
 
 pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> Verdict {
-    let subject = Subject::load(global, &call.choice)?;
+    target::check(call.html.iter().chain(&call.svg).map(PathBuf::as_path))?;
+    let subject = Subject::load(global, &call.choice, call.exactness)?;
     let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, seed: Some(0) };
     let given = wish.fulfil(&subject.session, subject.device()?)?;
     let devices = subject.devices().join("`, `");
@@ -106,12 +115,14 @@ pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> V
         nodes_in_file: subject.model.graph.nodes.len(),
         passes: before.chain(plan.effects().iter().map(pass(true))).collect(),
         memory: Memory::of(&plan, &subject.model.graph),
+        precision: Extent::of(&subject, &plan)?,
     };
     if let Some(file) = &call.svg {
-        write_page(file, &picture::alone(graph, &report.nodes))?;
+        picture::check(report.nodes.len())?;
+        target::write_text(file, &picture::alone(graph, &report.nodes))?;
     }
     if let Some(file) = &call.html {
-        write_page(file, &html::page(&report, graph))?;
+        target::write_text(file, &html::page(&report, graph))?;
     }
     if global.json {
         crate::commands::print_json(output, &report)?;
@@ -150,11 +161,17 @@ impl Report {
         let titles = ["  op", "node", "output", "device", "kernel", "why"];
         table.row(titles.map(|title| Cell::styled(title, QUIET)));
         for row in self.nodes.iter().flat_map(|node| node.rows(1)) {
-            table.row(row.map(Cell::new));
+            let [op, node, made, device, kernel, why] = row;
+            let names = [op, node, made].map(|name| Cell::new(cut(&name, MOST_LETTERS)));
+            table.row(names.into_iter().chain([device, kernel, why].map(Cell::new)).collect::<Vec<_>>());
         }
         table.print(output);
         heading_line(output, "memory");
         self.memory.sentences().iter().for_each(|text| sentence(output, 2, text));
+        if let Some(precision) = &self.precision {
+            heading_line(output, "precision");
+            precision.sentences().iter().for_each(|text| sentence(output, 2, text));
+        }
     }
 
     /// Where the model comes from.
@@ -177,8 +194,12 @@ impl End {
         heading_line(output, title);
         let mut table = Table::new(1);
         for end in ends {
-            let name = format!("  {}", end.name);
-            table.row([Cell::new(name), Cell::new(&end.declared), Cell::new(end.planned())]);
+            let name = format!("  {}", cut(&end.name, MOST_LETTERS));
+            table.row([
+                Cell::new(name),
+                Cell::new(cut(&end.declared, MOST_LETTERS)),
+                Cell::new(end.planned()),
+            ]);
         }
         table.print(output);
     }

@@ -10,6 +10,7 @@ use oarlock_engine::graph::{Graph, ValueId};
 use super::nodes::NodeReport;
 use crate::commands::model::kind_of;
 use crate::commands::model::page::{add, escape};
+use crate::problem::Problem;
 
 const ROW: f64 = 52.0;
 const BOX: f64 = 26.0;
@@ -21,6 +22,8 @@ const LETTER: f64 = 7.2;
 const ROUNDS: usize = 4;
 /// A line over more layers is drawn faintly.
 const FAR: usize = 12;
+/// A picture of a graph of more nodes helps nobody, and takes a browser long.
+pub(super) const MOST_DRAWN: usize = 3000;
 /// A label is cut behind so many letters.
 const MOST_LETTERS: usize = 34;
 
@@ -47,6 +50,15 @@ impl Item {
 struct Picture {
     items: Vec<Item>,
     lines: Vec<(usize, usize)>,
+}
+
+/// Whether so many nodes can be drawn.
+pub(super) fn check(nodes: usize) -> Result<(), Problem> {
+    if nodes <= MOST_DRAWN {
+        return Ok(());
+    }
+    let message = format!("expected a graph of at most {MOST_DRAWN} nodes for a picture, found {nodes}");
+    Err(Problem::new(message).hint("leave out `--svg`; the page of `--html` has all nodes in a table"))
 }
 
 /// The picture as a file of its own.

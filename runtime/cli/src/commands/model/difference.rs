@@ -1,0 +1,49 @@
+//! How far outputs of two runtimes, or of one in two ways, are apart.
+
+use oarlock_core::Tensor;
+
+use super::statistics::number;
+use crate::problem::Problem;
+use crate::scalar::Scalars;
+
+/// The largest difference of two elements, over the largest element of the second; nothing where they cannot be compared.
+pub(super) fn largest_difference(ours: &Tensor, theirs: &Tensor) -> Result<Option<f64>, Problem> {
+    if ours.dims() != theirs.dims() {
+        return Ok(None);
+    }
+    Ok(difference(&Scalars::of(ours)?, &Scalars::of(theirs)?, ours.element_count()))
+}
+
+fn difference(ours: &Scalars<'_>, theirs: &Scalars<'_>, count: u64) -> Option<f64> {
+    let (mut most, mut largest) = (0f64, 0f64);
+    for index in 0..usize::try_from(count).ok()? {
+        let (ours, theirs) = (number(&ours.at(index))?, number(&theirs.at(index))?);
+        if ours.is_nan() && theirs.is_nan() || ours == theirs {
+            continue;
+        }
+        // What is NaN or infinite on one side only differs by more than any number.
+        let apart = (ours - theirs).abs();
+        most = most.max(if apart.is_nan() { f64::INFINITY } else { apart });
+        largest = largest.max(theirs.abs());
+    }
+    Some(if most == 0.0 { 0.0 } else { most / largest.max(f64::MIN_POSITIVE) })
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_core::Dtype;
+
+    use super::*;
+
+    #[test]
+    fn outputs_differ_by_as_much_as_their_elements_do() {
+        let floats = |numbers: &[f32]| {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            Scalars::Bytes(Dtype::F32, bytes.into(), numbers.len())
+        };
+        let compare = |ours: &[f32], theirs: &[f32]| difference(&floats(ours), &floats(theirs), 2).unwrap();
+        assert_eq!(compare(&[1.0, f32::NAN], &[1.0, f32::NAN]), 0.0);
+        assert_eq!(compare(&[1.0, 3.0], &[1.0, 2.0]), 0.5);
+        assert!(compare(&[1.0, f32::NAN], &[1.0, 2.0]).is_infinite());
+    }
+}

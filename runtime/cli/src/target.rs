@@ -1,0 +1,140 @@
+//! Files that a command writes: looked at before the work begins, and there at once when it is done.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::problem::Problem;
+
+/// Whether outputs can have these files: each its own, none that is protected from writing, and all in directories that
+/// take them. A new file takes the place of an old one, which asks for rights in the directory only, so nothing else
+/// heeds the protection.
+pub(crate) fn check<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for file in files {
+        let metadata = fs::metadata(file).ok();
+        if metadata.as_ref().is_some_and(|metadata| metadata.is_dir()) {
+            let message = format!("`{}`: expected a file to write to, found a directory", file.display());
+            return Err(Problem::new(message).hint("name a file in it"));
+        }
+        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            continue;
+        }
+        if metadata.is_some_and(|metadata| metadata.permissions().readonly()) {
+            let message = format!(
+                "`{}`: expected a file that may be written, found one that is read-only",
+                file.display()
+            );
+            return Err(Problem::new(message).hint("name another file, or allow writing with `chmod u+w`"));
+        }
+        let resolved = resolved(file);
+        takes_files(directory_of(&resolved)).map_err(|error| unwritable(file, &error))?;
+        if !seen.insert(resolved) {
+            let message = format!("`{}`: expected a file for each output, found it twice", file.display());
+            return Err(Problem::new(message).hint("name another file, or `-` to print the output"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether files can go to a directory, which may have to be made first. Nothing is made here.
+pub(crate) fn check_directory(directory: &Path) -> Result<(), Problem> {
+    let nearest = directory.ancestors().find(|path| path.as_os_str().is_empty() || path.exists());
+    let nearest = nearest.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    takes_files(nearest).map_err(|error| no_directory(directory, &error))
+}
+
+/// Makes a directory, where it is not there.
+pub(crate) fn make_directory(directory: &Path) -> Result<(), Problem> {
+    fs::create_dir_all(directory).map_err(|error| no_directory(directory, &error))
+}
+
+fn no_directory(directory: &Path, error: &io::Error) -> Problem {
+    Problem::new(format!("`{}`: expected a directory for the outputs, found: {error}", directory.display()))
+        .hint("name a directory that you can write to, or a file that ends in `.npz` or `.npy`")
+}
+
+/// Whether a file can be made in a directory: one is, and is gone at once.
+fn takes_files(directory: &Path) -> io::Result<()> {
+    tempfile::tempfile_in(directory).map(drop)
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Problem {
+    Problem::new(format!("`{}`: expected to write to it, found: {error}", file.display()))
+        .hint("name a file in a directory that you can write to")
+}
+
+/// The path without links, for a file that may not be there yet.
+fn resolved(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| {
+        match (fs::canonicalize(directory_of(file)), file.file_name()) {
+            (Ok(directory), Some(name)) => directory.join(name),
+            _ => file.to_owned(),
+        }
+    })
+}
+
+/// The directory that a file lies in.
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Writes a text, such as a page for a browser. Nobody ever sees half of it.
+pub(crate) fn write_text(file: &Path, text: &str) -> Result<(), Problem> {
+    let written = replace(file, |stream| io::Write::write_all(stream, text.as_bytes()));
+    written.map_err(|error| unwritable(file, &error))
+}
+
+/// Puts a file in the place of another at once. What is no ordinary file, such as `/dev/null`, is written to.
+pub(crate) fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    // Behind a link is the file that is meant.
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut stream = File::options().write(true).open(&file)?;
+        return write(&mut stream);
+    }
+    // What the user's mask forbids is taken away from these.
+    let permissions =
+        fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
+    let mut new = tempfile::Builder::new()
+        .prefix(".oarlock-")
+        .permissions(permissions)
+        .tempfile_in(directory_of(&file))?;
+    write(new.as_file_mut())?;
+    new.persist(&file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("page.html");
+        write_text(&file, "old").unwrap();
+        let cut = replace(&file, |stream| {
+            io::Write::write_all(stream, b"ne")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(cut.is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_check_makes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        check_directory(&path.join("a/b")).unwrap();
+        check([path.join("x.npy").as_path()]).unwrap();
+        assert_eq!(fs::read_dir(path).unwrap().count(), 0);
+        assert!(check([path]).unwrap_err().message.contains("found a directory"));
+        assert!(check([path.join("none/x.npy").as_path()]).is_err());
+        fs::write(path.join("file"), "").unwrap();
+        assert!(check_directory(&path.join("file/b")).is_err());
+    }
+}
