@@ -7,11 +7,14 @@ import json
 
 import numpy
 
-# The names that Oarlock has for what NumPy, with the package ml_dtypes, can hold. Elements of 4 bits are packed.
+# The names that Oarlock has for what NumPy, with the package ml_dtypes, can hold.
 DTYPES = {
     "bool": "bool",
+    "int2": "i2",
+    "uint2": "u2",
     "int4": "i4",
     "uint4": "u4",
+    "float4_e2m1fn": "f4e2m1",
     "int8": "i8",
     "uint8": "u8",
     "int16": "i16",
@@ -21,7 +24,10 @@ DTYPES = {
     "int64": "i64",
     "uint64": "u64",
     "float8_e4m3fn": "f8e4m3",
+    "float8_e4m3fnuz": "f8e4m3fnuz",
     "float8_e5m2": "f8e5m2",
+    "float8_e5m2fnuz": "f8e5m2fnuz",
+    "float8_e8m0fnu": "f8e8m0",
     "float16": "f16",
     "bfloat16": "bf16",
     "float32": "f32",
@@ -29,6 +35,10 @@ DTYPES = {
     "complex64": "c64",
     "complex128": "c128",
 }
+
+
+# How many bits an element has of those that share bytes.
+PACKED = {"i2": 2, "u2": 2, "i4": 4, "u4": 4, "f4e2m1": 4}
 
 
 class LeftOut(Exception):
@@ -118,14 +128,15 @@ class CaseFile:
         dtype = DTYPES.get(value.dtype.name)
         if dtype is None:
             raise LeftOut(f"elements of {value.dtype.name}")
-        content = packed(value) if dtype in ("i4", "u4") else numpy.ascontiguousarray(value).tobytes()
+        content = packed(value, PACKED[dtype]) if dtype in PACKED else numpy.ascontiguousarray(value).tobytes()
         at = self.bytes.tell()
         self.bytes.write(content)
         return {"dtype": dtype, "dims": value.shape, "at": at, "size": len(content), "steps": steps}
 
 
-def packed(array):
-    """Two elements a byte, the first in the low half."""
-    halves = array.astype(numpy.int8).flatten().view(numpy.uint8) & 15
-    halves = numpy.append(halves, numpy.zeros(halves.size % 2, numpy.uint8))
-    return (halves[0::2] | halves[1::2] << 4).tobytes()
+def packed(array, bits):
+    """As many elements a byte as fit, the first in the lowest bits."""
+    shared = 8 // bits
+    parts = array.flatten().view(numpy.uint8) & ((1 << bits) - 1)
+    parts = numpy.append(parts, numpy.zeros(-parts.size % shared, numpy.uint8)).reshape(-1, shared)
+    return (parts << numpy.arange(0, 8, bits, dtype=numpy.uint8)).sum(axis=1, dtype=numpy.uint8).tobytes()

@@ -1,12 +1,15 @@
 """Runs models here and in other runtimes in turn, and prints how they compare.
 
     models.py --oarlock PROGRAM --models DIR [--threads 1,2] [--rounds N] [--seconds S] [--only TEXT] [--json]
-              [--peers onnxruntime,openvino,openvino-bf16]
+              [--peers onnxruntime,openvino] [--precisions f32,bf16]
 
 DIR holds NAME.onnx with NAME.inputs.npz beside it. Every measurement is a process of its own, kept to as many processors as
 it has threads; in each round each runtime has its turn. What is reported is the median over the rounds of the medians of each,
 and the median of the ratios of the rounds. Peak memory is that of the whole process: Python and NumPy take some 45 MB of it in
 the other runtimes.
+
+There is a table for each precision. Where products may round to bf16, the other runtime is OpenVINO as it comes, which takes
+bf16 on processors that have it without being asked; how far our outputs then are from those of f32 stands in the last column.
 """
 
 import argparse
@@ -24,9 +27,14 @@ HERE = pathlib.Path(__file__).parent
 PAUSE = 0.3
 
 
-def own(arguments, model, inputs, threads, repeat):
+# What is compared with where numbers may be rounded.
+ROUNDING_PEERS = ["openvino-default"]
+
+
+def own(arguments, model, inputs, threads, repeat, precision):
     """What it takes here."""
     command = [arguments.oarlock, "bench", model, "-i", inputs, "--threads", str(threads), "--json", "--repeat", str(repeat)]
+    command += ["--precision", precision]
     report = answer(command, threads)
     return {
         "load_ms": report["load_ms"],
@@ -35,6 +43,7 @@ def own(arguments, model, inputs, threads, repeat):
         "peak_mb": report["memory"]["peak_bytes"] / 2**20,
         "weights_mb": report["memory"]["weights_bytes"] / 2**20,
         "arena_mb": report["memory"]["arena_bytes"] / 2**20,
+        "difference": max((it["largest_difference"] or 0 for it in (report["accuracy"] or {}).get("outputs", [])), default=None),
     }
 
 
@@ -56,15 +65,15 @@ def answer(command, threads):
     return json.loads(done.stdout.splitlines()[-1] if command[0] == sys.executable else done.stdout)
 
 
-def measure(arguments, model, threads):
+def measure(arguments, model, threads, precision, peers):
     """The rounds of one model: what each runtime reported in each."""
     inputs = model.with_suffix(".inputs.npz")
-    first = own(arguments, model, inputs, threads, 5)
+    first = own(arguments, model, inputs, threads, 5, precision)
     repeat = max(5, min(100_000, int(arguments.seconds * 1e3 / first["median_ms"])))
     rounds = []
     for _ in range(arguments.rounds):
-        found = {"oarlock": own(arguments, model, inputs, threads, repeat)}
-        for peer in arguments.peers:
+        found = {"oarlock": own(arguments, model, inputs, threads, repeat, precision)}
+        for peer in peers:
             found[peer] = other(peer, model, inputs, threads, arguments.seconds)
         rounds.append(found)
     return rounds
@@ -93,7 +102,8 @@ def row(name, threads, rounds, peers):
     peak = median(rounds, "oarlock", "peak_mb")
     cells.append(f"{peak:.0f} of {weights:.0f} + {arena:.0f}")
     cells += [f"{median(rounds, peer, 'peak_mb'):.0f}" for peer in peers]
-    return cells
+    difference = rounds[0]["oarlock"]["difference"]
+    return cells if difference is None else [*cells, f"{difference:.1e}"]
 
 
 def main():
@@ -102,6 +112,7 @@ def main():
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--threads", default="1,2", type=lambda text: [int(count) for count in text.split(",")])
     parser.add_argument("--peers", default=["onnxruntime", "openvino"], type=lambda text: text.split(","))
+    parser.add_argument("--precisions", default=["f32", "bf16"], type=lambda text: text.split(","))
     parser.add_argument("--rounds", default=5, type=int)
     parser.add_argument("--seconds", default=2.0, type=float)
     parser.add_argument("--only", default="")
@@ -110,26 +121,36 @@ def main():
     models = [model for model in sorted(arguments.models.glob("*.onnx")) if arguments.only in model.stem]
     if not models:
         sys.exit(f"error: expected models in `{arguments.models}`, found none")
-    everything, ratios = {}, {}
-    heads = ["model", "threads", "ms", *arguments.peers, "load + first run, ms", *arguments.peers]
-    heads += ["peak of weights + arena, MB", *arguments.peers]
-    if not arguments.json:
-        print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads), flush=True)
-    for threads in arguments.threads:
-        for model in models:
-            rounds = measure(arguments, model, threads)
-            everything[f"{model.stem}/{threads}"] = rounds
-            for peer in arguments.peers:
-                ratios.setdefault((peer, threads), []).append(ratio(rounds, peer))
-            if not arguments.json:
-                print("| " + " | ".join(row(model.stem, threads, rounds, arguments.peers)) + " |", flush=True)
+    everything = {}
+    for precision in arguments.precisions:
+        peers = arguments.peers if precision == "f32" else ROUNDING_PEERS
+        everything[precision] = compare(arguments, models, precision, peers)
     if arguments.json:
         print(json.dumps(everything))
-        return
-    print()
-    for (peer, threads), found in ratios.items():
-        mean = math.exp(statistics.fmean(map(math.log, found)))
-        print(f"- times of {peer} over ours on {threads} threads, geometric mean: {mean:.2f}×")
+
+
+def compare(arguments, models, precision, peers):
+    """Measures all models in one precision, and prints a table of them; all rounds, by model and threads."""
+    everything, ratios = {}, {}
+    heads = ["model", "threads", "ms", *peers, "load + first run, ms", *peers]
+    heads += ["peak of weights + arena, MB", *peers, *([] if precision == "f32" else ["difference from f32"])]
+    if not arguments.json:
+        print(f"{precision}:\n\n| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads), flush=True)
+    for threads in arguments.threads:
+        for model in models:
+            rounds = measure(arguments, model, threads, precision, peers)
+            everything[f"{model.stem}/{threads}"] = rounds
+            for peer in peers:
+                ratios.setdefault((peer, threads), []).append(ratio(rounds, peer))
+            if not arguments.json:
+                print("| " + " | ".join(row(model.stem, threads, rounds, peers)) + " |", flush=True)
+    if not arguments.json:
+        print()
+        for (peer, threads), found in ratios.items():
+            mean = math.exp(statistics.fmean(map(math.log, found)))
+            print(f"- times of {peer} over ours on {threads} threads, geometric mean: {mean:.2f}×")
+        print()
+    return everything
 
 
 if __name__ == "__main__":

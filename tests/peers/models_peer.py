@@ -1,6 +1,6 @@
 """Runs one model in one peer and prints what it took, as JSON.
 
-    models_peer.py onnxruntime|openvino|openvino-bf16 MODEL INPUTS.npz THREADS SECONDS [OUTPUTS.npz]
+    models_peer.py onnxruntime|openvino|openvino-default|openvino-bf16 MODEL INPUTS.npz THREADS SECONDS [OUTPUTS.npz]
 """
 
 import json
@@ -31,8 +31,9 @@ def openvino(model, threads, precision="f32"):
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": "1",
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": precision,
     }
+    if precision:
+        options["INFERENCE_PRECISION_HINT"] = precision
     compiled = peer.Core().compile_model(model, "CPU", options)
     request = compiled.create_infer_request()
     names = [output.get_any_name() for output in compiled.outputs]
@@ -49,6 +50,7 @@ def openvino(model, threads, precision="f32"):
 PEERS = {
     "onnxruntime": onnxruntime,
     "openvino": openvino,
+    "openvino-default": lambda model, threads: openvino(model, threads, None),
     "openvino-bf16": lambda model, threads: openvino(model, threads, "bf16"),
 }
 

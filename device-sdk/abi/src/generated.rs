@@ -252,7 +252,8 @@ impl LogLevel {
     }
 }
 
-/// The type of one element of a tensor. `i4` and `u4` hold two elements a byte, the first in the low half.
+/// The type of one element of a tensor. `i4`, `u4` and `f4e2m1` hold two elements a byte, `i2` and `u2` four, the first in
+/// the lowest bits.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dtype(pub u32);
@@ -297,6 +298,18 @@ impl Dtype {
     pub const C128: Self = Self(19);
     /// Elements are `str` values in host memory.
     pub const STRING: Self = Self(20);
+    /// 4 bits of exponent, 3 of mantissa, neither infinities nor a negative 0.
+    pub const F8E4M3FNUZ: Self = Self(21);
+    /// 5 bits of exponent, 2 of mantissa, neither infinities nor a negative 0.
+    pub const F8E5M2FNUZ: Self = Self(22);
+    /// 8 bits of exponent and nothing else: powers of 2.
+    pub const F8E8M0: Self = Self(23);
+    /// 2 bits of exponent, 1 of mantissa, neither infinities nor NaN.
+    pub const F4E2M1: Self = Self(24);
+    /// The constant `i2`.
+    pub const I2: Self = Self(25);
+    /// The constant `u2`.
+    pub const U2: Self = Self(26);
 
     /// The name in the contract, or `None` for a number this version does not know.
     pub const fn name(self) -> Option<&'static str> {
@@ -321,6 +334,12 @@ impl Dtype {
             Self::C64 => Some("c64"),
             Self::C128 => Some("c128"),
             Self::STRING => Some("string"),
+            Self::F8E4M3FNUZ => Some("f8e4m3fnuz"),
+            Self::F8E5M2FNUZ => Some("f8e5m2fnuz"),
+            Self::F8E8M0 => Some("f8e8m0"),
+            Self::F4E2M1 => Some("f4e2m1"),
+            Self::I2 => Some("i2"),
+            Self::U2 => Some("u2"),
             _ => None,
         }
     }
@@ -371,6 +390,18 @@ impl DtypeSet {
     pub const C128: Self = Self(1 << 19);
     /// The constant `string`.
     pub const STRING: Self = Self(1 << 20);
+    /// The constant `f8e4m3fnuz`.
+    pub const F8E4M3FNUZ: Self = Self(1 << 21);
+    /// The constant `f8e5m2fnuz`.
+    pub const F8E5M2FNUZ: Self = Self(1 << 22);
+    /// The constant `f8e8m0`.
+    pub const F8E8M0: Self = Self(1 << 23);
+    /// The constant `f4e2m1`.
+    pub const F4E2M1: Self = Self(1 << 24);
+    /// The constant `i2`.
+    pub const I2: Self = Self(1 << 25);
+    /// The constant `u2`.
+    pub const U2: Self = Self(1 << 26);
 
     /// The name in the contract, or `None` for a number this version does not know.
     pub const fn name(self) -> Option<&'static str> {
@@ -395,6 +426,12 @@ impl DtypeSet {
             Self::C64 => Some("c64"),
             Self::C128 => Some("c128"),
             Self::STRING => Some("string"),
+            Self::F8E4M3FNUZ => Some("f8e4m3fnuz"),
+            Self::F8E5M2FNUZ => Some("f8e5m2fnuz"),
+            Self::F8E8M0 => Some("f8e8m0"),
+            Self::F4E2M1 => Some("f4e2m1"),
+            Self::I2 => Some("i2"),
+            Self::U2 => Some("u2"),
             _ => None,
         }
     }

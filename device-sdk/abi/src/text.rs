@@ -13,6 +13,9 @@ impl Str {
         Self { data: text.as_ptr(), size: text.len() as u64 }
     }
 
+    /// The most bytes that text may have.
+    pub const MOST_BYTES: u64 = 1 << 24;
+
     /// Whether there is no text.
     pub const fn is_empty(self) -> bool {
         self.size == 0
@@ -24,10 +27,9 @@ impl Str {
     ///
     /// A pointer that is not null points to `size` bytes that stay readable and unchanged for `'a`.
     pub unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
-        const MOST: u64 = 1 << 24;
         match self.size {
             0 => Some(&[]),
-            size if size > MOST || self.data.is_null() => None,
+            size if size > Self::MOST_BYTES || self.data.is_null() => None,
             // SAFETY: the pointer is not null and the caller vouches for the bytes behind it.
             size => Some(unsafe { core::slice::from_raw_parts(self.data, size as usize) }),
         }

@@ -98,7 +98,8 @@ typedef uint32_t oarlock_log_level;
 #define OARLOCK_LOG_LEVEL_INFO 3u
 #define OARLOCK_LOG_LEVEL_DEBUG 4u
 
-/** The type of one element of a tensor. `i4` and `u4` hold two elements a byte, the first in the low half. */
+/** The type of one element of a tensor. `i4`, `u4` and `f4e2m1` hold two elements a byte, `i2` and `u2` four, the first in
+ *  the lowest bits. */
 typedef uint32_t oarlock_dtype;
 #define OARLOCK_DTYPE_BOOL 1u
 #define OARLOCK_DTYPE_I4 2u
@@ -123,6 +124,20 @@ typedef uint32_t oarlock_dtype;
 /** Elements are `str` values in host memory. */
 #define OARLOCK_DTYPE_STRING 20u
 
+/** 4 bits of exponent, 3 of mantissa, neither infinities nor a negative 0. */
+#define OARLOCK_DTYPE_F8E4M3FNUZ 21u
+
+/** 5 bits of exponent, 2 of mantissa, neither infinities nor a negative 0. */
+#define OARLOCK_DTYPE_F8E5M2FNUZ 22u
+
+/** 8 bits of exponent and nothing else: powers of 2. */
+#define OARLOCK_DTYPE_F8E8M0 23u
+
+/** 2 bits of exponent, 1 of mantissa, neither infinities nor NaN. */
+#define OARLOCK_DTYPE_F4E2M1 24u
+#define OARLOCK_DTYPE_I2 25u
+#define OARLOCK_DTYPE_U2 26u
+
 /** A set of dtypes: bit n stands for the dtype with the value n. */
 typedef uint64_t oarlock_dtype_set;
 #define OARLOCK_DTYPE_SET_BOOL (1ull << 1)
@@ -145,6 +160,12 @@ typedef uint64_t oarlock_dtype_set;
 #define OARLOCK_DTYPE_SET_C64 (1ull << 18)
 #define OARLOCK_DTYPE_SET_C128 (1ull << 19)
 #define OARLOCK_DTYPE_SET_STRING (1ull << 20)
+#define OARLOCK_DTYPE_SET_F8E4M3FNUZ (1ull << 21)
+#define OARLOCK_DTYPE_SET_F8E5M2FNUZ (1ull << 22)
+#define OARLOCK_DTYPE_SET_F8E8M0 (1ull << 23)
+#define OARLOCK_DTYPE_SET_F4E2M1 (1ull << 24)
+#define OARLOCK_DTYPE_SET_I2 (1ull << 25)
+#define OARLOCK_DTYPE_SET_U2 (1ull << 26)
 
 /** Where the bytes of a tensor lie. */
 typedef uint32_t oarlock_memory_kind;

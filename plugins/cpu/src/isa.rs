@@ -44,6 +44,18 @@ impl Isa {
         Self::Scalar
     }
 
+    /// Whether one instruction multiplies pairs of bf16 and adds both products to a sum: AVX512-BF16, beside the level for it.
+    pub(crate) fn has_bf16(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            self == Self::Avx512 && is_x86_feature_detected!("avx512bf16")
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            false
+        }
+    }
+
     /// The level to use: the user's, under the plugin's option `isa`, as far as the machine has it; otherwise the best.
     pub(crate) fn chosen(host: &Host) -> Self {
         let best = Self::best();

@@ -105,6 +105,12 @@ typedef uint32_t oarlock_dtype;
 #define OARLOCK_DTYPE_C64 18u
 #define OARLOCK_DTYPE_C128 19u
 #define OARLOCK_DTYPE_STRING 20u
+#define OARLOCK_DTYPE_F8E4M3FNUZ 21u
+#define OARLOCK_DTYPE_F8E5M2FNUZ 22u
+#define OARLOCK_DTYPE_F8E8M0 23u
+#define OARLOCK_DTYPE_F4E2M1 24u
+#define OARLOCK_DTYPE_I2 25u
+#define OARLOCK_DTYPE_U2 26u
 
 /** What a value is, or what a model says about one. */
 typedef uint32_t oarlock_kind;
@@ -121,6 +127,12 @@ typedef uint32_t oarlock_log_level;
 #define OARLOCK_LOG_LEVEL_WARNING 2u
 #define OARLOCK_LOG_LEVEL_INFO 3u
 #define OARLOCK_LOG_LEVEL_DEBUG 4u
+
+/** How precise products have to be. With `BF16` their factors may be rounded to it where the device is faster so; sums, and
+ *  all values between ops, stay what they are. */
+typedef uint32_t oarlock_precision;
+#define OARLOCK_PRECISION_F32 0u
+#define OARLOCK_PRECISION_BF16 1u
 
 /** What proves that a device works. It is the claim of its plugin. */
 typedef uint32_t oarlock_support_level;
@@ -211,6 +223,9 @@ typedef struct oarlock_session_options {
 
     /** What `progress` gets first. */
     void *progress_context;
+
+    /** How precise products have to be; exact without it. */
+    oarlock_precision precision;
 } oarlock_session_options;
 
 /** How much memory a device has and gave, in bytes. */

@@ -7,11 +7,11 @@ use std::ptr;
 use std::sync::Arc;
 
 use oarlock_core::{Device, Error, Result, Runtime};
-use oarlock_engine::{Datum, Progress, Session, SessionOptions as EngineOptions};
+use oarlock_engine::{Datum, Precision, Progress, Session, SessionOptions as EngineOptions};
 use oarlock_host::did_you_mean;
 
 use crate::device::DeviceHandle;
-use crate::interface::{ProgressCallback, SessionOptions};
+use crate::interface::{self, ProgressCallback, SessionOptions};
 use crate::model::ModelHandle;
 use crate::pointer::{give, held, list, look, options, place, places, texts};
 use crate::runtime::RuntimeHandle;
@@ -57,7 +57,8 @@ pub(crate) unsafe fn create(
     let (runtime, model) = unsafe { (held(runtime, "runtime")?.runtime(), held(model, "model")?.model()) };
     // SAFETY: as the caller says.
     let devices = unsafe { devices(runtime, &given)? };
-    let options = EngineOptions { devices, progress: progress(&given), ..EngineOptions::default() };
+    let (precision, progress) = (precision(given.precision)?, progress(&given));
+    let options = EngineOptions { devices, precision, progress, ..EngineOptions::default() };
     let session = Session::new(runtime.clone(), model, &options)?;
     *place = give(SessionHandle {
         runtime: runtime.clone(),
@@ -66,6 +67,18 @@ pub(crate) unsafe fn create(
         session,
     });
     Ok(())
+}
+
+/// Precisions with their numbers in C.
+pub(crate) fn precisions() -> Vec<(String, u32)> {
+    (0..).zip(Precision::ALL).map(|(number, precision)| (precision.name().to_owned(), number)).collect()
+}
+
+fn precision(given: interface::Precision) -> Result<Precision> {
+    let found = Precision::ALL.get(given.0 as usize).copied();
+    found.ok_or_else(|| {
+        Error::invalid_argument(format!("expected a value of `oarlock_precision`, found {}", given.0))
+    })
 }
 
 unsafe fn devices(runtime: &Runtime, given: &SessionOptions) -> Result<Vec<Device>> {

@@ -87,6 +87,18 @@ dtypes! {
     C128 = 19, "c128", "complex128", 15, 128;
     /// Text.
     String = 20, "string", "str", 8, 128;
+    /// 4 bits of exponent, 3 of mantissa, neither infinities nor a negative 0.
+    F8E4M3Fnuz = 21, "f8e4m3fnuz", "float8_e4m3fnuz", 18, 8;
+    /// 5 bits of exponent, 2 of mantissa, neither infinities nor a negative 0.
+    F8E5M2Fnuz = 22, "f8e5m2fnuz", "float8_e5m2fnuz", 20, 8;
+    /// 8 bits of exponent and nothing else: powers of 2.
+    F8E8M0 = 23, "f8e8m0", "float8_e8m0fnu", 24, 8;
+    /// 2 bits of exponent, 1 of mantissa, neither infinities nor NaN; two elements a byte, the first in the low half.
+    F4E2M1 = 24, "f4e2m1", "float4_e2m1fn", 23, 4;
+    /// Signed, four elements a byte, the first in the lowest bits.
+    I2 = 25, "i2", "int2", 26, 2;
+    /// Unsigned, four elements a byte, the first in the lowest bits.
+    U2 = 26, "u2", "uint2", 25, 2;
 }
 
 impl Dtype {
@@ -117,15 +129,27 @@ impl Dtype {
 
     /// Whether it is a floating-point number.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::F8E4M3 | Self::F8E5M2 | Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+        matches!(
+            self,
+            Self::F4E2M1
+                | Self::F8E4M3
+                | Self::F8E4M3Fnuz
+                | Self::F8E5M2
+                | Self::F8E5M2Fnuz
+                | Self::F8E8M0
+                | Self::F16
+                | Self::BF16
+                | Self::F32
+                | Self::F64
+        )
     }
 
-    /// Whether two elements share a byte.
+    /// Whether several elements share a byte.
     pub const fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
-    /// How many whole bytes one element takes; `None` where two share one.
+    /// How many whole bytes one element takes; `None` where several share one.
     pub const fn bytes(self) -> Option<u64> {
         if self.is_packed() { None } else { Some(self.bits() as u64 / 8) }
     }

@@ -187,6 +187,11 @@ impl Error {
         self.0.op.as_deref()
     }
 
+    /// What a model calls the place where the op failed.
+    pub fn node(&self) -> Option<&str> {
+        self.0.node.as_deref()
+    }
+
     /// The operand that is to blame.
     pub fn operand(&self) -> Option<&str> {
         self.0.operand.as_deref()

@@ -25,7 +25,7 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
     Ok(if is_empty { 0 } else { count })
 }
 
-/// How many bytes a contiguous tensor has. Two elements that share a byte count as one when the number is odd.
+/// How many bytes a contiguous tensor has. Of elements that share bytes the last may leave a part of its own unused.
 pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
     if dims.len() > MOST_DIMENSIONS {
         return Err(impossible(dims, &format!("at most {MOST_DIMENSIONS} dimensions")));

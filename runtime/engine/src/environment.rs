@@ -8,7 +8,9 @@ use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor, shape
 use crate::graph::{Graph, Weight};
 use crate::import;
 use crate::passes::{Scene, tensor_of};
+use crate::precision::Precision;
 use crate::progress::Progress;
+use crate::run::Allowance;
 
 /// The runtime, the devices, and the constants that are on them.
 pub(crate) struct Environment {
@@ -27,6 +29,10 @@ pub(crate) struct Environment {
     released: Mutex<HashSet<usize>>,
     /// Whether only the passes run without which there may be no plan.
     pub(crate) is_plain: bool,
+    /// How precise products have to be.
+    pub(crate) precision: Precision,
+    /// The most steps of a run.
+    steps_limit: Option<u64>,
 }
 
 /// Smaller constants are made anew for each plan: most of them are shapes that only one plan has.
@@ -47,7 +53,9 @@ impl Environment {
         if !devices.iter().any(|device| device.is(&host)) {
             devices.push(host.clone());
         }
+        let steps_limit = runtime.flags().run_steps_limit();
         Ok(Self {
+            steps_limit,
             runtime,
             devices,
             host,
@@ -56,7 +64,13 @@ impl Environment {
             constants: Mutex::default(),
             released: Mutex::default(),
             is_plain: false,
+            precision: Precision::F32,
         })
+    }
+
+    /// How much a run that begins may do.
+    pub(crate) fn allowance(&self) -> Allowance {
+        Allowance::new(self.steps_limit)
     }
 
     /// Where most of a graph runs.
@@ -71,6 +85,7 @@ impl Environment {
             host: &self.host,
             device: self.main_device(),
             is_plain: self.is_plain,
+            precision: self.precision,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::passes::{self, Effect};
 use crate::plan::{self, Plan};
 use crate::plans::Plans;
-use crate::run::{self, Clock, Timing};
+use crate::run::{self, Allowance, Clock, Timing};
 
 /// A graph that can be run on inputs of any shapes.
 pub(crate) struct Program {
@@ -42,10 +42,21 @@ impl Program {
     /// Runs it.
     #[inline]
     pub(crate) fn run(&self, environment: &Environment, inputs: &[Datum]) -> Result<Vec<Datum>> {
+        self.run_within(environment, inputs, &environment.allowance())
+    }
+
+    /// Runs it as a part of a run that may do only so much.
+    #[inline]
+    pub(crate) fn run_within(
+        &self,
+        environment: &Environment,
+        inputs: &[Datum],
+        allowance: &Allowance,
+    ) -> Result<Vec<Datum>> {
         self.plans.with(
             inputs,
             || self.new_plan(environment, inputs),
-            |plan| run::run(plan, environment, inputs, None),
+            |plan| run::run(plan, environment, inputs, allowance, None),
         )
     }
 
@@ -57,7 +68,7 @@ impl Program {
     ) -> Result<(Vec<Datum>, Vec<Timing>)> {
         let plan = self.plan(environment, inputs)?;
         let mut clock = Clock::new();
-        let outputs = run::run(&plan, environment, inputs, Some(&mut clock))?;
+        let outputs = run::run(&plan, environment, inputs, &environment.allowance(), Some(&mut clock))?;
         Ok((outputs, clock.timings))
     }
 

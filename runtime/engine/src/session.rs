@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use oarlock_core::infer::Dim;
-use oarlock_core::{Device, Error, Result, Runtime, Tensor};
+use oarlock_core::{Device, Dtype, Error, Result, Runtime};
 
 use crate::datum::Datum;
 use crate::environment::Environment;
@@ -12,6 +12,7 @@ use crate::graph::{self, Dimension, Graph, Value, ValueType};
 use crate::import::Model;
 use crate::passes::{Effect, fact_of};
 use crate::plan::Plan;
+use crate::precision::Precision;
 use crate::program::Program;
 use crate::progress::Progress;
 use crate::run::Timing;
@@ -24,6 +25,8 @@ pub struct SessionOptions {
     pub devices: Vec<Device>,
     /// Whether passes that only make things faster are left out, to find out what they do, or which of them is to blame.
     pub is_plain: bool,
+    /// How precise products have to be.
+    pub precision: Precision,
     /// Who is told how far the session is where that takes long.
     pub progress: Progress,
 }
@@ -62,6 +65,7 @@ impl Session {
         let mut environment = Environment::new(runtime, devices)?;
         environment.progress = options.progress.clone();
         environment.is_plain = options.is_plain;
+        environment.precision = options.precision;
         let slots = |graph: &Graph, ids: &[graph::ValueId]| -> Vec<Slot> {
             let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
             ids.iter().map(|id| slot(graph.value(*id))).collect()
@@ -109,16 +113,18 @@ impl Session {
         self.run(&self.in_order(feeds)?)
     }
 
+    /// The input of this name.
+    pub fn input(&self, name: &str) -> Result<&Slot> {
+        self.inputs.iter().find(|slot| &*slot.name == name).ok_or_else(|| {
+            let nearest = oarlock_host::did_you_mean(name, self.inputs.iter().map(|slot| &*slot.name));
+            Error::not_found(format!("expected one of the inputs {}, found `{name}`{nearest}", self.names()))
+        })
+    }
+
     /// Puts inputs that have names into their order.
     pub fn in_order(&self, feeds: &[(&str, Datum)]) -> Result<Vec<Datum>> {
-        if let Some((unknown, _)) =
-            feeds.iter().find(|(name, _)| self.inputs.iter().all(|slot| &*slot.name != *name))
-        {
-            let nearest = oarlock_host::did_you_mean(unknown, self.inputs.iter().map(|slot| &*slot.name));
-            return Err(Error::not_found(format!(
-                "expected one of the inputs {}, found `{unknown}`{nearest}",
-                self.names()
-            )));
+        for (name, _) in feeds {
+            self.input(name)?;
         }
         let find = |slot: &Slot| {
             let fed = feeds.iter().find(|(name, _)| *name == &*slot.name).map(|(_, datum)| datum.clone());
@@ -180,7 +186,7 @@ impl Session {
     }
 }
 
-/// The outputs with what follows for them in the place of what the model says, where it is wrong about their shapes.
+/// The outputs with what follows for them where the model does not say their dtypes or is wrong about their shapes.
 fn truthful(mut outputs: Vec<Slot>, graph: &Graph) -> Result<Vec<Slot>> {
     for (slot, id) in outputs.iter_mut().zip(&graph.outputs) {
         let (Some(fact), ValueType::Tensor { dtype, dims }) = (fact_of(graph.value(*id)), &mut slot.declared)
@@ -192,6 +198,7 @@ fn truthful(mut outputs: Vec<Slot>, graph: &Graph) -> Result<Vec<Slot>> {
                 format!("expected {declared}, as the model says, found that its nodes make {}", fact.dtype);
             return Err(Error::invalid_argument(message).of_operand(format!("output `{}`", slot.name)));
         }
+        *dtype = Some(fact.dtype);
         let Some(known) = fact.dims else { continue };
         let is_right = |(declared, known): (&Dimension, &Dim)| match (declared, known) {
             (Dimension::Known(declared), Dim::Known(known)) => declared == known,
@@ -207,6 +214,20 @@ fn truthful(mut outputs: Vec<Slot>, graph: &Graph) -> Result<Vec<Slot>> {
     Ok(outputs)
 }
 
+impl Slot {
+    /// Checks that a tensor of this dtype and shape is what the model says about it. Of what is no tensor, or of which
+    /// the model says nothing, nothing is known here.
+    pub fn check(&self, dtype: Dtype, dims: &[i64]) -> Result<()> {
+        if self.takes(dtype, dims) { Ok(()) } else { Err(misfit(self, describe(dtype, dims), Some(dtype))) }
+    }
+
+    #[inline]
+    fn takes(&self, found: Dtype, sizes: &[i64]) -> bool {
+        let ValueType::Tensor { dtype, dims } = &self.declared else { return true };
+        dtype.is_none_or(|dtype| dtype == found) && dims.as_ref().is_none_or(|dims| fits(dims, sizes))
+    }
+}
+
 /// Checks that an input is what the model says it takes.
 #[inline]
 fn check(slot: &Slot, input: &Datum) -> Result<()> {
@@ -214,13 +235,16 @@ fn check(slot: &Slot, input: &Datum) -> Result<()> {
         (ValueType::Unknown | ValueType::Optional(_), _) | (ValueType::Sequence(_), Datum::Sequence(_)) => {
             true
         }
-        (ValueType::Tensor { dtype, dims }, Datum::Tensor(tensor)) => {
-            dtype.is_none_or(|dtype| dtype == tensor.dtype())
-                && dims.as_ref().is_none_or(|dims| fits(dims, tensor.dims()))
-        }
+        (ValueType::Tensor { .. }, Datum::Tensor(tensor)) => slot.takes(tensor.dtype(), tensor.dims()),
         _ => false,
     };
-    if is_right { Ok(()) } else { Err(misfit(slot, input)) }
+    if is_right {
+        return Ok(());
+    }
+    Err(match input {
+        Datum::Tensor(tensor) => misfit(slot, describe(tensor.dtype(), tensor.dims()), Some(tensor.dtype())),
+        other => misfit(slot, other.kind().to_owned(), None),
+    })
 }
 
 fn fits(dims: &[Dimension], sizes: &[i64]) -> bool {
@@ -231,22 +255,18 @@ fn fits(dims: &[Dimension], sizes: &[i64]) -> bool {
 }
 
 #[cold]
-fn misfit(slot: &Slot, input: &Datum) -> Error {
-    let found = match input {
-        Datum::Tensor(tensor) => describe(tensor),
-        other => other.kind().to_owned(),
-    };
+fn misfit(slot: &Slot, found: String, found_dtype: Option<Dtype>) -> Error {
     let error = Error::invalid_argument(format!("expected {}, found {found}", slot.declared))
         .of_operand(format!("input `{}`", slot.name));
-    match (&slot.declared, input) {
-        (ValueType::Tensor { dtype: Some(dtype), .. }, Datum::Tensor(tensor)) if *dtype != tensor.dtype() => {
+    match (&slot.declared, found_dtype) {
+        (ValueType::Tensor { dtype: Some(dtype), .. }, Some(found)) if *dtype != found => {
             error.hint(format!("convert it to {dtype} first"))
         }
         _ => error,
     }
 }
 
-fn describe(tensor: &Tensor) -> String {
-    let dims: Vec<String> = tensor.dims().iter().map(i64::to_string).collect();
-    format!("{}[{}]", tensor.dtype(), dims.join(", "))
+fn describe(dtype: Dtype, dims: &[i64]) -> String {
+    let dims: Vec<String> = dims.iter().map(i64::to_string).collect();
+    format!("{dtype}[{}]", dims.join(", "))
 }

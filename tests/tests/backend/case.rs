@@ -36,8 +36,9 @@ enum Written {
 }
 
 /// A test with the bytes of its model and tensors, which all tests share.
+#[derive(Clone)]
 pub(crate) struct Case {
-    line: Line,
+    line: Arc<Line>,
     bytes: Bytes,
 }
 
@@ -49,7 +50,7 @@ impl Case {
         let lines = fs::read_to_string(file.with_extension("jsonl"))
             .unwrap_or_else(|error| panic!("`{}`: {error}", file.display()));
         let read = |line: &str| Self {
-            line: serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")),
+            line: Arc::new(serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))),
             bytes: bytes.clone(),
         };
         lines.lines().map(read).collect()
@@ -64,12 +65,11 @@ impl Case {
         let refused = |error: oarlock_core::Error| error.to_string();
         // Text is nowhere but on the CPU.
         let host = runtime.device("cpu").map_err(refused)?;
-        let model = import::onnx::decode(self.bytes.slice(self.line.at..self.line.at + self.line.size), None);
+        let model = import::onnx::decode(self.model(), None);
         let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
         let session = Session::new(runtime.clone(), &model.map_err(refused)?, &options).map_err(refused)?;
-        for [inputs, outputs] in &self.line.sets {
-            let inputs = inputs.iter().map(|input| self.datum(input, device, &host));
-            let inputs = inputs.collect::<Result<Vec<Datum>, _>>().map_err(refused)?;
+        for (set, [_, outputs]) in self.line.sets.iter().enumerate() {
+            let inputs = self.inputs(set, device, &host).map_err(refused)?;
             let found = session.run(&inputs).map_err(refused)?;
             if found.len() != outputs.len() {
                 return Err(format!("expected {} outputs, found {}", outputs.len(), found.len()));
@@ -79,6 +79,22 @@ impl Case {
             }
         }
         Ok(())
+    }
+
+    /// The bytes of the model.
+    pub(crate) fn model(&self) -> Bytes {
+        self.bytes.slice(self.line.at..self.line.at + self.line.size)
+    }
+
+    /// What one of the runs is given.
+    pub(crate) fn inputs(
+        &self,
+        set: usize,
+        device: &Device,
+        host: &Device,
+    ) -> oarlock_core::Result<Vec<Datum>> {
+        let inputs = self.line.sets.get(set).into_iter().flat_map(|[inputs, _]| inputs);
+        inputs.map(|written| self.datum(written, device, host)).collect()
     }
 
     fn content(&self, at: usize, size: usize) -> &[u8] {

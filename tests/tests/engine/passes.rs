@@ -84,6 +84,42 @@ fn random_numbers_are_never_the_same() {
 }
 
 #[test]
+fn attention_with_graphs_computes_what_attention_without_them_does() {
+    let mut change = Sketch::new();
+    let [scores, factor] =
+        ["scores", "factor"].map(|name| change.graph.add(oarlock_engine::graph::Value::named(name)));
+    change.graph.inputs = vec![scores, factor];
+    let changed = change.op("Mul", &[scores, factor]);
+    let change = change.output(&[changed]).graph;
+    for is_known in [true, false] {
+        let size = |size: i64| if is_known { size } else { -1 };
+        let mut sketch = Sketch::new();
+        let query = sketch.input("query", Dtype::F32, &[size(2), 4, size(3), 8]);
+        let key = sketch.input("key", Dtype::F32, &[size(2), 2, size(5), 8]);
+        let value = sketch.input("value", Dtype::F32, &[size(2), 2, size(5), 6]);
+        let half = sketch.scalar(0.5);
+        let attention = |sketch: &mut Sketch, attributes: &[(&str, Attribute)]| {
+            let made = sketch.op_with("FlexAttention", &[query, key, value], attributes);
+            let node = sketch.graph.nodes.last_mut().unwrap();
+            (node.domain, node.opset) = ("ai.onnx.preview".into(), 1);
+            made
+        };
+        let with = attention(&mut sketch, &[]);
+        sketch.with_graph("score_mod", change.clone(), &[half]);
+        let without = attention(&mut sketch, &[("scale", Attribute::Float(0.5 / 8f64.sqrt()))]);
+        let difference = sketch.op("Sub", &[with, without]);
+        let sketch = sketch.output(&[with, difference]);
+        let inputs = [random(&[2, 4, 3, 8], 1), random(&[2, 2, 5, 8], 2), random(&[2, 2, 5, 6], 3)];
+        let ops = sketch.optimised(&inputs);
+        assert!(!ops.iter().any(|op| op.contains("FlexAttention")), "{ops:?}");
+        let made = crate::sketch::run(&sketch.session(&oarlock_engine::SessionOptions::default()), &inputs);
+        let [made, difference] = [0, 1].map(|at| made[at].tensor().unwrap().to_vec::<f32>().unwrap());
+        assert!(made.iter().any(|element| element.abs() > 0.1), "{made:?}");
+        assert!(difference.iter().all(|element| element.abs() < 1e-5), "{difference:?}");
+    }
+}
+
+#[test]
 fn gelu_is_found_in_every_order_that_exporters_write() {
     type Write = fn(&mut Sketch, ValueId) -> ValueId;
     let erf: Write = |sketch, x| {

@@ -111,6 +111,26 @@ fn a_shape_that_is_an_input_is_read_in_the_run() {
 }
 
 #[test]
+fn numbers_become_texts_and_texts_become_labels() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[3]);
+    let texts = sketch.op_with("Cast", &[x], &[("to", Attribute::Int(Dtype::String.onnx_number()))]);
+    let words = |words: &[&str]| Attribute::Strings(words.iter().map(|word| (*word).to_owned()).collect());
+    let attributes = [
+        ("keys_strings", words(&["1.0", "7.0", "1.0"])),
+        ("values_strings", words(&["one", "seven", "again"])),
+        ("default_string", Attribute::String("other".to_owned())),
+    ];
+    let labels = sketch.op_with("LabelEncoder", &[texts], &attributes);
+    let node = sketch.graph.nodes.last_mut().unwrap();
+    (node.domain, node.opset) = ("ai.onnx.ml".into(), 4);
+    let session = sketch.output(&[texts, labels]).session(&SessionOptions::default());
+    let made = run(&session, &[tensor(&[3], &[1.0, 2.5e-7, 7.0])]);
+    let made: Vec<Vec<String>> = made.iter().map(|made| made.tensor().unwrap().to_texts().unwrap()).collect();
+    assert_eq!(made, [["1.0", "2.5e-07", "7.0"], ["one", "other", "seven"]]);
+}
+
+#[test]
 fn a_loop_carries_values_and_stacks_others() {
     let mut body = Sketch::new();
     let [iteration, condition, sum, step] =

@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// A bit for each dtype that the contract has.
-const EVERY_DTYPE: u64 = (1 << (abi::Dtype::STRING.0 + 1)) - 2;
+const EVERY_DTYPE: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
 /// The kernels; a plugin without any cannot be checked.
 pub(super) fn any(bench: &Bench) -> Verdict<Vec<Kernel<'_>>> {

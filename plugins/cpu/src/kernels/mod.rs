@@ -12,6 +12,8 @@ mod movement;
 mod normalize;
 mod order;
 mod pool;
+mod precision;
+mod quantized;
 mod random;
 mod recurrent;
 mod reduce;
@@ -45,6 +47,7 @@ pub(crate) fn all() -> Vec<Kernel<Cpu>> {
         conv::kernels,
         pool::kernels,
         channels_last::kernels,
+        quantized::kernels,
     ];
     families.iter().flat_map(|kernels| kernels()).collect()
 }

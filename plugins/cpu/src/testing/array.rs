@@ -159,8 +159,16 @@ impl Array {
 
 fn bits_of(dtype: Dtype) -> usize {
     match dtype {
-        Dtype::I4 | Dtype::U4 => 4,
-        Dtype::BOOL | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => 8,
+        Dtype::I2 | Dtype::U2 => 2,
+        Dtype::I4 | Dtype::U4 | Dtype::F4E2M1 => 4,
+        Dtype::BOOL
+        | Dtype::I8
+        | Dtype::U8
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3FNUZ
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2FNUZ
+        | Dtype::F8E8M0 => 8,
         Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::BF16 => 16,
         Dtype::I32 | Dtype::U32 | Dtype::F32 => 32,
         Dtype::I64 | Dtype::U64 | Dtype::F64 | Dtype::C64 => 64,

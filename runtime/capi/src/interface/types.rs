@@ -12,7 +12,7 @@ use crate::error::ErrorHandle;
 use crate::model::ModelHandle;
 use crate::op::OpHandle;
 use crate::runtime::RuntimeHandle;
-use crate::session::SessionHandle;
+use crate::session::{self, SessionHandle};
 use crate::slot::{self, SlotHandle};
 use crate::value::ValueHandle;
 
@@ -48,6 +48,9 @@ enumerations! {
     Kind = "oarlock_kind", slot::kinds();
     /// How loud a message is.
     LogLevel = "oarlock_log_level", levels();
+    /// How precise products have to be. With `BF16` their factors may be rounded to it where the device is faster so; sums, and
+    /// all values between ops, stay what they are.
+    Precision = "oarlock_precision", session::precisions();
     /// What proves that a device works. It is the claim of its plugin.
     SupportLevel = "oarlock_support_level", device::support_levels();
 }
@@ -114,6 +117,8 @@ structures! {
         progress: ProgressCallback,
         /// What `progress` gets first.
         progress_context: *mut c_void,
+        /// How precise products have to be; exact without it.
+        precision: Precision,
     }
     /// How much memory a device has and gave, in bytes.
     struct MemoryStatistics = "oarlock_memory_statistics", grows: true {

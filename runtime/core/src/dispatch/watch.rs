@@ -104,6 +104,16 @@ fn of_f8e4m3(byte: u8) -> f64 {
     if byte & 0x7F == 0x7F { f64::NAN } else { 0.0 }
 }
 
+/// The same of one whose only NaN is where others have a negative 0.
+fn of_fnuz(byte: u8) -> f64 {
+    if byte == 0x80 { f64::NAN } else { 0.0 }
+}
+
+/// The same of one that is an exponent alone.
+fn of_f8e8m0(byte: u8) -> f64 {
+    if byte == 0xFF { f64::NAN } else { 0.0 }
+}
+
 /// The number that this one is: the upper half of an `f16`.
 fn of_f8e5m2(byte: u8) -> f64 {
     half::f16::from_bits(u16::from(byte) << 8).into()
@@ -120,6 +130,8 @@ fn check(tensor: &Tensor, name: &str) -> Result<()> {
     let tally = match tensor.dtype() {
         Dtype::F8E4M3 => Tally::of(tensor.to_bytes()?.into_iter().map(of_f8e4m3)),
         Dtype::F8E5M2 => Tally::of(tensor.to_bytes()?.into_iter().map(of_f8e5m2)),
+        Dtype::F8E4M3Fnuz | Dtype::F8E5M2Fnuz => Tally::of(tensor.to_bytes()?.into_iter().map(of_fnuz)),
+        Dtype::F8E8M0 => Tally::of(tensor.to_bytes()?.into_iter().map(of_f8e8m0)),
         Dtype::F16 => Tally::of(tensor.to_vec::<half::f16>()?.into_iter().map(f64::from)),
         Dtype::BF16 => Tally::of(tensor.to_vec::<half::bf16>()?.into_iter().map(f64::from)),
         Dtype::F32 => Tally::of(tensor.to_vec::<f32>()?.into_iter().map(f64::from)),
@@ -133,6 +145,9 @@ fn check(tensor: &Tensor, name: &str) -> Result<()> {
             Tally::of(tensor.to_vec::<Complex<f64>>()?.into_iter().map(parts))
         }
         Dtype::Bool
+        | Dtype::I2
+        | Dtype::U2
+        | Dtype::F4E2M1
         | Dtype::I4
         | Dtype::U4
         | Dtype::I8

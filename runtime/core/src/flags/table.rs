@@ -141,6 +141,13 @@ pub static TABLE: &[Flag] = &[
         &["FLAGS_random_seed"],
     ),
     flag(
+        "run_steps_limit",
+        Count,
+        "0",
+        "The most steps that one run of a model takes, where each round of a loop counts anew; 0 is no limit",
+        &[],
+    ),
+    flag(
         "threads",
         Count,
         "0",
@@ -171,6 +178,11 @@ impl Flags {
     /// See the table.
     pub fn random_seed(&self) -> Option<u64> {
         self.count("random_seed")
+    }
+
+    /// See the table.
+    pub fn run_steps_limit(&self) -> Option<u64> {
+        self.count("run_steps_limit")
     }
 
     /// Whether a flag of the kind [`FlagKind::Bool`] is on.

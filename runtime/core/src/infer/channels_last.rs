@@ -9,7 +9,7 @@ use super::window::{Window, spatial};
 use crate::Result;
 
 pub(super) const RULES: &[Rule] = &[
-    rule("Conv", 1, LATEST, &[], conv).of_domain("oarlock"),
+    rule("Conv", 1, LATEST, &[], |call| conv(call, 2, 3)).of_domain("oarlock"),
     rule("ConvTranspose", 1, LATEST, &[], conv_transpose).of_domain("oarlock"),
     rule("MaxPool AveragePool", 1, LATEST, &[], pool).of_domain("oarlock"),
 ];
@@ -63,7 +63,8 @@ fn groups(call: &Call<'_>) -> Result<i64> {
     }
 }
 
-fn conv(call: &Call<'_>) -> Result<Vec<Output>> {
+/// A convolution whose bias and residual are at these places.
+pub(super) fn conv(call: &Call<'_>, bias: usize, residual: usize) -> Result<Vec<Output>> {
     let groups = groups(call)?;
     let (image, weight) = (Image::read(call)?, spatial(call, 1)?);
     if let Some(([outputs, channels_per_group], _)) = weight {
@@ -76,13 +77,13 @@ fn conv(call: &Call<'_>) -> Result<Vec<Output>> {
             let expected = format!("{channels_per_group} channels for each of {groups} groups");
             return Err(call.wrong(0, expected, format!("{} channels", image.channels)));
         }
-        call.expect_dims(2, &[outputs])?;
+        call.expect_dims(bias, &[outputs])?;
     }
     let Some(image) = image else { return one(None) };
     let outputs = weight.map_or(Dim::Unknown, |([outputs, _], _)| outputs);
     let window = image.window(call, weight.map(|(_, kernel)| kernel))?;
     let dims = image.under(call, &window, outputs, false)?;
-    call.expect_dims(3, &dims)?;
+    call.expect_dims(residual, &dims)?;
     one(dims)
 }
 

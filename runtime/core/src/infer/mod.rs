@@ -27,6 +27,7 @@ mod loss;
 mod matrix;
 mod normalize;
 mod pool;
+mod quantized;
 mod rearrange;
 mod recurrent;
 mod reduce;

@@ -58,6 +58,7 @@ const TABLES: &[&[Rule]] = &[
     super::conv::RULES,
     super::channels_last::RULES,
     super::pool::RULES,
+    super::quantized::RULES,
     super::spatial::RULES,
     super::resize::RULES,
     super::signal::RULES,

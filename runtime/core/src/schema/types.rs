@@ -82,6 +82,10 @@ fn dtype_of(name: &str) -> Option<Dtype> {
         "double" => Some(Dtype::F64),
         "float8e4m3fn" => Some(Dtype::F8E4M3),
         "float8e5m2" => Some(Dtype::F8E5M2),
+        "float8e4m3fnuz" => Some(Dtype::F8E4M3Fnuz),
+        "float8e5m2fnuz" => Some(Dtype::F8E5M2Fnuz),
+        "float8e8m0" => Some(Dtype::F8E8M0),
+        "float4e2m1" => Some(Dtype::F4E2M1),
         "string" => Some(Dtype::String),
         _ => Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == element),
     }
@@ -123,10 +127,16 @@ mod tests {
             "complex64",
             "complex128",
             "string",
+            "float8e4m3fnuz",
+            "float8e5m2fnuz",
+            "float8e8m0",
+            "float4e2m1",
+            "int2",
+            "uint2",
         ];
         let dtypes: Vec<_> = names.iter().filter_map(|name| dtype_of(&format!("tensor({name})"))).collect();
         assert_eq!(dtypes, Dtype::ALL);
-        for unsupported in ["float8e4m3fnuz", "float8e5m2fnuz", "float4e2m1", "float8e8m0", "int2", "uint2"] {
+        for unsupported in ["float6e2m3", "float6e3m2", "float8"] {
             assert_eq!(dtype_of(&format!("tensor({unsupported})")), None);
         }
         assert_eq!(dtype_of("seq(tensor(float))"), None);

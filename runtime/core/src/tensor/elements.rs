@@ -62,6 +62,14 @@ impl Tensor {
                 "expected {expected} strings for the shape {dims:?}, found {found}"
             )));
         }
+        if let Some(long) =
+            texts.iter().map(|text| text.len() as u64).find(|size| *size > abi::Str::MOST_BYTES)
+        {
+            let most = abi::Str::MOST_BYTES;
+            return Err(Error::invalid_argument(format!(
+                "expected texts of at most {most} bytes, found one of {long}"
+            )));
+        }
         let mut tensor = Self::uninitialized(device, device.stream()?, Dtype::String, dims, "tensor")?;
         let texts: Arc<[String]> = texts.into();
         let elements: Vec<abi::Str> = texts.iter().map(|text| abi::Str::borrowed(text)).collect();

@@ -79,7 +79,7 @@ impl Tensor {
         if self.0.form.dtype.is_packed() {
             let dtype = self.0.form.dtype;
             return Err(Error::unimplemented(format!(
-                "expected elements of whole bytes, found {dtype}, of which two share a byte"
+                "expected elements of whole bytes, found {dtype}, of which several share a byte"
             )));
         }
         Ok(self.strides())

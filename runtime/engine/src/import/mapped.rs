@@ -19,12 +19,17 @@ use super::place::quoted;
 pub(super) fn map(path: &Path) -> Result<Bytes> {
     let shown = || quoted(&path.display().to_string());
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Error::not_found(format!("expected the file {}, found none", shown())),
-        _ => Error::unavailable(format!("expected to read {}, found: {error}", shown())),
+        io::ErrorKind::NotFound => Error::not_found(format!("{}: expected a file, found none", shown()))
+            .hint(
+                "name a file that is there; paths that do not begin with `/` begin in the current directory",
+            ),
+        _ => Error::unavailable(format!("{}: expected to read it, found: {error}", shown())),
     };
     // Before it is opened, since to open a pipe is to wait for somebody who writes to it.
-    if !path.metadata().map_err(failed)?.is_file() {
-        return Err(Error::invalid_argument(format!("expected a file, found that {} is none", shown())));
+    let metadata = path.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        let found = if metadata.is_dir() { "a directory" } else { "a pipe or a device" };
+        return Err(Error::invalid_argument(format!("{}: expected a file, found {found}", shown())));
     }
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.len() == 0 {

@@ -30,10 +30,10 @@ pub struct Model {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel`, or else an ONNX one. Its
-/// weights stay in the file, which must not be changed while the model, or anything that was made of it, is there.
+/// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel` or `.json`, or else an ONNX one.
+/// Its weights stay in the file, which must not be changed while the model, or anything that was made of it, is there.
 pub fn load(path: &Path) -> Result<Model> {
-    if path.extension().is_some_and(|extension| extension == "pdmodel") {
+    if path.extension().is_some_and(|extension| extension == "pdmodel" || extension == "json") {
         paddle::load(path)
     } else {
         onnx::load(path)

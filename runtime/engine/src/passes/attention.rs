@@ -255,8 +255,8 @@ fn in_rows(look: &Look<'_>, at: usize, node: &Node) -> Option<InRows> {
     let output = joined.output(0)?;
     let (dims, heads) = (look.dims(made)?, look.dims(node.input(0)?)?[1]);
     let key_heads = look.dims(node.input(1)?)?[1];
-    let is_joined =
-        joined.is("Reshape") && look.dims(output)?.as_slice() == [dims[0], dims[2], dims[1] * dims[3]];
+    let is_joined = joined.is("Reshape")
+        && look.dims(output)?.as_slice() == [dims[0], dims[2], dims[1].saturating_mul(dims[3])];
     if !is_joined {
         return None;
     }
@@ -279,7 +279,9 @@ fn rows_of(look: &Look<'_>, value: ValueId) -> Option<ValueId> {
     }
     let parted = look.made_by(turned.input(0)?, "Reshape")?;
     let (rows, dims) = (look.dims(parted.input(0)?)?, look.dims(parted.output(0)?)?);
-    let is_parted =
-        rows.len() == 3 && dims.len() == 4 && rows[..2] == dims[..2] && rows[2] == dims[2] * dims[3];
+    let is_parted = rows.len() == 3
+        && dims.len() == 4
+        && rows[..2] == dims[..2]
+        && rows[2] == dims[2].saturating_mul(dims[3]);
     is_parted.then(|| parted.input(0))?
 }

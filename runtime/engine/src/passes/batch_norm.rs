@@ -116,8 +116,9 @@ fn folded(
     let [Some(first), Some(second)] = outer else { return None };
     let groups = usize::try_from(conv.attributes.int("group").ok()?.unwrap_or(1)).ok()?.max(1);
     let is_transposed = &*conv.op == "ConvTranspose";
-    let channels = if is_transposed { second * groups } else { first };
-    if channels != factor.len() || first * second == 0 || weights.dtype() != Dtype::F32 {
+    let channels = if is_transposed { second.checked_mul(groups)? } else { first };
+    let kernels = first.checked_mul(second)?;
+    if channels != factor.len() || kernels == 0 || weights.dtype() != Dtype::F32 {
         return None;
     }
     // For which output channel a kernel is, of which there is one for each pair of an input and an output channel of a group.
@@ -130,7 +131,7 @@ fn folded(
         None => vec![0.0; channels],
     };
     let bias = (0..channels).map(|at| (bias[at] - mean[at]) * factor[at] + shift[at]);
-    let each = weights.bytes().len() / (first * second);
+    let each = weights.bytes().len() / kernels;
     let mut scaled = Vec::with_capacity(weights.bytes().len());
     for (at, kernel) in weights.bytes().chunks_exact(each.max(1)).enumerate() {
         let factor = factor[channel_of(at)];

@@ -21,8 +21,10 @@ fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
     for node in std::mem::take(&mut graph.nodes) {
         match taken(graph, &node) {
             Some(branch) => {
-                let branch = branch.clone();
-                kept.extend(inline(graph, &node, &branch, &mut replaced));
+                let (nodes, outputs) = inline(graph, &branch.graph, branch.captures.iter().copied());
+                let pairs = node.outputs.iter().zip(outputs);
+                replaced.extend(pairs.filter_map(|(own, inner)| Some(((*own)?, inner))));
+                kept.extend(nodes);
                 count += 1;
             }
             None => kept.push(node),
@@ -43,28 +45,24 @@ fn taken<'a>(graph: &Graph, node: &'a Node) -> Option<&'a Subgraph> {
         _ => return None,
     };
     let name = if is_true { "then_branch" } else { "else_branch" };
-    node.subgraphs.iter().find(|subgraph| &*subgraph.attribute == name)
+    let branch = node.subgraphs.iter().find(|subgraph| &*subgraph.attribute == name)?;
+    // One that wants what nobody gives it, or makes too little, is left for the run to refuse.
+    let fits = branch.graph.inputs.len() == branch.captures.len()
+        && branch.graph.outputs.len() >= node.outputs.len();
+    fits.then_some(branch)
 }
 
-/// The nodes of a branch, with its values among those of the graph around it.
-fn inline(
+/// The nodes of a graph within a node, with its values among those of the graph around it, and what stands for its outputs.
+pub(super) fn inline(
     graph: &mut Graph,
-    node: &Node,
-    branch: &Subgraph,
-    replaced: &mut HashMap<ValueId, ValueId>,
-) -> Vec<Node> {
-    let inner = &branch.graph;
-    let mut ids: HashMap<ValueId, ValueId> =
-        inner.inputs.iter().copied().zip(branch.captures.iter().copied()).collect();
+    inner: &Graph,
+    arguments: impl Iterator<Item = ValueId>,
+) -> (Vec<Node>, Vec<ValueId>) {
+    let mut ids: HashMap<ValueId, ValueId> = inner.inputs.iter().copied().zip(arguments).collect();
     for (id, value) in inner.values() {
         ids.entry(id).or_insert_with(|| graph.add(value.clone()));
     }
     let outer = |id: &ValueId| ids.get(id).copied().unwrap_or(*id);
-    for (own, inner) in node.outputs.iter().zip(&inner.outputs) {
-        if let Some(own) = own {
-            replaced.insert(*own, outer(inner));
-        }
-    }
     let moved = |node: &Node| {
         let mut node = node.clone();
         node.inputs.iter_mut().chain(&mut node.outputs).flatten().for_each(|id| *id = outer(id));
@@ -72,5 +70,5 @@ fn inline(
         captures.for_each(|id| *id = outer(id));
         node
     };
-    inner.nodes.iter().map(moved).collect()
+    (inner.nodes.iter().map(moved).collect(), inner.outputs.iter().map(outer).collect())
 }

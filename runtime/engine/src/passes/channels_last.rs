@@ -49,17 +49,23 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
     let x = node.input(0)?;
     let dims = look.dims(x)?;
     let is_plain = node.domain.is_empty() && node.outputs.iter().skip(1).all(Option::is_none);
-    if !is_plain || !(3..=4).contains(&dims.len()) || look.dtype(x)? != Dtype::F32 {
+    // Numbers of eight bits are compared as those are that they stand for.
+    let is_taken = match look.dtype(x)? {
+        Dtype::F32 => true,
+        Dtype::I8 | Dtype::U8 => &*node.op == "MaxPool",
+        _ => false,
+    };
+    if !is_plain || !is_taken || !(3..=4).contains(&dims.len()) {
         return None;
     }
     let own = |op: &'static str, attributes| Wanted { domain: OARLOCK, op, opset: 1, attributes };
     match &*node.op {
         "Conv" => {
-            let kernel = look.dims(node.input(1)?)?[2..].to_vec();
+            let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
             Some(own("Conv", window(look, node, &dims[2..], kernel, &["group"])?))
         }
         "ConvTranspose" => {
-            let kernel = look.dims(node.input(1)?)?[2..].to_vec();
+            let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
             Some(own("ConvTranspose", transposed_window(look, node, &dims[2..], kernel)?))
         }
         "MaxPool" | "AveragePool" => {
@@ -82,7 +88,13 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
 }
 
 /// The attributes of a window that slides over an image, with pads in place of `auto_pad`.
-fn window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>, kept: &[&str]) -> Option<Attributes> {
+pub(super) fn window(
+    look: &Look<'_>,
+    node: &Node,
+    size: &[i64],
+    kernel: Vec<i64>,
+    kept: &[&str],
+) -> Option<Attributes> {
     let rank = size.len();
     let list = |name: &str, default: i64, count: usize| numbers(node, name, default, count);
     let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
@@ -93,8 +105,10 @@ fn window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>, kept: &[
         Some(mode @ ("SAME_UPPER" | "SAME_LOWER")) => {
             let mut pads = vec![0; 2 * rank];
             for axis in 0..rank {
-                let reach = (kernel[axis] - 1) * dilations[axis] + 1;
-                let total = ((made[2 + axis] - 1) * strides[axis] + reach - size[axis]).max(0);
+                let reach = (wide(kernel.get(axis)?) - 1) * wide(&dilations[axis]) + 1;
+                let total =
+                    (wide(made.get(2 + axis)?) - 1) * wide(&strides[axis]) + reach - wide(&size[axis]);
+                let total = i64::try_from(total.max(0)).ok()?;
                 let (less, more) = (total / 2, total - total / 2);
                 (pads[axis], pads[rank + axis]) =
                     if mode == "SAME_UPPER" { (less, more) } else { (more, less) };
@@ -129,10 +143,12 @@ fn transposed_window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64
     match mode {
         _ if has_shape || matches!(mode, "SAME_UPPER" | "SAME_LOWER") => {
             for axis in 0..rank {
-                let reach = (kernel[axis] - 1) * dilations[axis] + 1;
-                let left = strides[axis] * (size[axis] - 1) + reach + more[axis] - made[2 + axis];
-                more[axis] += (-left).max(0);
-                let (less, rest) = (left.max(0) / 2, left.max(0) - left.max(0) / 2);
+                let reach = (wide(kernel.get(axis)?) - 1) * wide(&dilations[axis]) + 1;
+                let needed = wide(&strides[axis]) * (wide(&size[axis]) - 1) + reach + wide(&more[axis]);
+                let left = needed - wide(made.get(2 + axis)?);
+                more[axis] = i64::try_from(wide(&more[axis]) + (-left).max(0)).ok()?;
+                let left = i64::try_from(left.max(0)).ok()?;
+                let (less, rest) = (left / 2, left - left / 2);
                 (pads[axis], pads[rank + axis]) =
                     if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) };
             }
@@ -151,6 +167,11 @@ fn transposed_window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64
         attributes.set("group", group.clone());
     }
     Some(attributes)
+}
+
+/// A number as one that products and sums of a few of them do not overflow.
+fn wide(number: &i64) -> i128 {
+    i128::from(*number)
 }
 
 /// An attribute that is a list of so many numbers.

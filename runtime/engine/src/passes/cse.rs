@@ -1,8 +1,9 @@
 //! Nodes that compute what another one has computed.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use oarlock_core::Result;
+use oarlock_core::{Attribute, Result};
 
 use super::common::pass;
 use super::{Pass, Scene};
@@ -15,7 +16,7 @@ pub(super) const PASS: Pass = pass(
 );
 
 fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
-    let mut known: HashMap<(String, Vec<Option<ValueId>>), Vec<Node>> = HashMap::new();
+    let mut known: HashMap<Key, Vec<Node>> = HashMap::new();
     let mut replaced: HashMap<ValueId, ValueId> = HashMap::new();
     let mut kept = Vec::new();
     let outputs: HashSet<ValueId> = graph.outputs.iter().copied().collect();
@@ -25,7 +26,8 @@ fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
         captures.for_each(|captured| *captured = *replaced.get(captured).unwrap_or(captured));
         // What draws numbers differs from call to call, and sequences and graphs are not compared.
         let is_comparable = node.subgraphs.is_empty() && !super::fold::draws(&node);
-        let key = (format!("{}.{}:{}", node.domain, node.op, node.opset), node.inputs.to_vec());
+        let op = format!("{}.{}:{}", node.domain, node.op, node.opset);
+        let key = (op, fingerprint(&node), node.inputs.to_vec());
         let same = known.get(&key).into_iter().flatten().find(|other| {
             other.attributes == node.attributes
                 && other.outputs.len() == node.outputs.len()
@@ -50,4 +52,29 @@ fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
     graph.nodes = kept;
     graph.replace_uses(&replaced);
     Ok(replaced.len())
+}
+
+/// What nodes that compute the same have in common: the op, the fingerprint of the attributes and the inputs.
+type Key = (String, u64, Vec<Option<ValueId>>);
+
+/// A number that is the same for nodes of the same attributes, and seldom for others: a value that thousands of nodes read
+/// in different ways would else have all of them compared with each other.
+fn fingerprint(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, value) in node.attributes.iter() {
+        name.hash(&mut hasher);
+        match value {
+            Attribute::Int(value) => value.hash(&mut hasher),
+            // Zeros are equal, whatever their signs.
+            Attribute::Float(value) => (value + 0.0).to_bits().hash(&mut hasher),
+            Attribute::String(value) => value.hash(&mut hasher),
+            Attribute::Ints(values) => values.hash(&mut hasher),
+            Attribute::Strings(values) => values.hash(&mut hasher),
+            Attribute::Floats(values) => values.len().hash(&mut hasher),
+            Attribute::Tensor(tensor) => {
+                tensor.bytes().iter().take(64).for_each(|byte| byte.hash(&mut hasher));
+            }
+        }
+    }
+    hasher.finish()
 }

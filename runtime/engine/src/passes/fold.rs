@@ -4,7 +4,7 @@ use oarlock_core::{Constant, Device, Dtype, Invocation, Result, Tensor, shape};
 
 use super::common::pass;
 use super::infer::op_of;
-use super::{Pass, Scene};
+use super::{Pass, Scene, quantized};
 use crate::graph::{Graph, Node, Weight};
 
 pub(super) const PASS: Pass = pass(
@@ -30,8 +30,10 @@ const RANDOM: [&str; 7] = [
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let mut kept = Vec::new();
     let mut folded = 0;
+    let of_integers = quantized::weights(graph, scene);
     for node in std::mem::take(&mut graph.nodes) {
-        match constants(graph, &node, scene) {
+        let is_kept = node.makes().any(|made| of_integers.contains(&made));
+        match if is_kept { None } else { constants(graph, &node, scene) } {
             Some(constants) => {
                 for (output, weight) in node.outputs.iter().zip(constants) {
                     if let Some(output) = output {

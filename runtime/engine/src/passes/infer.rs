@@ -1,7 +1,7 @@
 //! What follows about values from what is known about others.
 
 use oarlock_core::infer::{Dim, Fact, PartialDims};
-use oarlock_core::{Op, Result};
+use oarlock_core::{ErrorKind, Op, Result};
 
 use super::Scene;
 use crate::graph::{Dimension, Graph, Node, Value, ValueType, Weight};
@@ -21,7 +21,15 @@ pub fn infer(graph: &mut Graph, scene: &Scene<'_>) -> Result<()> {
 }
 
 fn infer_node(graph: &mut Graph, node: &Node, scene: &Scene<'_>) -> Result<()> {
-    let facts = facts_of(graph, node, scene).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
+    let facts = facts_of(graph, node, scene).map_err(|error| {
+        // Of a node without a name it is said what it makes.
+        let made = node.output(0).filter(|_| node.name.is_empty() && error.kind() == ErrorKind::NotFound);
+        let error = error.of_op(&node.op).of_node(&node.name);
+        match made {
+            Some(made) => error.of_operand(format!("the node that makes `{}`", graph.value(made).name)),
+            None => error,
+        }
+    })?;
     for (output, fact) in node.outputs.iter().zip(facts.into_iter().flatten()) {
         if let Some(output) = output {
             graph.value_mut(*output).fact = Some(fact);
@@ -64,7 +72,15 @@ fn facts_of(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Result<Option<Vec<
 
 /// The op of a node.
 pub(crate) fn op_of(node: &Node, scene: &Scene<'_>) -> Result<Op> {
-    Op::new(scene.runtime, &node.domain, &node.op, node.opset, node.attributes.clone())
+    let op = Op::new(scene.runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
+    op.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => error.hint(format!(
+            "the model has it of opset {}; an op that is in no standard needs a plugin that brings its schema and a \
+             kernel, or a function of that name in the model",
+            node.opset
+        )),
+        _ => error,
+    })
 }
 
 /// What a model says about a value, as far as it can be relied on.

@@ -15,11 +15,14 @@ mod cse;
 mod dead;
 mod factors;
 mod finish;
+mod flexible;
 mod fold;
 mod gelu;
 mod infer;
 mod layer_norm;
+mod precision;
 mod product;
+mod quantized;
 mod tidy;
 mod transposes;
 
@@ -27,10 +30,12 @@ pub(crate) use common::with_expected;
 pub(crate) use fold::tensor_of;
 pub use infer::infer;
 pub(crate) use infer::{fact_of, op_of};
+pub(crate) use precision::{may_round, rounded, rounds};
 
 use oarlock_core::{Device, Result, Runtime};
 
 use crate::graph::{self, Graph};
+use crate::precision::Precision;
 
 /// One kind of change.
 pub struct Pass {
@@ -52,10 +57,13 @@ pub struct Scene<'a> {
     pub device: &'a Device,
     /// Whether only those passes run without which there may be no plan.
     pub is_plain: bool,
+    /// How precise products have to be.
+    pub precision: Precision,
 }
 
-/// The passes without which there may be no plan: shapes may have to be computed, and branches chosen.
-const PLAIN: [&str; 3] = [fold::PASS.name, branch::PASS.name, dead::PASS.name];
+/// The passes without which there may be no plan: shapes may have to be computed, branches chosen, and ops that no kernel can
+/// run written as others.
+const PLAIN: [&str; 4] = [fold::PASS.name, branch::PASS.name, flexible::PASS.name, dead::PASS.name];
 
 /// What a pass did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +80,10 @@ pub struct Effect {
 pub const ALL: &[Pass] = &[
     fold::PASS,
     branch::PASS,
+    flexible::PASS,
     tidy::PASS,
     cse::PASS,
+    quantized::PASS,
     batch_norm::PASS,
     activation::PASS,
     gelu::PASS,
@@ -87,7 +97,11 @@ pub const ALL: &[Pass] = &[
     finish::PASS,
     layer_norm::SKIP,
     dead::PASS,
+    LAST,
 ];
+
+/// The pass that runs once, when no other finds anything.
+const LAST: Pass = precision::PASS;
 
 /// How often all passes run one after the other, at most: each round may let another pass find more.
 const ROUNDS: usize = 4;
@@ -98,24 +112,28 @@ pub fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<Vec<Effect>> {
     infer(graph, scene)?;
     for _ in 0..ROUNDS {
         let mut changed = false;
-        for pass in ALL.iter().filter(|pass| !scene.is_plain || PLAIN.contains(&pass.name)) {
-            let before = graph.nodes.len();
-            let changes = (pass.run)(graph, scene)?;
-            if changes > 0 {
-                debug_assert!(
-                    graph::check(graph).is_ok(),
-                    "{}: {:?}\n{graph}",
-                    pass.name,
-                    graph::check(graph)
-                );
-                changed = true;
-                effects.push(Effect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
-            }
+        let is_wanted = |pass: &&Pass| !scene.is_plain || PLAIN.contains(&pass.name);
+        for pass in ALL.iter().filter(is_wanted).filter(|pass| pass.name != LAST.name) {
+            changed |= apply(pass, graph, scene, &mut effects)?;
         }
         if !changed {
             break;
         }
         infer(graph, scene)?;
     }
+    if !scene.is_plain {
+        apply(&LAST, graph, scene, &mut effects)?;
+    }
     Ok(effects)
+}
+
+/// Runs a pass; says whether it found anything.
+fn apply(pass: &Pass, graph: &mut Graph, scene: &Scene<'_>, effects: &mut Vec<Effect>) -> Result<bool> {
+    let before = graph.nodes.len();
+    let changes = (pass.run)(graph, scene)?;
+    if changes > 0 {
+        debug_assert!(graph::check(graph).is_ok(), "{}: {:?}\n{graph}", pass.name, graph::check(graph));
+        effects.push(Effect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
+    }
+    Ok(changes > 0)
 }

@@ -89,6 +89,11 @@ fn minds(node: &Node) -> Option<Minds> {
         | "Identity" | "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean"
         | "ThresholdedRelu" => Minds::Nothing,
         "Concat" => Minds::Axis("axis", 0),
+        "QuantizeLinear" | "DequantizeLinear"
+            if node.opset >= 13 && node.attributes.int("block_size").ok()?.unwrap_or(0) == 0 =>
+        {
+            Minds::Axis("axis", 1)
+        }
         "Split" => Minds::Axis("axis", 0),
         "Softmax" | "LogSoftmax" if node.opset >= 13 => Minds::Axis("axis", -1),
         "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin"

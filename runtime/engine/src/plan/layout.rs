@@ -149,15 +149,12 @@ impl<'a> Layout<'a> {
             for (position, input) in draft.inputs.iter().enumerate() {
                 let Some(input) = *input else { continue };
                 let Home::Arena(need) = self.homes[input] else { continue };
-                let is_once = draft
-                    .inputs
-                    .iter()
-                    .flatten()
-                    .filter(|other| self.homes[**other] == Home::Arena(need))
-                    .count()
-                    == 1;
-                let is_over = self.needs[need].last == at;
-                if is_once && is_over && self.needs[need].size == size && ready.is_in_place(index, position) {
+                let is_over = self.needs[need].last == at && self.needs[need].size == size;
+                if !is_over || !ready.is_in_place(index, position) {
+                    continue;
+                }
+                let others = draft.inputs.iter().flatten();
+                if others.filter(|other| self.homes[**other] == Home::Arena(need)).count() == 1 {
                     self.needs[need].last = last;
                     return Home::Arena(need);
                 }
@@ -189,9 +186,10 @@ impl<'a> Layout<'a> {
             Home::Slot(slot) => Operand::Slot(slot),
             Home::Arena(need) => Operand::Arena(places[need].0, places[need].1),
         };
+        let ends = self.slot_ends();
         let mut steps = Vec::new();
         for (at, draft) in drafts.into_iter().enumerate() {
-            let frees = self.freed_after(at, &draft);
+            let frees = self.freed_after(at, &draft, &ends);
             let Draft { node, device, way, inputs, outputs } = draft;
             let work = match way {
                 DraftWay::Call(ready) => Work::Call(Call {
@@ -258,18 +256,22 @@ impl<'a> Layout<'a> {
         (arenas, places)
     }
 
+    /// When each slot is read last. A view that shares one keeps it for the others that do.
+    fn slot_ends(&self) -> Vec<usize> {
+        let mut ends = vec![0; self.slots];
+        for (home, last_use) in self.homes.iter().zip(&self.last_use) {
+            if let Home::Slot(slot) = home {
+                ends[*slot] = ends[*slot].max(*last_use);
+            }
+        }
+        ends
+    }
+
     /// The slots of what nobody reads after a draft.
-    fn freed_after(&self, at: usize, draft: &Draft) -> Vec<usize> {
-        let touched = draft.inputs.iter().chain(&draft.outputs).flatten();
-        let mut freed: Vec<usize> = touched
-            .filter(|piece| self.last_use[**piece] <= at)
-            .filter_map(|piece| if let Home::Slot(slot) = self.homes[*piece] { Some(slot) } else { None })
-            .collect();
-        // A view that shares a slot must not free it before the last of those that share it is read.
-        freed.retain(|slot| {
-            let sharing = (0..self.pieces.len()).filter(|piece| self.homes[*piece] == Home::Slot(*slot));
-            sharing.map(|piece| self.last_use[piece]).max().is_none_or(|last| last <= at)
-        });
+    fn freed_after(&self, at: usize, draft: &Draft, ends: &[usize]) -> Vec<usize> {
+        let touched = draft.inputs.iter().chain(&draft.outputs);
+        let mut freed: Vec<usize> =
+            touched.filter_map(|piece| self.slot(*piece)).filter(|slot| ends[*slot] <= at).collect();
         freed.sort_unstable();
         freed.dedup();
         freed

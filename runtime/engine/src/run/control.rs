@@ -5,10 +5,10 @@ use std::ops::Range;
 use oarlock_core::infer::Fact;
 use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
 
-use super::datum;
 use super::scan::Scan;
 use super::sequence::SequenceOp;
 use super::text::TextOp;
+use super::{Allowance, datum};
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::{Dimension, Node, ValueType};
@@ -63,11 +63,19 @@ impl Body {
     pub(super) fn run(
         &self,
         environment: &Environment,
+        allowance: &Allowance,
         mut inputs: Vec<Datum>,
         captured: &[Datum],
     ) -> Result<Vec<Datum>> {
+        let own = self.program.graph().inputs.len().saturating_sub(self.captures.len());
+        if inputs.len() != own {
+            let given = inputs.len();
+            return Err(Error::invalid_argument(format!(
+                "expected a body with {given} inputs, as many as it is given, found one with {own}"
+            )));
+        }
         inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
-        self.program.run(environment, &inputs)
+        self.program.run_within(environment, &inputs, allowance)
     }
 
     /// How many outputs it has.
@@ -99,7 +107,8 @@ impl Control {
     /// What the engine does for a node; nothing for a node that kernels run.
     pub(crate) fn of(node: &Node, environment: &Environment) -> Result<Option<Self>> {
         if !node.domain.is_empty() {
-            return Ok(None);
+            let text = TextOp::of(node)?.map(Kind::Text);
+            return Ok(text.map(|kind| Self::new(kind, node)));
         }
         let body = |attribute: &str| Body::of(node, attribute, environment);
         let kind = match &*node.op {
@@ -113,15 +122,19 @@ impl Control {
                 (None, None) => return Ok(None),
             },
         };
-        Ok(Some(Self { kind, own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }))
+        Ok(Some(Self::new(kind, node)))
+    }
+
+    fn new(kind: Kind, node: &Node) -> Self {
+        Self { kind, own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }
     }
 
     /// Whether the engine runs a node itself.
     pub(crate) fn is_for(node: &Node) -> bool {
         let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
-        let runs_itself =
-            || matches!(SequenceOp::of(node), Ok(Some(_))) || matches!(TextOp::of(node), Ok(Some(_)));
-        node.domain.is_empty() && (runs_graphs || runs_itself())
+        let makes_text = || matches!(TextOp::of(node), Ok(Some(_)));
+        let runs_itself = || runs_graphs || matches!(SequenceOp::of(node), Ok(Some(_)));
+        node.domain.is_empty() && runs_itself() || makes_text()
     }
 
     /// Says where the inputs come from and the outputs go.
@@ -129,7 +142,12 @@ impl Control {
         (self.inputs, self.outputs) = (inputs, outputs);
     }
 
-    pub(crate) fn run(&self, environment: &Environment, slots: &mut [Option<Datum>]) -> Result<()> {
+    pub(crate) fn run(
+        &self,
+        environment: &Environment,
+        slots: &mut [Option<Datum>],
+        allowance: &Allowance,
+    ) -> Result<()> {
         let read = |source: &Option<Source>| source.as_ref().map(|source| datum(slots, source)).transpose();
         let inputs: Vec<Option<Datum>> = self.inputs.iter().map(read).collect::<Result<_>>()?;
         let (own, captured) = inputs.split_at(self.own_inputs.min(inputs.len()));
@@ -138,14 +156,17 @@ impl Control {
         let made = match &self.kind {
             Kind::If(branches) => {
                 let branch = &branches[usize::from(truth(given(own, 0)?)?)];
-                branch.run(environment, Vec::new(), &captured)?
+                branch.run(environment, allowance, Vec::new(), &captured)?
             }
-            Kind::Loop(body) => run_loop(body, environment, own, &captured, outputs)?,
-            Kind::Scan(scan) => scan.run(environment, own, &captured)?,
-            Kind::SequenceMap(body) => map_sequence(body, environment, own, &captured, outputs)?,
+            Kind::Loop(body) => run_loop(body, (environment, allowance), own, &captured, outputs)?,
+            Kind::Scan(scan) => scan.run(environment, allowance, own, &captured)?,
+            Kind::SequenceMap(body) => map_sequence(body, (environment, allowance), own, &captured, outputs)?,
             Kind::Sequence(op) => vec![op.run(environment, own)?],
             Kind::Text(op) => vec![op.run(environment, own)?],
         };
+        if made.len() < outputs {
+            return Err(too_few(&format!("at least {outputs} values")));
+        }
         for (slot, datum) in self.outputs.iter().zip(made) {
             if let Some(slot) = slot {
                 slots[*slot] = Some(datum);
@@ -184,7 +205,7 @@ pub(super) fn scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<Da
 /// carried values is stacked.
 fn run_loop(
     body: &Body,
-    environment: &Environment,
+    (environment, allowance): (&Environment, &Allowance),
     own: &[Option<Datum>],
     captured: &[Datum],
     outputs: usize,
@@ -207,7 +228,7 @@ fn run_loop(
             scalar(&environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
         ];
         inputs.append(&mut carried);
-        let mut made = body.run(environment, inputs, captured)?.into_iter();
+        let mut made = body.run(environment, allowance, inputs, captured)?.into_iter();
         goes_on = truth(&made.next().ok_or_else(|| too_few("a condition"))?)?;
         carried = made.by_ref().take(count).collect();
         for list in &mut stacked {
@@ -246,7 +267,7 @@ pub(super) fn stack(
 /// Runs a body on the elements of sequences, one after the other.
 fn map_sequence(
     body: &Body,
-    environment: &Environment,
+    (environment, allowance): (&Environment, &Allowance),
     own: &[Option<Datum>],
     captured: &[Datum],
     outputs: usize,
@@ -268,8 +289,9 @@ fn map_sequence(
                     .of_operand(format!("input {index}"))),
             };
         let inputs: Vec<Datum> = own.iter().enumerate().map(element).collect::<Result<_>>()?;
-        for (list, datum) in made.iter_mut().zip(body.run(environment, inputs, captured)?) {
-            list.push(datum);
+        let outputs = body.run(environment, allowance, inputs, captured)?;
+        for (list, datum) in made.iter_mut().zip(outputs) {
+            list.push(super::sequence::element(&datum)?);
         }
     }
     Ok(made.into_iter().map(Datum::Sequence).collect())

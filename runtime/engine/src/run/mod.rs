@@ -2,7 +2,9 @@
 
 #![expect(unsafe_code, reason = "kernels run on memory whose places the plan decided")]
 
+mod allowance;
 mod control;
+mod labels;
 mod scan;
 mod sequence;
 mod text;
@@ -11,13 +13,14 @@ use std::time::{Duration, Instant};
 
 use oarlock_core::memory::Allocation;
 use oarlock_core::stream::Stream;
-use oarlock_core::{Device, Error, Invocation, Outputs, Packed, Place, Result, Tensor};
+use oarlock_core::{Device, Error, ErrorKind, Invocation, Outputs, Packed, Place, Result, Tensor};
 
+pub(crate) use allowance::Allowance;
 pub(crate) use control::Control;
 
 use crate::datum::Datum;
 use crate::environment::Environment;
-use crate::plan::{Call, Eager, Operand, Plan, Source, Step, Work};
+use crate::plan::{Call, Eager, Lodging, Operand, Plan, Source, Step, Work};
 
 /// What a run needs beside the plan: memory, and calls with the places of their operands in it. A run has one for itself.
 pub(crate) struct Context {
@@ -30,16 +33,49 @@ pub(crate) struct Context {
 
 impl Context {
     fn new(plan: &Plan, environment: &Environment) -> Result<Self> {
-        let take = |(device, size): &(Device, u64)| -> Result<Allocation> {
-            device.pool()?.allocate(*size, device.stream()?.id(), "model")
+        let take = |(arena, (device, size)): (usize, &(Device, u64))| -> Result<Allocation> {
+            let taken = device.pool()?.allocate(*size, device.stream()?.id(), "model");
+            taken.map_err(|error| match error.kind() {
+                ErrorKind::ResourceExhausted => shortage(plan, arena, &error),
+                _ => error,
+            })
         };
-        let arenas: Vec<Allocation> = plan.arenas.iter().map(take).collect::<Result<_>>()?;
+        let arenas: Vec<Allocation> = plan.arenas.iter().enumerate().map(take).collect::<Result<_>>()?;
         let pack = |step: &Step| match &step.work {
             Work::Call(call) => pack(call, step.device.stream()?, &arenas, environment).map(Some),
             _ => Ok(None),
         };
         let calls = plan.steps.iter().map(pack).collect::<Result<_>>()?;
         Ok(Self { _arenas: arenas, calls, slots: (0..plan.slots).map(|_| None).collect() })
+    }
+}
+
+/// The error of an arena that there is no memory for: it says which value takes the most of it.
+#[cold]
+fn shortage(plan: &Plan, arena: usize, error: &Error) -> Error {
+    let lodgings = plan.lodgings().into_iter().filter(|lodging| lodging.arena == arena);
+    let largest = lodgings.max_by_key(|lodging| lodging.size);
+    let (value, node) = match &largest {
+        Some(Lodging { value, size, steps, .. }) => {
+            let value = if value.is_empty() { "scratch memory".to_owned() } else { format!("`{value}`") };
+            let node = plan.steps.get(steps.0).map(|step| &plan.graph.nodes[step.node]);
+            (format!("the largest of which is {value} of {size} bytes"), node)
+        }
+        None => ("none of which is large".to_owned(), None),
+    };
+    let mut told = Error::new(
+        error.kind(),
+        format!("expected memory for the values of a run, {value}: {}", error.message()),
+    );
+    if let Some(node) = node {
+        told = told.of_op(&node.op).of_node(&node.name);
+    }
+    if let Some(device) = error.device() {
+        told = told.on_device(device);
+    }
+    match error.advice() {
+        Some(advice) => told.hint(advice),
+        None => told,
     }
 }
 
@@ -102,13 +138,15 @@ pub(crate) fn run(
     plan: &Plan,
     environment: &Environment,
     inputs: &[Datum],
+    allowance: &Allowance,
     clock: Option<&mut Clock>,
 ) -> Result<Vec<Datum>> {
+    allowance.take(plan.steps.len())?;
     let mut context = match plan.contexts.pop() {
         Some(context) => context,
         None => Context::new(plan, environment)?,
     };
-    let outputs = context.run(plan, environment, inputs, clock);
+    let outputs = context.run(plan, environment, inputs, allowance, clock);
     context.slots.iter_mut().for_each(|slot| *slot = None);
     // A full queue has enough; the memory of this one goes back to the pool.
     _ = plan.contexts.push(context);
@@ -121,6 +159,7 @@ impl Context {
         plan: &Plan,
         environment: &Environment,
         inputs: &[Datum],
+        allowance: &Allowance,
         mut clock: Option<&mut Clock>,
     ) -> Result<Vec<Datum>> {
         for (input, home) in inputs.iter().zip(&plan.inputs) {
@@ -130,8 +169,8 @@ impl Context {
         }
         for (at, step) in plan.steps.iter().enumerate() {
             let ran = match &mut clock {
-                None => self.step(at, step, environment),
-                Some(clock) => clock.time(at, &step.device, || self.step(at, step, environment)),
+                None => self.step(at, step, environment, allowance),
+                Some(clock) => clock.time(at, &step.device, || self.step(at, step, environment, allowance)),
             };
             if let Err(error) = ran {
                 let node = &plan.graph.nodes[step.node];
@@ -145,13 +184,19 @@ impl Context {
     }
 
     #[inline]
-    fn step(&mut self, at: usize, step: &Step, environment: &Environment) -> Result<()> {
+    fn step(
+        &mut self,
+        at: usize,
+        step: &Step,
+        environment: &Environment,
+        allowance: &Allowance,
+    ) -> Result<()> {
         match &step.work {
             Work::Call(call) => self.call(at, call, environment),
             Work::Eager(eager) => self.dispatch(eager, &step.device, environment),
             Work::View { from, dims, to } => self.view(from, dims, *to),
             Work::Copy { from, to } => self.copy(from, *to, &step.device),
-            Work::Control(control) => control.run(environment, &mut self.slots),
+            Work::Control(control) => control.run(environment, &mut self.slots, allowance),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use oarlock_core::{Attribute, Error, Result, Tensor};
 
+use super::Allowance;
 use super::control::{Body, given, stack, too_few};
 use super::sequence::part_of;
 use crate::datum::Datum;
@@ -49,13 +50,14 @@ impl Scan {
     pub(super) fn run(
         &self,
         environment: &Environment,
+        allowance: &Allowance,
         own: &[Option<Datum>],
         captured: &[Datum],
     ) -> Result<Vec<Datum>> {
         if !self.has_batch {
             let inputs: Vec<Datum> =
                 (0..own.len()).map(|at| given(own, at).cloned()).collect::<Result<_>>()?;
-            return self.one(environment, &inputs, captured);
+            return self.one((environment, allowance), &inputs, captured);
         }
         if own.first().is_some_and(Option::is_some) {
             return Err(Error::unimplemented("expected no lengths of sequences, found some"));
@@ -69,7 +71,9 @@ impl Scan {
                 .iter()
                 .map(|input| part_of(environment, input, 0, item).map(Datum::Tensor))
                 .collect::<Result<_>>()?;
-            for (index, output) in self.one(environment, &part, captured)?.into_iter().enumerate() {
+            for (index, output) in
+                self.one((environment, allowance), &part, captured)?.into_iter().enumerate()
+            {
                 if made.len() <= index {
                     made.push(Vec::new());
                 }
@@ -82,7 +86,12 @@ impl Scan {
     }
 
     /// Runs over one sequence.
-    fn one(&self, environment: &Environment, inputs: &[Datum], captured: &[Datum]) -> Result<Vec<Datum>> {
+    fn one(
+        &self,
+        (environment, allowance): (&Environment, &Allowance),
+        inputs: &[Datum],
+        captured: &[Datum],
+    ) -> Result<Vec<Datum>> {
         let (states, scanned) = inputs.split_at(inputs.len().saturating_sub(self.scanned));
         let mut slices = Vec::new();
         for (index, input) in scanned.iter().enumerate() {
@@ -101,7 +110,7 @@ impl Scan {
                 let place = if *is_backward { length - 1 - step } else { step };
                 given.push(Datum::Tensor(part_of(environment, tensor, *axis, place)?));
             }
-            let mut made = self.body.run(environment, given, captured)?.into_iter();
+            let mut made = self.body.run(environment, allowance, given, captured)?.into_iter();
             states = made.by_ref().take(count).collect();
             for list in &mut stacked {
                 list.push(made.next().ok_or_else(|| too_few("an output to stack"))?.tensor()?.clone());

@@ -48,7 +48,9 @@ impl SequenceOp {
     pub(super) fn run(&self, environment: &Environment, inputs: &[Option<Datum>]) -> Result<Datum> {
         let input = |index: usize| given(inputs, index);
         match self {
-            Self::Construct => Ok(Datum::Sequence(inputs.iter().flatten().cloned().collect())),
+            Self::Construct => {
+                inputs.iter().flatten().map(element).collect::<Result<_>>().map(Datum::Sequence)
+            }
             Self::Empty => Ok(Datum::Sequence(Vec::new())),
             Self::At => {
                 let elements = input(0)?.sequence()?;
@@ -61,7 +63,7 @@ impl SequenceOp {
                     Some(Some(at)) => position(at, elements.len(), true)?,
                     _ => elements.len(),
                 };
-                elements.insert(at, input(1)?.clone());
+                elements.insert(at, element(input(1)?)?);
                 Ok(Datum::Sequence(elements))
             }
             Self::Erase => {
@@ -102,6 +104,11 @@ impl SequenceOp {
     }
 }
 
+/// What may be an element of a sequence. Sequences in sequences would double with each op, and no op of ONNX makes any.
+pub(super) fn element(datum: &Datum) -> Result<Datum> {
+    datum.tensor().cloned().map(Datum::Tensor)
+}
+
 /// The element that a position means; one below 0 counts from the end.
 fn position(at: &Datum, length: usize, may_be_end: bool) -> Result<usize> {
     let at = at.tensor()?.to_constant()?.ints()?.first().copied().unwrap_or(0);
@@ -130,7 +137,7 @@ fn split(
     let axis = oarlock_core::shape::axis(axis, tensor.dims().len())?;
     let length = tensor.dims()[axis];
     let (sizes, drops_axis) = match sizes.and_then(Option::as_ref) {
-        None => (vec![1; usize::try_from(length).unwrap_or(0)], !keeps_axis),
+        None => (parts_of(length, 1)?, !keeps_axis),
         Some(sizes) => {
             let sizes = sizes.tensor()?.to_constant()?;
             let list = sizes.ints()?;
@@ -138,12 +145,13 @@ fn split(
                 (0, [0]) => {
                     return Err(Error::invalid_argument("expected parts of at least 1 element, found 0"));
                 }
-                (0, [size]) => (parts_of(length, *size), false),
+                (0, [size]) => (parts_of(length, *size)?, false),
                 _ => (list, false),
             }
         }
     };
-    if sizes.iter().any(|size| *size < 0) || sizes.iter().sum::<i64>() != length {
+    let total = sizes.iter().try_fold(0i64, |total, size| total.checked_add(*size));
+    if sizes.iter().any(|size| *size < 0) || total != Some(length) {
         return Err(Error::invalid_argument(format!(
             "expected parts that together have {length} elements, found {sizes:?}"
         ))
@@ -171,14 +179,23 @@ pub(super) fn part_of(environment: &Environment, tensor: &Tensor, axis: usize, i
     environment.runtime.contiguous(&part, part.device().stream()?)?.reshape(&dims)
 }
 
-fn parts_of(length: i64, size: i64) -> Vec<i64> {
+/// The most parts that a tensor is cut into. Each takes far more memory than an element does.
+const MOST_PARTS: i64 = 1 << 20;
+
+/// The sizes of parts that are equal, but for the last one.
+fn parts_of(length: i64, size: i64) -> Result<Vec<i64>> {
     let size = size.max(1);
-    let whole = usize::try_from(length / size).unwrap_or(0);
-    let mut parts = vec![size; whole];
+    let whole = length / size;
+    if whole >= MOST_PARTS {
+        return Err(Error::resource_exhausted(format!(
+            "expected a sequence of at most {MOST_PARTS} parts, found {length} elements in parts of {size}"
+        )));
+    }
+    let mut parts = vec![size; usize::try_from(whole).unwrap_or(0)];
     if length % size > 0 {
         parts.push(length % size);
     }
-    parts
+    Ok(parts)
 }
 
 /// Puts tensors one after the other along an axis, or beside each other along a new one.

@@ -1,15 +1,19 @@
 //! Ops that make new text. A kernel can hand on text but has nowhere to put new one, so the engine makes it on the host.
 
-use oarlock_core::{Attribute, Error, Result, Tensor};
+use oarlock_core::{Attribute, Dtype, Error, Result, Tensor, shape};
 
 use super::control::given;
+use super::labels::Labels;
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::Node;
 
 /// An op that makes text.
 pub(super) enum TextOp {
+    /// `Cast` of numbers.
+    Cast,
     Concat,
+    Labels(Labels),
     Normalize(Normalize),
 }
 
@@ -29,7 +33,11 @@ enum Change {
 impl TextOp {
     /// The op of a node; nothing for one that kernels run.
     pub(super) fn of(node: &Node) -> Result<Option<Self>> {
+        if !node.domain.is_empty() {
+            return Ok(Labels::of(node)?.map(Self::Labels));
+        }
         Ok(match &*node.op {
+            "Cast" if node.attributes.int("to")? == Some(Dtype::String.onnx_number()) => Some(Self::Cast),
             "StringConcat" => Some(Self::Concat),
             "StringNormalizer" => {
                 let change = match node.attributes.string("case_change_action")? {
@@ -57,16 +65,79 @@ impl TextOp {
     pub(super) fn run(&self, environment: &Environment, inputs: &[Option<Datum>]) -> Result<Datum> {
         let first = given(inputs, 0)?.tensor()?;
         let made = match self {
+            Self::Cast => cast(environment, first)?,
             Self::Concat => concat(environment, first, given(inputs, 1)?.tensor()?)?,
+            Self::Labels(labels) => labels.run(environment, first)?,
             Self::Normalize(normalize) => normalize.run(environment, first)?,
         };
         Ok(Datum::Tensor(made))
     }
 }
 
+/// The most memory that the new text of one op takes. No pool counts it, and text that is put behind itself a few times over
+/// would take all there is.
+const MOST_TEXT: u64 = 1 << 30;
+
+/// Writes numbers as NumPy does.
+fn cast(environment: &Environment, tensor: &Tensor) -> Result<Tensor> {
+    fn of<T: oarlock_core::Element>(tensor: &Tensor, write: impl Fn(T) -> String) -> Result<Vec<String>> {
+        Ok(tensor.to_vec::<T>()?.into_iter().map(write).collect())
+    }
+    let texts = match tensor.dtype() {
+        Dtype::String => tensor.to_texts(),
+        Dtype::Bool => of::<bool>(tensor, |truth| if truth { "True" } else { "False" }.to_owned()),
+        Dtype::I8 => of::<i8>(tensor, |number| number.to_string()),
+        Dtype::U8 => of::<u8>(tensor, |number| number.to_string()),
+        Dtype::I16 => of::<i16>(tensor, |number| number.to_string()),
+        Dtype::U16 => of::<u16>(tensor, |number| number.to_string()),
+        Dtype::I32 => of::<i32>(tensor, |number| number.to_string()),
+        Dtype::U32 => of::<u32>(tensor, |number| number.to_string()),
+        Dtype::I64 => of::<i64>(tensor, |number| number.to_string()),
+        Dtype::U64 => of::<u64>(tensor, |number| number.to_string()),
+        Dtype::F32 => {
+            of::<f32>(tensor, |number| float(number.into(), [format!("{number}"), format!("{number:e}")]))
+        }
+        Dtype::F64 => of::<f64>(tensor, |number| float(number, [format!("{number}"), format!("{number:e}")])),
+        other => Err(Error::unimplemented(format!(
+            "expected f32, f64, integers of whole bytes or bool to be written as text, found {other}"
+        ))),
+    }?;
+    Tensor::from_texts(&environment.host, tensor.dims(), texts)
+}
+
+/// A number as text, of the ways in which it can be written: all its digits, or with an exponent.
+fn float(number: f64, [digits, scientific]: [String; 2]) -> String {
+    let size = number.abs();
+    if number.is_nan() || number.is_infinite() {
+        return digits.to_lowercase();
+    }
+    if size == 0.0 || (1e-4..1e16).contains(&size) {
+        return if digits.contains('.') { digits } else { digits + ".0" };
+    }
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+    format!("{mantissa}e{sign}{exponent:0>2}")
+}
+
+/// Refuses more new text than one op may make.
+pub(super) fn check_size(size: u64) -> Result<()> {
+    if size <= MOST_TEXT {
+        return Ok(());
+    }
+    Err(Error::resource_exhausted(format!("expected at most {MOST_TEXT} bytes of new text, found {size}")))
+}
+
 /// Puts the texts of two tensors, which repeat to one shape, one behind the other.
 fn concat(environment: &Environment, left: &Tensor, right: &Tensor) -> Result<Tensor> {
     let dims = repeated(left.dims(), right.dims())?;
+    let count = shape::element_count(&dims)?;
+    let mut size = count.saturating_mul(size_of::<String>() as u64);
+    for tensor in [left, right] {
+        let own: usize = tensor.to_texts()?.iter().map(String::len).sum();
+        let repeats = count / shape::element_count(tensor.dims())?.max(1);
+        size = size.saturating_add(repeats.saturating_mul(own as u64));
+    }
+    check_size(size)?;
     let texts = |tensor: &Tensor| tensor.expand(&dims)?.to_texts();
     let pairs = texts(left)?.into_iter().zip(texts(right)?);
     Tensor::from_texts(&environment.host, &dims, pairs.map(|(left, right)| left + &right).collect())
@@ -114,5 +185,29 @@ impl Normalize {
             }
         };
         Tensor::from_texts(&environment.host, &dims, texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_numpy_writes_them() {
+        let write = |number: f64| float(number, [format!("{number}"), format!("{number:e}")]);
+        let numbers = [0.0, -1.0, 0.1, 1e15, 1e16, -2.5e-7, 1e-4, 1e300, f64::NAN, f64::NEG_INFINITY];
+        let texts = [
+            "0.0",
+            "-1.0",
+            "0.1",
+            "1000000000000000.0",
+            "1e+16",
+            "-2.5e-07",
+            "0.0001",
+            "1e+300",
+            "nan",
+            "-inf",
+        ];
+        assert_eq!(numbers.map(write), texts);
     }
 }

@@ -104,7 +104,10 @@ fn files_that_are_missing_or_too_short_are_refused() {
         load(directory.path(), &of(outside(entries, dims))).unwrap_err().to_string()
     };
     says(&refused(&[("location", "gone")], &[1]), &["initializer `w`", "gone`, found none"]);
-    says(&refused(&[("location", "below")], &[1]), &["expected a file", "below` is none"]);
+    says(
+        &refused(&[("location", "below")], &[1]),
+        &["expected a file", "below`: expected a file, found a directory"],
+    );
     says(&refused(&[("location", "weights")], &[101]), &["404 bytes from byte 0 on, found a file of 400"]);
     let offset = |offset| refused(&[("location", "weights"), ("offset", offset)], &[1]);
     says(&offset("397"), &["4 bytes from byte 397 on, found a file of 400"]);
@@ -129,5 +132,5 @@ fn pipes_are_refused_without_waiting_for_them() {
     let pipe = directory.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
-    says(&import::load(&pipe).unwrap_err().to_string(), &["expected a file", "is none"]);
+    says(&import::load(&pipe).unwrap_err().to_string(), &["expected a file", "found a pipe or a device"]);
 }

@@ -150,7 +150,7 @@ fn functions_that_become_too_much_are_refused() {
         functions.push(function(&format!("F{depth}"), &["a"], nodes, &["b"]));
     }
     let model = with(functions, graph(&["x"], vec![call("F29", &["x"], &["y"])], &["y"]));
-    says(&refusal(&model), &["functions that become at most 1000000 nodes of 67108864 bytes"]);
+    says(&refusal(&model), &["functions that become at most 200000 nodes of 67108864 bytes"]);
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod functions;
 mod hostile;
 mod models;
 mod paddle;
+mod paddle_blocks;
+mod paddle_json;
 mod paddle_ops;
 mod scopes;
 mod weights;

@@ -63,6 +63,9 @@ fn lists_of_numbers_become_the_bytes_of_their_dtype() {
     holds(ints(DataType::Float8e5m2, 1, &[0x7f]), Dtype::F8E5M2, &[0x7f]);
     holds(ints(DataType::Uint4, 3, &[0x21, 0x03]), Dtype::U4, &[0x21, 0x03]);
     holds(ints(DataType::Int4, 3, &[0x21, -1]), Dtype::I4, &[0x21, 255]);
+    holds(ints(DataType::Float4e2m1, 2, &[0x21]), Dtype::F4E2M1, &[0x21]);
+    holds(ints(DataType::Uint2, 5, &[0x1b, 0x03]), Dtype::U2, &[0x1b, 0x03]);
+    holds(ints(DataType::Float8e4m3fnuz, 1, &[0x80]), Dtype::F8E4M3Fnuz, &[0x80]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ const MOST_OPERANDS: u64 = 1 << 10;
 /// The longest name of an op, a domain or an operand.
 const LONGEST_OP: u64 = 256;
 /// A bit for each dtype the contract has.
-const EVERY_DTYPE: u64 = (1 << (abi::Dtype::STRING.0 + 1)) - 2;
+const EVERY_DTYPE: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
 /// A kernel, checked and copied.
 #[derive(Clone, Debug)]

@@ -9,7 +9,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
     let close_enough = name.chars().count() / 3 + 1;
     let measured = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate));
-    measured.filter(|(distance, _)| *distance <= close_enough).min().map(|(_, candidate)| candidate)
+    // Of names that share no letter none was meant, however short they are; `X` and `x` are the same letter.
+    let is_meant = |(distance, candidate): &(usize, &str)| {
+        let shorter = name.chars().count().min(candidate.chars().count());
+        *distance <= close_enough && (*distance < shorter || candidate.eq_ignore_ascii_case(name))
+    };
+    measured.filter(is_meant).min().map(|(_, candidate)| candidate)
 }
 
 /// The end of a message: the nearest name as a question, or nothing.
@@ -43,6 +48,8 @@ mod tests {
         assert_eq!(nearest("avx512", names), Some("avx512f"));
         assert_eq!(nearest("avx", names), Some("avx2"));
         assert_eq!(nearest("quantum", names), None);
+        assert_eq!((nearest("w", ["x"]), nearest("", ["x"]), nearest("X", ["x"])), (None, None, Some("x")));
+        assert_eq!(nearest("in", ["by", "on"]), Some("on"));
         assert_eq!(nearest(&"a".repeat(100_000), names), None);
     }
 }

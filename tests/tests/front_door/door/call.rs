@@ -114,14 +114,17 @@ impl Case {
     }
 }
 
-/// Reads an attribute: a text in quotes, a list in brackets, a tensor or a number.
+/// Reads an attribute: a text in quotes, a list of texts or numbers in brackets, a tensor or a number.
 fn attribute(word: &str) -> Option<Attribute> {
-    if let Some(text) = word.strip_prefix('\'') {
-        return Some(Attribute::String(text.strip_suffix('\'')?.to_owned()));
+    let text = |word: &str| Some(word.strip_prefix('\'')?.strip_suffix('\'')?.to_owned());
+    if word.starts_with('\'') {
+        return text(word).map(Attribute::String);
     }
     if let Some(list) = word.strip_prefix('[') {
         let items = || list.trim_end_matches(']').split(',').filter(|item| !item.is_empty());
-        return Some(if list.contains('.') {
+        return Some(if list.contains('\'') {
+            Attribute::Strings(items().map(text).collect::<Option<_>>()?)
+        } else if list.contains('.') {
             Attribute::Floats(items().map(|item| item.parse().ok()).collect::<Option<_>>()?)
         } else {
             Attribute::Ints(items().map(|item| item.parse().ok()).collect::<Option<_>>()?)
@@ -137,8 +140,12 @@ fn attribute(word: &str) -> Option<Attribute> {
     }
 }
 
-/// Reads a tensor such as `f32[2,3]` or `i64[2]{0,1}`, perhaps repeated to another shape, as `f32[1]->[4]`.
+/// Reads a tensor such as `f32[2,3]` or `i64[2]{0,1}`, perhaps repeated to another shape, as `f32[1]->[4]`, or constant, as
+/// `*f32[2]`.
 fn tensor(word: &str) -> Option<Given> {
+    if let Some(word) = word.strip_prefix('*') {
+        return Some(Given { is_constant: true, ..tensor(word)? });
+    }
     if let Some((word, dims)) = word.split_once("->") {
         let Attribute::Ints(dims) = attribute(dims)? else { return None };
         return Some(Given { views: vec![View::Expand(dims)], ..tensor(word)? });

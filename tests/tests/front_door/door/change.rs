@@ -55,7 +55,7 @@ const AS_MANY: &[&str] = &[
 
 /// Changes one thing.
 pub(super) fn something(case: &mut Case, source: &mut Source<'_>) {
-    match source.below(13) {
+    match source.below(14) {
         0 => {}
         1 => dtype(case, source),
         2 | 3 => dims(case, source),
@@ -64,7 +64,17 @@ pub(super) fn something(case: &mut Case, source: &mut Source<'_>) {
         7 => huge(case, source),
         8 => count(case, source),
         9..=11 => known_attribute(case, source),
+        12 => constant(case, source),
         _ => version_or_outputs(case, source),
+    }
+}
+
+/// Has an input be constant, or all but the first.
+fn constant(case: &mut Case, source: &mut Source<'_>) {
+    if source.once_in(2) {
+        case.inputs.iter_mut().skip(1).flatten().for_each(|input| input.is_constant = true);
+    } else if let Some(input) = some_input(case, source) {
+        input.is_constant = !input.is_constant;
     }
 }
 
@@ -146,8 +156,40 @@ fn view(case: &mut Case, source: &mut Source<'_>) {
     }
 }
 
+/// Has dimensions of one size be huge in all inputs, and those of another one empty, so that they still fit together.
+fn huge_together(case: &mut Case, source: &mut Source<'_>) {
+    let dims = case.inputs.iter().flatten().flat_map(|input| input.dims.clone());
+    let sizes: Vec<i64> = dims.filter(|size| *size > 0).collect();
+    if sizes.is_empty() {
+        return;
+    }
+    let (large, none) = (source.one_of(&sizes), source.one_of(&sizes));
+    let huge = source.one_of(&[1 << 40, 1 << 32, 1 << 62, i64::MAX, 1 << 31]);
+    let changed = |dims: &[i64]| -> Vec<i64> {
+        let change = |dim: &i64| match *dim {
+            dim if dim == none => 0,
+            dim if dim == large => huge,
+            dim => dim,
+        };
+        dims.iter().map(change).collect()
+    };
+    let values = oarlock_core::infer::value_inputs(&case.domain, &case.op, case.opset);
+    let inputs = case.inputs.iter_mut().enumerate().filter(|(at, _)| !values.contains(at));
+    for input in inputs.filter_map(|(_, input)| input.as_mut()) {
+        let dims = changed(&input.dims);
+        // What is huge and has elements would be right to take for ever.
+        if dims.contains(&0) {
+            input.dims = dims.iter().map(|dim| i64::from(*dim != 0)).collect();
+            input.views = vec![View::Expand(dims)];
+        }
+    }
+}
+
 /// Shapes whose sizes are near what numbers can hold.
 fn huge(case: &mut Case, source: &mut Source<'_>) {
+    if source.once_in(2) {
+        return huge_together(case, source);
+    }
     let is_held_back = !AS_MANY.contains(&case.op.as_str());
     let domain = case.domain.clone();
     let values = oarlock_core::infer::value_inputs(&domain, &case.op, case.opset);

@@ -11,6 +11,8 @@ pub(crate) struct Given {
     pub(crate) elements: Vec<Number>,
     pub(crate) texts: Vec<String>,
     pub(crate) views: Vec<View>,
+    /// Whether a kernel may ready itself for it, as it is the same in every call.
+    pub(crate) is_constant: bool,
 }
 
 /// An element, for dtypes of either kind.
@@ -33,7 +35,18 @@ impl Number {
         let Self { int, float } = self;
         match dtype {
             Dtype::Bool => vec![u8::from(int & 1 == 1)],
-            Dtype::I4 | Dtype::U4 | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => vec![int as u8],
+            Dtype::I2
+            | Dtype::U2
+            | Dtype::I4
+            | Dtype::U4
+            | Dtype::F4E2M1
+            | Dtype::I8
+            | Dtype::U8
+            | Dtype::F8E4M3
+            | Dtype::F8E4M3Fnuz
+            | Dtype::F8E5M2
+            | Dtype::F8E5M2Fnuz
+            | Dtype::F8E8M0 => vec![int as u8],
             Dtype::I16 | Dtype::U16 => (int as i16).to_ne_bytes().to_vec(),
             Dtype::I32 | Dtype::U32 => (int as i32).to_ne_bytes().to_vec(),
             Dtype::F16 => half::f16::from_f64(float).to_ne_bytes().to_vec(),
@@ -55,7 +68,7 @@ impl Number {
 impl Given {
     /// A tensor with made-up elements.
     pub(crate) fn new(dtype: Dtype, dims: Vec<i64>) -> Self {
-        Self { dtype, dims, elements: Vec::new(), texts: Vec::new(), views: Vec::new() }
+        Self { dtype, dims, elements: Vec::new(), texts: Vec::new(), views: Vec::new(), is_constant: false }
     }
 
     /// How many elements it has; shapes here are small.
@@ -64,7 +77,8 @@ impl Given {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let count = if self.dtype.is_packed() { self.count().div_ceil(2) } else { self.count() };
+        let shared = (8 / self.dtype.bits()).max(1) as usize;
+        let count = self.count().div_ceil(shared);
         let number = |at: usize| self.elements.get(at).copied().unwrap_or(Number::made_up(at));
         (0..count).flat_map(|at| number(at).bytes(self.dtype)).collect()
     }

@@ -6,6 +6,7 @@
 mod call;
 mod change;
 mod given;
+mod ready;
 mod source;
 mod trial;
 

@@ -1,5 +1,6 @@
 //! A call is made, and what must hold of it is looked at.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use oarlock_core::{Device, Dtype, Error, ErrorKind, Invocation, Op, Outputs, Run
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity, Plugin};
 
 use super::call::Case;
+use super::ready;
 
 /// The most memory that calls may take of a device.
 const LIMIT: &str = "64MiB";
@@ -69,8 +71,8 @@ impl Door {
         Ok(Self { witness, device, runtime })
     }
 
-    /// Makes a call. Says whether it worked, or in what way the runtime did wrong.
-    pub(crate) fn knock(&self, case: &Case) -> Result<bool, String> {
+    /// Makes a call. Says how it ended, or in what way the runtime did wrong.
+    pub(crate) fn knock(&self, case: &Case) -> Result<Result<(), Error>, String> {
         let before = self.allocated()?;
         let outcome = self.call(case)?;
         if let Err(error) = &outcome {
@@ -81,7 +83,7 @@ impl Door {
             return Err(format!("{before} bytes were held before, and {after} are after"));
         }
         match self.witness.to_vec::<i64>() {
-            Ok(values) if values == WITNESS => Ok(outcome.is_ok()),
+            Ok(values) if values == WITNESS => Ok(outcome),
             found => Err(format!("a tensor that the call does not know became {found:?}")),
         }
     }
@@ -106,7 +108,7 @@ impl Door {
         work: impl FnOnce(&Op, &Invocation<'_>) -> Result<T, Error>,
     ) -> Option<Result<T, Error>> {
         let case = Case::read(line).unwrap_or_else(|| panic!("no call: {line}"));
-        self.ops().contains(&case.op).then(|| {
+        self.ops().contains(&(case.domain.clone(), case.op.clone())).then(|| {
             let made: Vec<Option<(Tensor, Tensor)>> = (case.inputs.iter())
                 .map(|input| input.as_ref().map(|input| input.tensors(&self.device)).transpose())
                 .collect::<Result<_, _>>()?;
@@ -136,11 +138,11 @@ impl Door {
         &self.device
     }
 
-    /// The ops that the device has kernels for.
-    pub(crate) fn ops(&self) -> std::collections::BTreeSet<String> {
+    /// The ops that the device has kernels for, each with its domain.
+    pub(crate) fn ops(&self) -> BTreeSet<(String, String)> {
         let rows = self.runtime.registry().rows().iter();
         let own = rows.filter(|row| row.info().device_type == self.device.device_type());
-        own.map(|row| row.info().op.clone()).collect()
+        own.map(|row| (row.info().domain.clone(), row.info().op.clone())).collect()
     }
 
     /// Waits for a call, also for one that gives nothing to wait for.
@@ -178,8 +180,12 @@ impl Door {
         };
         let call =
             Invocation { inputs: &inputs, outputs: case.outputs, device: Some(&self.device), stream: None };
-        let first = op.invoke(&self.runtime, &call).and_then(|outputs| self.finished(outputs));
-        let again = op.invoke(&self.runtime, &call).and_then(|outputs| self.finished(outputs));
+        let invoke = || {
+            let outputs = ready::invoke(&self.runtime, &self.device, case, &op, &inputs)?;
+            self.finished(outputs)
+        };
+        let invoke = || invoke().map_err(|error: Error| error.of_op(&case.op));
+        let (first, again) = (invoke(), invoke());
         let explained = op.explain(&self.runtime, &call);
         if content()? != before {
             return Err("an input was written".to_owned());

@@ -19,14 +19,18 @@ impl Steps {
         batch * self.batch + head * self.head + row * self.row
     }
 
+    // Where there are no batches, rows may be as many as one likes.
+
     /// Heads in a dimension of their own, before that of the rows.
     fn of_heads(heads: usize, rows: usize, size: usize) -> Self {
-        Self { batch: heads * rows * size, head: rows * size, row: size }
+        let head = rows.saturating_mul(size);
+        Self { batch: heads.saturating_mul(head), head, row: size }
     }
 
     /// Heads that lie one behind the other in each row.
     fn of_rows(heads: usize, rows: usize, size: usize) -> Self {
-        Self { batch: heads * rows * size, head: size, row: heads * size }
+        let row = heads.saturating_mul(size);
+        Self { batch: rows.saturating_mul(row), head: size, row }
     }
 }
 

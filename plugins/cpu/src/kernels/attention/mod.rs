@@ -1,11 +1,12 @@
 //! Attention: for each row of a query the mean of values, weighted by how well their keys match. [`blocked`] is how it is
-//! computed, and [`plain`] how where that does not give all that is asked for.
+//! computed, and [`plain`] how where that does not give all that is asked for. [`linear`] is attention to a sum of the past.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
 mod blocked;
 mod fold;
 mod geometry;
+mod linear;
 mod mask;
 mod plain;
 mod rotary;
@@ -63,7 +64,7 @@ pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
         optional.named("present_value"),
         optional.named("qk_matmul_output"),
     ]);
-    vec![attention, rotary::kernel()]
+    vec![attention, linear::kernel(), rotary::kernel()]
 }
 
 /// Whether a call is computed the plain way.
@@ -78,6 +79,11 @@ fn run_of(dtype: Dtype, cpu: &Cpu, geometry: &Geometry, call: &Call<'_>) -> Resu
         invalid_argument,
         "expected operands of the shapes that were prepared for, found others"
     );
+    // Of rows without elements there may be more than anybody could go through.
+    let mut outputs = (0..4).filter_map(|index| call.optional_output(index).transpose());
+    if outputs.try_fold(true, |all, output| Ok(all && output?.dims().contains(&0)))? {
+        return Ok(());
+    }
     if is_plain(geometry, dtype) {
         dispatch!(dtype, floating_and_half + bf16, T => run_plain::<T>(cpu, geometry, call))
     } else {

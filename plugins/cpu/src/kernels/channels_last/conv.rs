@@ -14,6 +14,7 @@ use crate::device::Cpu;
 use crate::gemm::Scratch;
 use crate::kernels::activation::Activation;
 use crate::kernels::conv::window::Settings;
+use crate::kernels::precision::Precision;
 
 pub(super) fn kernel() -> Kernel<Cpu> {
     let number = Operand::new(DtypeSet::F32);
@@ -42,13 +43,17 @@ pub(super) fn kernel() -> Kernel<Cpu> {
 
 type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
 
-/// The convolution of a call and what follows it.
+/// The convolution of a call, and what follows it.
 fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Convolution, Activation)> {
     let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let groups = call.int("group")?.unwrap_or(1);
     let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
     check_finish(call, geometry.outputs)?;
-    Ok((Convolution::new(cpu, &geometry), Activation::of(call)?))
+    let convolution = match Precision::of(call)? {
+        Precision::F32 => Convolution::new(cpu, &geometry),
+        Precision::Bf16 => Convolution::rounded(cpu, &geometry)?,
+    };
+    Ok((convolution, Activation::of(call)?))
 }
 
 /// Checks the bias and the residual of a convolution with so many output channels.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use oarlock_sdk::Result;
+use oarlock_sdk::{Result, ensure};
 
-use super::dense::Dense;
+use super::dense::{Dense, Factors};
 use super::depthwise;
 use super::finish::Finish;
 use super::geometry::Geometry;
@@ -41,7 +41,7 @@ type Key = (Form, Isa, [usize; 4]);
 /// What packed weights look like.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    Panels,
+    Panels(Factors),
     Channels,
     Transformed(Outputs),
 }
@@ -55,9 +55,24 @@ impl Convolution {
         } else if let Some(outputs) = Outputs::that_pay(geometry) {
             Way::Winograd(Winograd::new(team, geometry, outputs))
         } else {
-            Way::Dense(Dense::new(team, geometry))
+            Way::Dense(Dense::new(team, geometry, Factors::Whole))
         };
         Self::by(way, geometry)
+    }
+
+    /// One whose products are of numbers in bf16, or why there is none.
+    pub(super) fn rounded(team: &dyn Team, geometry: &Geometry) -> Result<Self> {
+        ensure!(
+            team.isa().has_bf16(),
+            unimplemented,
+            "expected a processor with AVX512-BF16 for convolutions in bf16, found one without"
+        );
+        ensure!(
+            !geometry.is_depthwise(),
+            unimplemented,
+            "expected a convolution of several channels at a time for bf16, found one of each for itself"
+        );
+        Ok(Self::by(Way::Dense(Dense::new(team, geometry, Factors::Rounded)), geometry))
     }
 
     /// Computed in a given way, which must be for this geometry.
@@ -72,7 +87,7 @@ impl Convolution {
 
     fn form(&self) -> Form {
         match &self.way {
-            Way::Dense(_) => Form::Panels,
+            Way::Dense(dense) => Form::Panels(dense.factors()),
             Way::Depthwise => Form::Channels,
             Way::Winograd(winograd) => Form::Transformed(winograd.outputs()),
         }

@@ -3,6 +3,9 @@
 //!
 //! Where there are few input channels, all of a row of the window is one tap: its elements lie side by side in an image that
 //! is padded along its rows.
+//!
+//! Products may be of numbers in bf16. Then the inputs under the windows of a tile are rounded, into rows that are read instead:
+//! that is little work beside multiplying them with all the weights of a task, and leaves images what they are.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -12,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::finish::Finish;
 use super::geometry::Geometry;
+use super::rounded::{Gathered, pairs_of};
 use super::tile::{Kernels, MOST_PIXELS, Tile, even_share};
 use super::weights::Panels;
 use crate::gemm::{Parts, Team};
@@ -27,9 +31,20 @@ const WAYS: usize = 8;
 /// Input channels of a window whose rows are taps, at most.
 const FEW_CHANNELS: usize = 15;
 
+/// What is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Factors {
+    /// Numbers as they are.
+    Whole,
+    /// Numbers rounded to bf16, in pairs.
+    Rounded,
+}
+
 /// A convolution that is ready to be computed.
 pub(super) struct Dense {
     geometry: Geometry,
+    factors: Factors,
+    kernels: &'static Kernels,
     /// Whether a row of the window is one tap.
     by_rows: bool,
     /// Whether the pixels of a tile are whole pages apart. They would fight for the same lines of the nearest cache.
@@ -43,15 +58,19 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
-        let kernels = Kernels::of(team.isa());
+    pub(super) fn new(team: &dyn Team, geometry: &Geometry, factors: Factors) -> Self {
+        let kernels = match factors {
+            Factors::Whole => Kernels::of(team.isa()),
+            Factors::Rounded => Kernels::of_pairs(team.isa()),
+        };
         let along = geometry.along;
         let by_rows = geometry.groups == 1
             && geometry.channels <= FEW_CHANNELS
             && along.kernel > 1
             && along.dilation == 1
             && along.pad.0 + along.pad.1 <= along.input;
-        let is_paged = kernels.pixels() > WAYS
+        let is_paged = factors == Factors::Whole
+            && kernels.pixels() > WAYS
             && geometry.taps() == 1
             && geometry.groups == 1
             && geometry.channels > 0
@@ -62,7 +81,8 @@ impl Dense {
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
         let panels = outputs.div_ceil(kernels.channels()).max(1);
-        let most_panels = (WEIGHTS_AT_ONCE / (kernels.channels() * size_of::<f32>()) / steps.max(1)).max(1);
+        let lines = if factors == Factors::Rounded { pairs_of(steps) } else { steps };
+        let most_panels = (WEIGHTS_AT_ONCE / (kernels.channels() * size_of::<f32>()) / lines.max(1)).max(1);
         let tile = even_share(pixels, kernels.pixels());
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
@@ -72,12 +92,20 @@ impl Dense {
         let across = across.max(wanted.div_ceil(down).min(panels));
         let task =
             (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
-        Self { geometry: geometry.clone(), by_rows, is_paged, width, threads, tile, task }
+        Self { geometry: geometry.clone(), factors, kernels, by_rows, is_paged, width, threads, tile, task }
     }
 
     /// The weights in the order in which they are read.
     pub(super) fn pack(&self, team: &dyn Team, weights: &[f32]) -> Panels {
-        Panels::of_groups(team, &self.geometry, weights)
+        match self.factors {
+            Factors::Whole => Panels::of_groups(team, &self.geometry, weights),
+            Factors::Rounded => Panels::of_rounded_groups(team, &self.geometry, weights),
+        }
+    }
+
+    /// What it multiplies.
+    pub(super) fn factors(&self) -> Factors {
+        self.factors
     }
 
     /// The taps, and how many elements each has.
@@ -96,7 +124,11 @@ impl Dense {
         let (taps, depth) = self.taps();
         let copy = if self.width > along.input { images * down.input * self.width * channels } else { 0 };
         let pointers = taps * MOST_PIXELS * size_of::<*const f32>() / size_of::<f32>();
-        let rows = if self.is_paged { MOST_PIXELS * (depth + 16) } else { 0 };
+        let rows = match self.factors {
+            Factors::Rounded => MOST_PIXELS * self.rounded_row(),
+            Factors::Whole if self.is_paged => MOST_PIXELS * (depth + 16),
+            Factors::Whole => 0,
+        };
         [channels.max(depth), copy, pointers, rows].map(|count| count.next_multiple_of(16))
     }
 
@@ -151,6 +183,13 @@ impl Dense {
         });
     }
 
+    /// From one row of rounded inputs to the next: whole vectors and one more, as rows that are pages apart would fight for the
+    /// same lines of the nearest cache.
+    fn rounded_row(&self) -> usize {
+        let (taps, depth) = self.taps();
+        pairs_of(taps * depth).next_multiple_of(16) + 16
+    }
+
     /// Copies the images with padding at both ends of their rows.
     fn copy_padded(&self, team: &dyn Team, x: &[f32], copy: &mut [f32]) {
         let Geometry { images, channels, down, along, .. } = self.geometry;
@@ -192,15 +231,22 @@ impl Job<'_> {
         (pointers, rows): (*mut *const f32, *mut f32),
     ) {
         let Geometry { outputs, .. } = self.dense.geometry;
-        let kernels = Kernels::of(self.isa);
         let (taps, depth) = self.dense.taps();
+        let skip = group * self.dense.geometry.channels_of_group();
+        // What the micro-kernels see: rows that were rounded are one tap.
+        let (lines, length, offset) = match self.dense.factors {
+            Factors::Whole => (taps, depth, skip),
+            Factors::Rounded => (taps.min(1), pairs_of(taps * depth), 0),
+        };
         let first_output = group * self.dense.geometry.outputs_of_group();
         for first in pixels.clone().step_by(self.dense.tile) {
             let count = self.dense.tile.min(pixels.end - first);
             if taps > 0 {
                 self.point(first, count, pointers);
             }
-            if self.dense.is_paged {
+            if self.dense.factors == Factors::Rounded {
+                self.round(count, skip, pointers, rows);
+            } else if self.dense.is_paged {
                 self.gather(count, pointers, rows);
             }
             for channel in channels.clone().step_by(self.weights.width()) {
@@ -208,11 +254,11 @@ impl Job<'_> {
                 let place = first * outputs + first_output + channel;
                 // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
                 unsafe {
-                    kernels.get(count, width)(&Tile {
+                    self.dense.kernels.get(count, width)(&Tile {
                         inputs: pointers,
-                        taps,
-                        depth,
-                        skip: group * self.dense.geometry.channels_of_group(),
+                        taps: lines,
+                        depth: length,
+                        skip: offset,
                         weights: self.weights.panel(group, channel),
                         bias: self.finish.bias_from(first_output + channel),
                         output: self.y.pointer(place),
@@ -273,6 +319,18 @@ impl Job<'_> {
                     put(tap + index, if is_inside { corner.wrapping_add(offset) } else { zeros });
                 }
             }
+        }
+    }
+
+    /// Rounds what is under the windows of a tile, behind `skip` channels, and points to the rows of it.
+    fn round(&self, count: usize, skip: usize, pointers: *mut *const f32, rows: *mut f32) {
+        let (parts, length) = self.dense.taps();
+        let stride = self.dense.rounded_row();
+        let gathered = Gathered { sources: pointers, rows: count, parts, length, skip };
+        // SAFETY: for each tap and pixel there is a pointer to as many inputs, and there is room for as many rows.
+        unsafe {
+            gathered.round(self.isa, rows, stride);
+            (0..count * parts.min(1)).for_each(|index| *pointers.add(index) = rows.add(index * stride));
         }
     }
 

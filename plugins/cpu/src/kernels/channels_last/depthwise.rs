@@ -101,7 +101,7 @@ impl Work for Rows<'_> {
 }
 
 /// The steps of a window that lie in the input.
-pub(super) fn steps_inside(axis: &Axis, window: usize) -> Range<usize> {
+pub(in crate::kernels) fn steps_inside(axis: &Axis, window: usize) -> Range<usize> {
     let start = window * axis.stride;
     let begin = axis.pad.0.saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
     let end = (axis.input + axis.pad.0).saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
@@ -285,7 +285,7 @@ struct Pixels {
 }
 
 /// The windows all of whose steps lie in the input.
-fn windows_inside(axis: &Axis) -> Range<usize> {
+pub(in crate::kernels) fn windows_inside(axis: &Axis) -> Range<usize> {
     let begin = axis.windows_with(0).start;
     let end = axis.windows_with(axis.kernel - 1).end;
     begin..end.max(begin)

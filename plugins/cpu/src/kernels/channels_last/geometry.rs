@@ -9,20 +9,20 @@ const MOST_PIXELS: usize = 1 << 44;
 
 /// Images of one or two spatial dimensions, the first of one being 1, and the windows that slide over them.
 #[derive(Clone, Debug)]
-pub(super) struct Geometry {
-    pub(super) images: usize,
+pub(in crate::kernels) struct Geometry {
+    pub(in crate::kernels) images: usize,
     /// All channels of the input and of the output.
-    pub(super) channels: usize,
-    pub(super) outputs: usize,
-    pub(super) groups: usize,
+    pub(in crate::kernels) channels: usize,
+    pub(in crate::kernels) outputs: usize,
+    pub(in crate::kernels) groups: usize,
     /// Down an image and along a row of it.
-    pub(super) down: Axis,
-    pub(super) along: Axis,
+    pub(in crate::kernels) down: Axis,
+    pub(in crate::kernels) along: Axis,
 }
 
 impl Geometry {
     /// Of a convolution of `x` [N, …, C] with `w` [M, C / groups, …] into `y` [N, …, M].
-    pub(super) fn of_convolution(
+    pub(in crate::kernels) fn of_convolution(
         settings: &Settings,
         groups: i64,
         x: &[i64],
@@ -57,7 +57,7 @@ impl Geometry {
     }
 
     /// Of a pooling of `x` [N, …, C] into `y` [N, …, C].
-    pub(super) fn of_pooling(settings: &Settings, x: &[i64], y: &[i64]) -> Result<Self> {
+    pub(in crate::kernels) fn of_pooling(settings: &Settings, x: &[i64], y: &[i64]) -> Result<Self> {
         let ([images, input @ .., channels], [y_images, output @ .., y_channels]) = (x, y) else {
             return Err(unfit_pooling(x, y));
         };
@@ -70,37 +70,37 @@ impl Geometry {
     }
 
     /// Input and output channels of a group.
-    pub(super) fn channels_of_group(&self) -> usize {
+    pub(in crate::kernels) fn channels_of_group(&self) -> usize {
         self.channels / self.groups
     }
 
-    pub(super) fn outputs_of_group(&self) -> usize {
+    pub(in crate::kernels) fn outputs_of_group(&self) -> usize {
         self.outputs / self.groups
     }
 
     /// How many pixels the output has in all images.
-    pub(super) fn pixels(&self) -> usize {
+    pub(in crate::kernels) fn pixels(&self) -> usize {
         self.images * self.down.output * self.along.output
     }
 
     /// How many elements are under a window in one channel.
-    pub(super) fn taps(&self) -> usize {
+    pub(in crate::kernels) fn taps(&self) -> usize {
         self.down.kernel * self.along.kernel
     }
 
     /// Whether each window is one pixel, and the pixels of the output are those of the input.
-    pub(super) fn is_pointwise(&self) -> bool {
+    pub(in crate::kernels) fn is_pointwise(&self) -> bool {
         [self.down, self.along].iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
     }
 
     /// Whether each channel is convolved for itself.
-    pub(super) fn is_depthwise(&self) -> bool {
+    pub(in crate::kernels) fn is_depthwise(&self) -> bool {
         self.groups == self.channels && self.groups == self.outputs && self.groups > 1
     }
 }
 
 /// Two axes, of which the first is 1 where there is only one.
-pub(super) fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Axis, Axis)> {
+pub(in crate::kernels) fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Axis, Axis)> {
     if axes.len() == 1 {
         axes.insert(0, Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });
     }

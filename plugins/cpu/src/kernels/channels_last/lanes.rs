@@ -8,6 +8,12 @@
     reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
 )]
 
+mod pairs;
+
+pub(super) use pairs::PlainPairs;
+#[cfg(target_arch = "x86_64")]
+pub(super) use pairs::{YmmPairs, ZmmPairs};
+
 use crate::isa::Isa;
 
 /// Numbers that one instruction works on.
@@ -288,11 +294,11 @@ mod x86 {
 
     /// Vectors of AVX2.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Ymm(__m256);
+    pub(in super::super) struct Ymm(pub(super) __m256);
 
     /// Vectors of AVX-512.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Zmm(__m512);
+    pub(in super::super) struct Zmm(pub(super) __m512);
 
     /// Ones for as many lanes as are wanted, from the end on backwards.
     static ONES: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];

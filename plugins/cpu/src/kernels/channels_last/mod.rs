@@ -4,7 +4,8 @@
 //!
 //! A convolution is computed in one of several ways ([`convolution`] decides): as a product of matrices whose left rows are
 //! read through pointers ([`dense`]), as products of transformed tiles ([`winograd`]), or channel by channel ([`depthwise`]).
-//! A transposed one is some ordinary ones ([`transposed`]).
+//! A transposed one is some ordinary ones ([`transposed`]). Where that is allowed, what is multiplied is rounded to bf16
+//! ([`rounded`]), and products with constant matrices are then computed as convolutions ([`product`]).
 //! Bias, residual and activation are applied while the results are in registers or in the nearest cache ([`finish`]).
 //!
 //! No sum is shared between threads, so a result does not depend on how many there are.
@@ -12,19 +13,23 @@
 mod conv;
 mod convolution;
 mod dense;
-mod depthwise;
+pub(super) mod depthwise;
 mod finish;
-mod geometry;
+pub(super) mod geometry;
 mod lanes;
 mod pool;
+mod product;
+mod rounded;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod tile;
 mod transposed;
 mod weights;
 mod winograd;
 
 use oarlock_sdk::{Kernel, Result, ensure};
+
+pub(super) use product::{RoundedMatrix, RoundedProduct};
 
 use crate::device::Cpu;
 
@@ -35,7 +40,7 @@ pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
 }
 
 /// Everything is decided when a call is prepared, for the shapes it has then.
-fn expect_prepared(is_prepared: bool) -> Result<()> {
+pub(super) fn expect_prepared(is_prepared: bool) -> Result<()> {
     ensure!(
         is_prepared,
         invalid_argument,

@@ -69,6 +69,17 @@ impl Kernels {
         }
     }
 
+    /// Those whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
+    pub(super) fn of_pairs(isa: Isa) -> &'static Self {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if isa.has_bf16() => &joined::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx2 => &widened::KERNELS,
+            _ => &plain_pairs::KERNELS,
+        }
+    }
+
     /// The most pixels of a tile.
     pub(super) fn pixels(&self) -> usize {
         self.by_vectors[0].len()
@@ -215,3 +226,9 @@ kernels!(avx512, Zmm, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 
 #[cfg(target_arch = "x86_64")]
 kernels!(avx2, Ymm, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain, Plain, [1 2 3 4 5 6]);
+
+#[cfg(target_arch = "x86_64")]
+kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+#[cfg(target_arch = "x86_64")]
+kernels!(widened, YmmPairs, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);

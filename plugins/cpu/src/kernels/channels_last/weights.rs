@@ -5,8 +5,9 @@
 use std::ops::{Deref, DerefMut, Range};
 
 use super::geometry::Geometry;
+use super::rounded::{pairs_of, round, round_rows};
 use super::tile::Kernels;
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Parts, Team, View, pack_panel};
 
 /// Numbers that begin where a vector of any width may be loaded at its fastest.
 pub(super) struct Aligned {
@@ -74,10 +75,18 @@ impl Panels {
     /// channels.
     pub(super) fn new(
         team: &dyn Team,
+        sizes: (usize, usize, usize),
+        fill: impl Fn(&mut Panel<'_>) + Sync,
+    ) -> Self {
+        Self::for_kernels(Kernels::of(team.isa()), team, sizes, fill)
+    }
+
+    fn for_kernels(
+        kernels: &Kernels,
+        team: &dyn Team,
         (matrices, steps, channels): (usize, usize, usize),
         fill: impl Fn(&mut Panel<'_>) + Sync,
     ) -> Self {
-        let kernels = Kernels::of(team.isa());
         let layout = Layout { steps, channels, lanes: kernels.lanes, width: kernels.channels() };
         let mut numbers = Aligned::zeroed(matrices * layout.size_of_matrix());
         let target = Parts::new(&mut numbers);
@@ -111,6 +120,52 @@ impl Panels {
                         }
                     }
                 }
+            }
+        })
+    }
+
+    /// The same rounded to bf16: two steps are one of pairs.
+    pub(super) fn of_rounded_groups(team: &dyn Team, geometry: &Geometry, weights: &[f32]) -> Self {
+        let (depth, taps) = (geometry.channels_of_group(), geometry.taps());
+        let (outputs, steps) = (geometry.outputs_of_group(), depth * taps);
+        let (isa, pairs) = (team.isa(), pairs_of(steps));
+        let kernels = Kernels::of_pairs(isa);
+        Self::for_kernels(kernels, team, (geometry.groups, pairs, outputs), |panel| {
+            let (mut in_order, mut rounded) = (vec![0.0; steps], vec![0.0; panel.count * pairs]);
+            for group in 0..geometry.groups {
+                let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
+                let channels = source.chunks_exact(steps.max(1)).zip(rounded.chunks_exact_mut(pairs.max(1)));
+                for (source, rounded) in channels {
+                    if taps == 1 {
+                        round(isa, source, rounded);
+                        continue;
+                    }
+                    for (channel, source) in source.chunks_exact(taps).enumerate() {
+                        for (tap, weight) in source.iter().enumerate() {
+                            in_order[tap * depth + channel] = *weight;
+                        }
+                    }
+                    round(isa, &in_order, rounded);
+                }
+                let sizes = (panel.count, pairs);
+                let (rows, width) = panel.rows(group, 0..pairs);
+                pack_panel(isa, View { elements: &rounded, lane: pairs, step: 1 }, sizes, width, rows);
+            }
+        })
+    }
+
+    /// A matrix, of which so many outputs of each step lie side by side, rounded to bf16.
+    pub(super) fn of_rounded_steps(team: &dyn Team, outputs: usize, matrix: &[f32]) -> Self {
+        let steps = matrix.len().checked_div(outputs).unwrap_or(0);
+        let (isa, pairs) = (team.isa(), pairs_of(steps));
+        Self::for_kernels(Kernels::of_pairs(isa), team, (1, pairs, outputs), |panel| {
+            let (first, count) = (panel.first, panel.count);
+            let row = |step: usize| {
+                if step < steps { &matrix[step * outputs + first..][..count] } else { &[] }
+            };
+            let (rows, width) = panel.rows(0, 0..pairs);
+            for (pair, target) in rows.chunks_exact_mut(width).enumerate() {
+                round_rows(isa, [row(2 * pair), row(2 * pair + 1)], &mut target[..count]);
             }
         })
     }

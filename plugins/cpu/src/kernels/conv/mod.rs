@@ -1,6 +1,7 @@
 //! Convolutions: `Conv`, its integer forms and `ConvTranspose`, as products of matrices whose right operand is what lies under
-//! each window, or directly where a group has few outputs.
+//! each window, or directly where a group has few outputs; and `CausalConvWithState`, which needs neither.
 
+mod causal;
 mod direct;
 mod integer;
 mod layer;
@@ -16,7 +17,7 @@ use oarlock_sdk::Kernel;
 use crate::device::Cpu;
 
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![plain::kernel(), transposed::kernel()];
+    let mut kernels = vec![plain::kernel(), transposed::kernel(), causal::kernel()];
     kernels.extend(integer::kernels());
     kernels
 }

@@ -1,10 +1,16 @@
 //! The functions between the layers of networks.
 
+use std::marker::PhantomData;
+
 use oarlock_sdk::{Call, Error, Kernel, Result};
 
+use super::inner::{Loop, Map};
 use super::math::{self, Trigonometry};
+use super::number::with_number;
+use super::pass::Pass;
+use super::port::Port;
 use super::row::{FLOATS, NUMBERS, input, output, row};
-use super::unary::{float_row, function, function_row, functions};
+use super::unary::{Function as _, float_row, function, function_row, functions};
 use crate::device::Cpu;
 use crate::isa::Target;
 
@@ -37,6 +43,36 @@ functions! {
         let product = power * (power + F::TWO);
         x * (product / (product + F::TWO))
     };
+}
+
+/// The product of a value and the `Swish` of a gate.
+#[derive(Clone, Copy)]
+struct Gated<F> {
+    alpha: f64,
+    float: PhantomData<F>,
+}
+
+impl<F: Trigonometry> Map for Gated<F> {
+    type Input = (F, F);
+    type Output = F;
+
+    #[inline(always)]
+    fn apply<T: Target>(self, (gate, value): (F, F)) -> F {
+        Swish { alpha: self.alpha }.apply::<T, F>(gate) * value
+    }
+}
+
+fn gated() -> Kernel<Cpu> {
+    let inputs = [input("A", FLOATS).group(1), input("B", FLOATS).group(1)];
+    row("SwiGLU", 28, inputs, output("Y", FLOATS).group(1), |call| {
+        let (dtype, alpha) = (call.input(0)?.dtype(), number(call, "alpha", 1.0)?);
+        with_number!(dtype, floats, N => {
+            let (input, output) = (Port::input(dtype, N::DTYPE)?, Port::output(dtype, N::DTYPE)?);
+            Ok(Pass::new(Loop(Gated::<N> { alpha, float: PhantomData }), [input; 2], output))
+        })
+    })
+    .in_place(0, 0)
+    .in_place(0, 1)
 }
 
 /// A number of an attribute. Schemas have their defaults as `f32`.
@@ -89,5 +125,6 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
             Ok(Shrink { lambda: number(call, "lambd", 0.5)?, bias: number(call, "bias", 0.0)? })
         }),
         gelu(),
+        gated(),
     ]
 }

@@ -1,6 +1,9 @@
 //! Loops that turn elements of one dtype into those of another.
 
-#![expect(unsafe_code, reason = "elements of 4 bits are read and written through pointers to bytes")]
+#![expect(
+    unsafe_code,
+    reason = "elements of less than a byte are read and written through pointers to bytes"
+)]
 
 use std::marker::PhantomData;
 
@@ -8,8 +11,10 @@ use oarlock_sdk::Dtype;
 
 use super::inner::{Fault, Inner, Loop, Map};
 use super::small_floats::{
-    DecodeBf16, DecodeF8E4M3, DecodeF8E5M2, DecodeF16, EncodeBf16, EncodeF8E4M3, EncodeF8E4M3Unbounded,
-    EncodeF8E5M2, EncodeF8E5M2Unbounded, EncodeF16, RoundToOdd,
+    DecodeBf16, DecodeF8E4M3, DecodeF8E4M3Fnuz, DecodeF8E5M2, DecodeF8E5M2Fnuz, DecodeF8E8M0, DecodeF16,
+    EncodeBf16, EncodeF8E4M3, EncodeF8E4M3Fnuz, EncodeF8E4M3FnuzUnbounded, EncodeF8E4M3Unbounded,
+    EncodeF8E5M2, EncodeF8E5M2Fnuz, EncodeF8E5M2FnuzUnbounded, EncodeF8E5M2Unbounded, EncodeF8E8M0,
+    EncodeF16, PowerRounding, RoundToOdd, decode_f4e2m1, encode_f4e2m1,
 };
 use crate::isa::{Isa, Target};
 
@@ -20,17 +25,32 @@ pub(super) fn conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Inner> {
         (Dtype::BF16, Dtype::F32) => &Loop(DecodeBf16),
         (Dtype::F8E4M3, Dtype::F32) => &Loop(DecodeF8E4M3),
         (Dtype::F8E5M2, Dtype::F32) => &Loop(DecodeF8E5M2),
+        (Dtype::F8E4M3FNUZ, Dtype::F32) => &Loop(DecodeF8E4M3Fnuz),
+        (Dtype::F8E5M2FNUZ, Dtype::F32) => &Loop(DecodeF8E5M2Fnuz),
+        (Dtype::F8E8M0, Dtype::F32) => &Loop(DecodeF8E8M0),
+        (Dtype::F4E2M1, Dtype::F32) => &Unpack::<4, f32>(decode_f4e2m1),
         (Dtype::F32, Dtype::F16) => &Loop(EncodeF16),
         (Dtype::F32, Dtype::BF16) => &Loop(EncodeBf16),
         (Dtype::F32, Dtype::F8E4M3) => &Loop(EncodeF8E4M3),
         (Dtype::F32, Dtype::F8E5M2) => &Loop(EncodeF8E5M2),
-        (Dtype::I4, Dtype::I8) => &Unpack::<i8, i8>(PhantomData),
-        (Dtype::U4, Dtype::U8) => &Unpack::<u8, u8>(PhantomData),
-        (Dtype::I4, Dtype::F32) => &Unpack::<i8, f32>(PhantomData),
-        (Dtype::U4, Dtype::F32) => &Unpack::<u8, f32>(PhantomData),
-        (Dtype::I8, Dtype::I4) => &Pack::<i8>(PhantomData),
-        (Dtype::U8, Dtype::U4) => &Pack::<u8>(PhantomData),
-        (Dtype::F32, Dtype::I4 | Dtype::U4) => &Pack::<f32>(PhantomData),
+        (Dtype::F32, Dtype::F8E4M3FNUZ) => &Loop(EncodeF8E4M3Fnuz),
+        (Dtype::F32, Dtype::F8E5M2FNUZ) => &Loop(EncodeF8E5M2Fnuz),
+        (Dtype::F32, Dtype::F8E8M0) => &Loop(EncodeF8E8M0 { rounding: PowerRounding::Up, saturate: true }),
+        (Dtype::F32, Dtype::F4E2M1) => &Pack::<4, f32>(encode_f4e2m1),
+        (Dtype::I4, Dtype::I8) => &Unpack::<4, i8>(signed::<4>),
+        (Dtype::U4, Dtype::U8) => &Unpack::<4, u8>(|part| part),
+        (Dtype::I2, Dtype::I8) => &Unpack::<2, i8>(signed::<2>),
+        (Dtype::U2, Dtype::U8) => &Unpack::<2, u8>(|part| part),
+        (Dtype::I4, Dtype::F32) => &Unpack::<4, f32>(|part| signed::<4>(part).into()),
+        (Dtype::I2, Dtype::F32) => &Unpack::<2, f32>(|part| signed::<2>(part).into()),
+        (Dtype::U4, Dtype::F32) => &Unpack::<4, f32>(f32::from),
+        (Dtype::U2, Dtype::F32) => &Unpack::<2, f32>(f32::from),
+        (Dtype::I8, Dtype::I4) => &Pack::<4, i8>(i8::cast_unsigned),
+        (Dtype::I8, Dtype::I2) => &Pack::<2, i8>(i8::cast_unsigned),
+        (Dtype::U8, Dtype::U4) => &Pack::<4, u8>(|element| element),
+        (Dtype::U8, Dtype::U2) => &Pack::<2, u8>(|element| element),
+        (Dtype::F32, Dtype::I4 | Dtype::U4) => &Pack::<4, f32>(<f32 as Convert<u8>>::convert),
+        (Dtype::F32, Dtype::I2 | Dtype::U2) => &Pack::<2, f32>(<f32 as Convert<u8>>::convert),
         _ => return between_numbers(from, to),
     };
     Some(found)
@@ -41,8 +61,29 @@ pub(super) fn unbounded(to: Dtype) -> Option<&'static dyn Inner> {
     match to {
         Dtype::F8E4M3 => Some(&Loop(EncodeF8E4M3Unbounded)),
         Dtype::F8E5M2 => Some(&Loop(EncodeF8E5M2Unbounded)),
+        Dtype::F8E4M3FNUZ => Some(&Loop(EncodeF8E4M3FnuzUnbounded)),
+        Dtype::F8E5M2FNUZ => Some(&Loop(EncodeF8E5M2FnuzUnbounded)),
         other => conversion(Dtype::F32, other),
     }
+}
+
+/// The loop from `f32` to `f8e8m0`.
+pub(super) fn to_power(rounding: PowerRounding, saturate: bool) -> &'static dyn Inner {
+    macro_rules! powers {
+        ($($rounding:ident)*) => {
+            match (rounding, saturate) {
+                $(
+                    (PowerRounding::$rounding, true) => {
+                        &Loop(EncodeF8E8M0 { rounding: PowerRounding::$rounding, saturate: true })
+                    }
+                    (PowerRounding::$rounding, false) => {
+                        &Loop(EncodeF8E8M0 { rounding: PowerRounding::$rounding, saturate: false })
+                    }
+                )*
+            }
+        };
+    }
+    powers!(Up Down Nearest)
 }
 
 /// The loop to `f32` whose results are to be rounded once more.
@@ -174,56 +215,42 @@ table! {
     => [I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64, F32 f32, F64 f64]
 }
 
-/// Takes halves out of bytes, the lower one first.
-struct Unpack<Half, To>(PhantomData<(Half, To)>);
+/// Takes elements of so many bits out of bytes, the lowest first, by what they are made of their bits.
+struct Unpack<const BITS: usize, To>(fn(u8) -> To);
 
-/// A byte whose halves are numbers.
-trait Halves: Send + Sync {
-    /// The lower half of a byte.
-    fn lower(byte: u8) -> Self;
+/// The number with a sign that the lowest bits of a byte are.
+fn signed<const BITS: usize>(part: u8) -> i8 {
+    (part << (8 - BITS)).cast_signed() >> (8 - BITS)
 }
 
-impl Halves for i8 {
-    #[inline(always)]
-    fn lower(byte: u8) -> Self {
-        (byte << 4) as i8 >> 4
-    }
-}
-
-impl Halves for u8 {
-    #[inline(always)]
-    fn lower(byte: u8) -> Self {
-        byte & 0xF
-    }
-}
-
-impl<Half: Halves, To: From<Half> + Send + Sync> Inner for Unpack<Half, To> {
+impl<const BITS: usize, To: Send + Sync> Inner for Unpack<BITS, To> {
     unsafe fn run(&self, _: Isa, inputs: &[*const u8], output: *mut u8, count: usize) -> Result<(), Fault> {
-        let (input, output) = (inputs[0], output.cast::<To>());
+        let (input, output, shared) = (inputs[0], output.cast::<To>(), 8 / BITS);
         for index in 0..count {
-            // SAFETY: the caller vouches for `count` halves of bytes and as many elements.
+            // SAFETY: the caller vouches for `count` parts of bytes and as many elements.
             unsafe {
-                let byte = *input.add(index / 2) >> (index % 2 * 4);
-                output.add(index).write(Half::lower(byte).into());
+                let part = *input.add(index / shared) >> (index % shared * BITS) & ((1 << BITS) - 1);
+                output.add(index).write((self.0)(part));
             }
         }
         Ok(())
     }
 }
 
-/// Puts two elements into each byte, the first in the lower half. The last byte's upper half is 0 without an element.
-struct Pack<From>(PhantomData<From>);
+/// Puts elements of so many bits into bytes, the first in the lowest bits. What the last byte has no element for is 0.
+struct Pack<const BITS: usize, From>(fn(From) -> u8);
 
-impl<From: Convert<i8>> Inner for Pack<From> {
+impl<const BITS: usize, From: Copy + Send + Sync> Inner for Pack<BITS, From> {
     unsafe fn run(&self, _: Isa, inputs: &[*const u8], output: *mut u8, count: usize) -> Result<(), Fault> {
-        let input = inputs[0].cast::<From>();
-        for index in (0..count).step_by(2) {
-            // SAFETY: the caller vouches for `count` elements and as many halves of bytes.
-            unsafe {
-                let lower = (*input.add(index)).convert() & 0xF;
-                let upper = if index + 1 < count { (*input.add(index + 1)).convert() << 4 } else { 0 };
-                output.add(index / 2).write((lower | upper).cast_unsigned());
-            }
+        let (input, shared) = (inputs[0].cast::<From>(), 8 / BITS);
+        for first in (0..count).step_by(shared) {
+            let byte = (0..shared.min(count - first)).fold(0, |byte, place| {
+                // SAFETY: the caller vouches for `count` elements.
+                let part = (self.0)(unsafe { *input.add(first + place) }) & ((1 << BITS) - 1);
+                byte | part << (place * BITS)
+            });
+            // SAFETY: the caller vouches for as many parts of bytes as elements.
+            unsafe { output.add(first / shared).write(byte) };
         }
         Ok(())
     }

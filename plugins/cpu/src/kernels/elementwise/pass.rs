@@ -50,7 +50,7 @@ impl<'a> Operand<'a> {
     /// The elements from one on, contiguous in another shape.
     pub(super) fn part<'b>(&self, dims: &'b [i64], start: usize, port: &Port) -> Result<Operand<'b>> {
         ensure!(
-            !port.is_packed() || start.is_multiple_of(2),
+            port.before(start) == 0,
             unimplemented,
             "expected parts of whole bytes, found one from the middle of a byte on"
         );

@@ -60,6 +60,11 @@ impl Port {
         self.bits < 8
     }
 
+    /// How many elements share a byte with an element at this index and stand before it.
+    pub(super) fn before(&self, index: usize) -> usize {
+        if self.is_packed() { index % (8 / self.bits) } else { 0 }
+    }
+
     /// What addresses of the operand are multiples of.
     pub(super) fn alignment(&self) -> usize {
         match self.dtype {
@@ -78,8 +83,16 @@ impl Port {
 /// How large an element of a dtype is; 0 for one that is no number.
 fn bits_of(dtype: Dtype) -> usize {
     match dtype {
-        Dtype::I4 | Dtype::U4 => 4,
-        Dtype::BOOL | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => 8,
+        Dtype::I2 | Dtype::U2 => 2,
+        Dtype::I4 | Dtype::U4 | Dtype::F4E2M1 => 4,
+        Dtype::BOOL
+        | Dtype::I8
+        | Dtype::U8
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3FNUZ
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2FNUZ
+        | Dtype::F8E8M0 => 8,
         Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::BF16 => 16,
         Dtype::I32 | Dtype::U32 | Dtype::F32 => 32,
         Dtype::I64 | Dtype::U64 | Dtype::F64 | Dtype::C64 => 64,
@@ -88,12 +101,19 @@ fn bits_of(dtype: Dtype) -> usize {
     }
 }
 
-/// The dtype in which elements of a dtype are computed: `f32` for the smaller floats, whole bytes for halves of them.
+/// The dtype in which elements of a dtype are computed: `f32` for the smaller floats, whole bytes for parts of them.
 pub(super) fn computed(dtype: Dtype) -> Dtype {
     match dtype {
-        Dtype::F8E4M3 | Dtype::F8E5M2 | Dtype::F16 | Dtype::BF16 => Dtype::F32,
-        Dtype::I4 => Dtype::I8,
-        Dtype::U4 => Dtype::U8,
+        Dtype::F4E2M1
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3FNUZ
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2FNUZ
+        | Dtype::F8E8M0
+        | Dtype::F16
+        | Dtype::BF16 => Dtype::F32,
+        Dtype::I2 | Dtype::I4 => Dtype::I8,
+        Dtype::U2 | Dtype::U4 => Dtype::U8,
         other => other,
     }
 }

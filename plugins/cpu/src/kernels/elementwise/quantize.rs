@@ -11,21 +11,13 @@ use super::inner::{Loop, Map};
 use super::math;
 use super::pass::Pass;
 use super::port::Port;
-use super::row::{output, prepared};
+use super::row::{BYTE_FLOATS, PACKED, output, prepared};
 use crate::device::Cpu;
 use crate::isa::Target;
 
 /// What a number is quantized to.
-const QUANTIZED: DtypeSet = dtype_set(&[
-    Dtype::I4,
-    Dtype::U4,
-    Dtype::I8,
-    Dtype::U8,
-    Dtype::I16,
-    Dtype::U16,
-    Dtype::F8E4M3,
-    Dtype::F8E5M2,
-]);
+const QUANTIZED: DtypeSet =
+    dtype_set(&[Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16]).union(BYTE_FLOATS).union(PACKED);
 const SCALES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
 /// x / scale, rounded and moved, within bounds.
@@ -76,6 +68,8 @@ impl Map for Dequantize {
 /// The smallest and the largest integer of a dtype; none of a float.
 fn bounds(dtype: Dtype) -> Option<(f32, f32)> {
     Some(match dtype {
+        Dtype::I2 => (-2.0, 1.0),
+        Dtype::U2 => (0.0, 3.0),
         Dtype::I4 => (-8.0, 7.0),
         Dtype::U4 => (0.0, 15.0),
         Dtype::I8 => (-128.0, 127.0),

@@ -15,6 +15,11 @@ pub(super) const INTEGERS: DtypeSet = SIGNED.union(UNSIGNED);
 pub(super) const SIGNED: DtypeSet = dtype_set(&[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]);
 /// The integers without a sign.
 pub(super) const UNSIGNED: DtypeSet = dtype_set(&[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]);
+/// The floats of 8 bits.
+pub(super) const BYTE_FLOATS: DtypeSet =
+    dtype_set(&[Dtype::F8E4M3, Dtype::F8E4M3FNUZ, Dtype::F8E5M2, Dtype::F8E5M2FNUZ, Dtype::F8E8M0]);
+/// What shares bytes.
+pub(super) const PACKED: DtypeSet = dtype_set(&[Dtype::I2, Dtype::U2, Dtype::I4, Dtype::U4, Dtype::F4E2M1]);
 /// Floats and integers.
 pub(super) const NUMBERS: DtypeSet = FLOATS.union(INTEGERS);
 /// `bool`.

@@ -1,4 +1,4 @@
-//! Floats of 8 and 16 bits as bits, and their values as `f32`, without branches, so that loops over them become vector code.
+//! Floats of 4, 8 and 16 bits as bits, and their values as `f32`, without branches, so that loops over them become vector code.
 
 use super::inner::Map;
 use crate::isa::Target;
@@ -19,16 +19,25 @@ struct Format {
     /// A code of no number.
     nan: u32,
     sign: u32,
+    /// Whether the sign alone is a 0, and not what is no number.
+    has_negative_zero: bool,
 }
 
-const F16: Format =
-    Format { mantissa: 10, bias: 15, largest: 0x7BFF, overflow: 0x7C00, nan: 0x7E00, sign: 0x8000 };
-const BF16: Format =
-    Format { mantissa: 7, bias: 127, largest: 0x7F7F, overflow: 0x7F80, nan: 0x7FC0, sign: 0x8000 };
-const F8E4M3: Format = Format { mantissa: 3, bias: 7, largest: 0x7E, overflow: 0x7F, nan: 0x7F, sign: 0x80 };
-const F8E5M2: Format = Format { mantissa: 2, bias: 15, largest: 0x7B, overflow: 0x7C, nan: 0x7F, sign: 0x80 };
+const F16: Format = Format::new(10, 15, [0x7BFF, 0x7C00, 0x7E00, 0x8000]);
+const BF16: Format = Format::new(7, 127, [0x7F7F, 0x7F80, 0x7FC0, 0x8000]);
+const F8E4M3: Format = Format::new(3, 7, [0x7E, 0x7F, 0x7F, 0x80]);
+const F8E5M2: Format = Format::new(2, 15, [0x7B, 0x7C, 0x7F, 0x80]);
+const F8E4M3FNUZ: Format = Format { has_negative_zero: false, ..Format::new(3, 8, [0x7F, 0x80, 0x80, 0x80]) };
+const F8E5M2FNUZ: Format =
+    Format { has_negative_zero: false, ..Format::new(2, 16, [0x7F, 0x80, 0x80, 0x80]) };
+/// It has a number for every code, so that what is none becomes a 0, with the sign that NumPy's package `ml_dtypes` gives it.
+const F4E2M1: Format = Format::new(1, 1, [0x7, 0x7, 0x8, 0x8]);
 
 impl Format {
+    const fn new(mantissa: u32, bias: u32, [largest, overflow, nan, sign]: [u32; 4]) -> Self {
+        Self { mantissa, bias, largest, overflow, nan, sign, has_negative_zero: true }
+    }
+
     const fn saturating(self) -> Self {
         Self { overflow: self.largest, ..self }
     }
@@ -49,7 +58,8 @@ impl Format {
         let code = if is_subnormal { subnormal } else { normal };
         let code = if code > self.largest { self.overflow } else { code };
         let code = if size > F32_INFINITY { self.nan } else { code };
-        code | if bits >> 31 == 1 { self.sign } else { 0 }
+        let has_sign = bits >> 31 == 1 && (self.has_negative_zero || code != 0);
+        code | if has_sign { self.sign } else { 0 }
     }
 
     /// The value of a code.
@@ -60,6 +70,8 @@ impl Format {
         let scale = f32::from_bits((2 * F32_BIAS - self.bias) << F32_MANTISSA);
         let finite = (f32::from_bits(aligned) * scale).to_bits();
         let bits = if size > self.largest { aligned | F32_INFINITY } else { finite };
+        let is_nan = !self.has_negative_zero && code == self.sign;
+        let bits = if is_nan { f32::NAN.to_bits() } else { bits };
         f32::from_bits(bits | if code & self.sign == 0 { 0 } else { 1 << 31 })
     }
 }
@@ -105,8 +117,74 @@ conversions! {
     EncodeF8E5M2: f32 => u8, x -> F8E5M2.saturating().encode(x) as u8;
     /// `f32` as `f8e5m2`, infinite where it is too large.
     EncodeF8E5M2Unbounded: f32 => u8, x -> F8E5M2.encode(x) as u8;
+    /// `f8e4m3fnuz` as `f32`.
+    DecodeF8E4M3Fnuz: u8 => f32, x -> F8E4M3FNUZ.decode(u32::from(x));
+    /// `f32` as `f8e4m3fnuz`, the largest where it is too large.
+    EncodeF8E4M3Fnuz: f32 => u8, x -> F8E4M3FNUZ.saturating().encode(x) as u8;
+    /// `f32` as `f8e4m3fnuz`, no number where it is too large.
+    EncodeF8E4M3FnuzUnbounded: f32 => u8, x -> F8E4M3FNUZ.encode(x) as u8;
+    /// `f8e5m2fnuz` as `f32`.
+    DecodeF8E5M2Fnuz: u8 => f32, x -> F8E5M2FNUZ.decode(u32::from(x));
+    /// `f32` as `f8e5m2fnuz`, the largest where it is too large.
+    EncodeF8E5M2Fnuz: f32 => u8, x -> F8E5M2FNUZ.saturating().encode(x) as u8;
+    /// `f32` as `f8e5m2fnuz`, no number where it is too large.
+    EncodeF8E5M2FnuzUnbounded: f32 => u8, x -> F8E5M2FNUZ.encode(x) as u8;
+    /// `f8e8m0` as `f32`.
+    DecodeF8E8M0: u8 => f32, x -> power_of(x);
     /// `f64` as `f32` with an odd last bit where it is not exact, so that rounding once more gives what rounding at once would.
     RoundToOdd: f64 => f32, x -> round_to_odd(x);
+}
+
+/// The value of half a byte.
+pub(super) fn decode_f4e2m1(code: u8) -> f32 {
+    F4E2M1.decode(u32::from(code))
+}
+
+/// The half of a byte that is nearest to a value, the largest where it is too large.
+pub(super) fn encode_f4e2m1(value: f32) -> u8 {
+    F4E2M1.encode(value) as u8
+}
+
+/// The power of 2 of an exponent that is 127 larger than it means.
+#[inline(always)]
+fn power_of(exponent: u8) -> f32 {
+    let bits = if exponent == 0 { 1 << (F32_MANTISSA - 1) } else { u32::from(exponent) << F32_MANTISSA };
+    if exponent == 0xFF { f32::NAN } else { f32::from_bits(bits) }
+}
+
+/// To which power of 2 a number between two goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PowerRounding {
+    Up,
+    Down,
+    Nearest,
+}
+
+/// `f32` as `f8e8m0`. The sign is lost, and of what lies below the powers it is as ONNX's reference has it.
+#[derive(Clone, Copy)]
+pub(super) struct EncodeF8E8M0 {
+    pub(super) rounding: PowerRounding,
+    /// Whether what is too large becomes the largest, and not what is no number.
+    pub(super) saturate: bool,
+}
+
+impl Map for EncodeF8E8M0 {
+    type Input = (f32,);
+    type Output = u8;
+
+    #[inline(always)]
+    fn apply<T: Target>(self, (x,): (f32,)) -> u8 {
+        let bits = x.to_bits() & !(1 << 31);
+        let (exponent, fraction) = (bits >> F32_MANTISSA, bits & ((1 << F32_MANTISSA) - 1));
+        let half = 1 << (F32_MANTISSA - 1);
+        let rises = match self.rounding {
+            PowerRounding::Up => fraction > 0,
+            PowerRounding::Down => false,
+            PowerRounding::Nearest => fraction > half || fraction == half && exponent > 0,
+        };
+        let last = if self.saturate { 0xFE } else { 0xFF };
+        (exponent + u32::from(rises && exponent < last)) as u8
+    }
 }
 
 #[inline(always)]
@@ -183,6 +261,72 @@ mod tests {
             }
         }
         assert_eq!((F8E4M3.decode(0x7E), F8E5M2.decode(0xFC)), (448.0, f32::NEG_INFINITY));
+    }
+
+    #[test]
+    fn formats_without_a_negative_zero_have_the_codes_of_ml_dtypes() {
+        let cases = [
+            (0.48, 55, 60),
+            (0.25, 48, 56),
+            (-3.5, 206, 199),
+            (9.0, 89, 76),
+            (1e-7, 0, 0),
+            (-0.0, 0, 0),
+            (-0.1, 165, 178),
+            (f32::NAN, 128, 128),
+            (-f32::NAN, 128, 128),
+        ];
+        for (value, e4m3, e5m2) in cases {
+            assert_eq!((F8E4M3FNUZ.encode(value), F8E5M2FNUZ.encode(value)), (e4m3, e5m2), "{value}");
+        }
+        for (value, bounded, unbounded) in [(1e9, 0x7F, 0x80), (f32::NEG_INFINITY, 0xFF, 0x80)] {
+            for format in [F8E4M3FNUZ, F8E5M2FNUZ] {
+                assert_eq!((format.saturating().encode(value), format.encode(value)), (bounded, unbounded));
+            }
+        }
+        for code in (0..=0xFF_u32).filter(|code| *code != 0x80) {
+            for format in [F8E4M3FNUZ, F8E5M2FNUZ] {
+                assert_eq!(format.encode(format.decode(code)), code);
+            }
+        }
+        assert!(F8E4M3FNUZ.decode(0x80).is_nan() && F8E5M2FNUZ.decode(0x80).is_nan());
+        assert_eq!((F8E4M3FNUZ.decode(0x7F), F8E5M2FNUZ.decode(0xFF)), (240.0, -57344.0));
+    }
+
+    #[test]
+    fn floats_of_4_bits_are_the_nearest_of_16_values() {
+        let values = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+        for (code, value) in (0..).zip(values) {
+            assert_eq!((decode_f4e2m1(code), decode_f4e2m1(code | 8)), (value, -value));
+            assert_eq!((encode_f4e2m1(value), encode_f4e2m1(-value)), (code, code | 8));
+        }
+        let cases = [(0.48, 1), (0.25, 0), (0.75, 2), (1.05, 2), (-3.5, 14), (9.0, 7), (f32::INFINITY, 7)];
+        for (value, code) in cases {
+            assert_eq!(encode_f4e2m1(value), code, "{value}");
+        }
+    }
+
+    #[test]
+    fn powers_are_rounded_as_they_are_told() {
+        use super::PowerRounding::{Down, Nearest, Up};
+        let encode = |rounding, saturate, value| {
+            EncodeF8E8M0 { rounding, saturate }.apply::<crate::isa::Baseline>((value,))
+        };
+        for (value, up, down, nearest) in [
+            (0.0, 0, 0, 0),
+            (1.0, 127, 127, 127),
+            (1.1, 128, 127, 127),
+            (1.5, 128, 127, 128),
+            (-1.75, 128, 127, 128),
+            (f32::MAX, 0xFE, 0xFE, 0xFE),
+            (f32::INFINITY, 0xFF, 0xFF, 0xFF),
+        ] {
+            let found = [Up, Down, Nearest].map(|rounding| encode(rounding, true, value));
+            assert_eq!(found, [up, down, nearest], "{value}");
+        }
+        assert_eq!(encode(Up, false, f32::MAX), 0xFF);
+        assert!((1..0xFF).all(|code| encode(Up, true, power_of(code)) == code));
+        assert!(power_of(0xFF).is_nan() && power_of(0) == f32::powi(2.0, -127));
     }
 
     #[test]

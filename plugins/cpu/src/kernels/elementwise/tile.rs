@@ -16,7 +16,7 @@ use crate::isa::Isa;
 /// Bytes of an operand in a tile.
 const TILE: usize = 4096;
 
-/// Room for an operand in a tile, and for one more element where half of the first byte is another tile's.
+/// Room for an operand in a tile, and for a few elements more where a part of the first byte is another tile's.
 #[repr(C, align(64))]
 struct Buffer([u8; TILE + 64]);
 
@@ -101,7 +101,7 @@ impl<'a> Tiling<'a> {
             ensure!(
                 side_by_side || !port.is_packed() || index < inputs.len(),
                 unimplemented,
-                "expected a contiguous output of elements of 4 bits, found one with strides"
+                "expected a contiguous output of elements that share bytes, found one with strides"
             );
             let is_shared_output = shared && index == inputs.len();
             access[index] = match (side_by_side, port.conversion) {
@@ -200,19 +200,24 @@ impl<'a> Tiling<'a> {
             return unsafe { inner.run(isa, &pointers[..last], target, count) };
         }
         let buffer = scratch.buffer(last);
-        let before = odd(port, offset);
-        // SAFETY: as above, in a buffer that has room for a tile and one more element.
+        let before = port.before(offset);
+        // SAFETY: as above, in a buffer that has room for a tile and a few elements more.
         unsafe {
             inner.run(isa, &pointers[..last], buffer.add(before * port.computed_size), count)?;
             let Some(conversion) = port.conversion else {
                 target.copy_from_nonoverlapping(buffer, count * port.computed_size);
                 return Ok(());
             };
-            if before > 0 {
-                // The lower half of the first byte is an element that was computed before.
-                buffer.write(*target & 0xF);
+            if before == 0 {
+                return conversion.run(isa, &[buffer], target, count);
             }
-            conversion.run(isa, &[buffer], target, count + before)
+            // The lowest bits of the first byte are elements that were computed before.
+            let kept = *target & ((1 << (before * port.bits)) - 1);
+            buffer.write_bytes(0, before * port.computed_size);
+            conversion.run(isa, &[buffer], target, count + before)?;
+            let zeros = *target & ((1 << (before * port.bits)) - 1);
+            *target = *target ^ zeros | kept;
+            Ok(())
         }
     }
 
@@ -227,7 +232,7 @@ impl<'a> Tiling<'a> {
         scratch: &mut Scratch,
     ) -> Result<*const u8, Fault> {
         let port = &self.inputs[index];
-        let before = odd(port, offset);
+        let before = port.before(offset);
         let count = rows * self.row;
         let buffer = scratch.buffer(index);
         let result = buffer.wrapping_add(before * port.computed_size).cast_const();
@@ -238,7 +243,7 @@ impl<'a> Tiling<'a> {
         scratch.filled[index] = Some((offset, count));
         let is_collected = self.access[index] == Access::Collected;
         let collected = scratch.buffer(COLLECTED);
-        // SAFETY: the buffers have room for a tile and one more element.
+        // SAFETY: the buffers have room for a tile and a few elements more.
         unsafe {
             if is_collected {
                 let target = if port.conversion.is_some() { collected } else { buffer };
@@ -259,7 +264,8 @@ impl<'a> Tiling<'a> {
         // SAFETY: as the caller vouches, for elements of this size.
         unsafe {
             match self.inputs[index].bits {
-                4 => collect_halves(inside, cut, index, source, before, target),
+                2 => collect_parts::<2>(inside, cut, index, source, before, target),
+                4 => collect_parts::<4>(inside, cut, index, source, before, target),
                 8 => collect::<u8>(inside, cut, index, source.cast(), target.cast()),
                 16 => collect::<u16>(inside, cut, index, source.cast(), target.cast()),
                 32 => collect::<u32>(inside, cut, index, source.cast(), target.cast()),
@@ -270,13 +276,8 @@ impl<'a> Tiling<'a> {
     }
 }
 
-/// 1 where an element is in the upper half of its byte.
-fn odd(port: &Port, offset: usize) -> usize {
-    if port.is_packed() { offset % 2 } else { 0 }
-}
-
-/// Copies scattered halves of bytes side by side, and returns how many. So many halves before the first are skipped.
-unsafe fn collect_halves(
+/// Copies scattered parts of bytes side by side, and returns how many. So many parts before the first are skipped.
+unsafe fn collect_parts<const BITS: usize>(
     inside: &[Axis],
     outermost: Option<(usize, usize)>,
     operand: usize,
@@ -285,7 +286,7 @@ unsafe fn collect_halves(
     target: *mut u8,
 ) -> usize {
     let axes = || inside.iter().map(|axis| (axis.size, axis.steps[operand])).chain(outermost);
-    let count = axes().map(|(size, _)| size).product();
+    let (count, shared) = (axes().map(|(size, _)| size).product(), 8 / BITS);
     for place in 0..count {
         let (mut rest, mut at, to) = (place, before, place + before);
         for (size, step) in axes() {
@@ -293,12 +294,12 @@ unsafe fn collect_halves(
             rest /= size;
         }
         // SAFETY: the source has elements as far as the dimensions reach, and the target has room for as many. A byte of the
-        // target is read only after its lower half was written.
+        // target is read only after its lowest part was written.
         unsafe {
-            let half = *source.add(at / 2) >> (at % 2 * 4) & 0xF;
-            let byte = target.add(to / 2);
-            let lower = if to % 2 == 1 && place > 0 { *byte } else { 0 };
-            byte.write(lower | half << (to % 2 * 4));
+            let part = *source.add(at / shared) >> (at % shared * BITS) & ((1 << BITS) - 1);
+            let byte = target.add(to / shared);
+            let lower = if to % shared > 0 && place > 0 { *byte } else { 0 };
+            byte.write(lower | part << (to % shared * BITS));
         }
     }
     count

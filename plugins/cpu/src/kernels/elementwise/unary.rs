@@ -9,7 +9,7 @@ use super::math::{self, Float, Trigonometry};
 use super::number::{Number, with_number};
 use super::pass::Pass;
 use super::port::{Port, computed};
-use super::row::{BOOL, FLOATS, NUMBERS, SIGNED, input, output, row};
+use super::row::{BOOL, BYTE_FLOATS, FLOATS, NUMBERS, SIGNED, input, output, row};
 use crate::device::Cpu;
 use crate::isa::Target;
 
@@ -238,7 +238,7 @@ macro_rules! number_row {
 }
 
 /// The floats, and those of 8 bits.
-const ALL_FLOATS: DtypeSet = FLOATS.union(DtypeSet::F8E4M3).union(DtypeSet::F8E5M2);
+const ALL_FLOATS: DtypeSet = FLOATS.union(BYTE_FLOATS);
 
 fn tests_of_floats() -> [Kernel<Cpu>; 2] {
     let (x, y) = (input("X", ALL_FLOATS), output("Y", BOOL));

@@ -2,6 +2,8 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
+mod rounded;
+
 use std::sync::Arc;
 
 use oarlock_products::{Extent, MatMul};
@@ -16,6 +18,7 @@ use crate::constants::{self, Constants};
 use crate::device::Cpu;
 use crate::gemm::{self, FEW, Form, Matrix, Packed, Product, Scratch, Side, Sizes};
 use crate::kernels::activation::Activation;
+use crate::kernels::precision::Precision;
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F32]);
 
@@ -23,12 +26,23 @@ pub(super) fn kernel() -> Kernel<Cpu> {
     let float = Operand::new(FLOATS).group(1);
     let optional = float.flags(OperandFlags::OPTIONAL);
     Kernel::prepared("MatMul", |cpu: &Cpu, call| {
+        if Precision::of(call)? == Precision::Bf16 {
+            return rounded::prepare(cpu, call);
+        }
         let state = State::new(cpu, call)?;
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| state.run(cpu, call)))
+        let run: Arc<Run> = Arc::new(move |cpu: &Cpu, call: &Call<'_>| state.run(cpu, call));
+        Ok(run)
     })
     .domain("oarlock")
+    .supports(|cpu, call| match Precision::of(call)? {
+        Precision::F32 => Ok(()),
+        Precision::Bf16 => rounded::product(cpu, &Plan::new(call)?, call).map(drop),
+    })
     .workspace(|cpu, call| {
         let plan = Plan::new(call)?;
+        if Precision::of(call)? == Precision::Bf16 {
+            return Ok(rounded::product(cpu, &plan, call)?.scratch_size());
+        }
         let b = call.input(1)?;
         let right = if plan.packs(b.is_constant()) {
             Form::Packed
@@ -47,6 +61,9 @@ pub(super) fn kernel() -> Kernel<Cpu> {
     ])
     .outputs([float.named("Y").rank(2, u32::MAX)])
 }
+
+/// What runs a call that was prepared.
+type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
 
 /// What follows from the shapes and attributes of a call.
 struct Plan {
@@ -85,6 +102,28 @@ impl Plan {
         }
         let dims = [a.to_vec(), b.to_vec(), output];
         Ok(Self { sizes: sizes(extent, batch.count), left, right, turned, rows, dims })
+    }
+
+    /// Checks that operands have the shapes that were prepared for.
+    fn expect_shapes(&self, call: &Call<'_>) -> Result<()> {
+        let y = call.output(0)?;
+        let found = [call.input(0)?.dims(), call.input(1)?.dims(), y.dims()];
+        ensure!(
+            self.dims == found,
+            invalid_argument,
+            "expected operands of the shapes {:?} that were prepared for, found {found:?}",
+            self.dims
+        );
+        if let Some(z) = call.optional_input(3)? {
+            ensure!(
+                z.dims() == y.dims(),
+                invalid_argument,
+                "expected Z of shape {:?}, found {:?}",
+                y.dims(),
+                z.dims()
+            );
+        }
+        Ok(())
     }
 
     /// Whether B is worth a packed copy: a single matrix that does not change and is not read in one pass.
@@ -164,22 +203,7 @@ impl State {
         let plan = &self.plan;
         let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
         let (c, z) = (call.optional_input(2)?, call.optional_input(3)?);
-        let found = [a.dims(), b.dims(), y.dims()];
-        ensure!(
-            plan.dims == found,
-            invalid_argument,
-            "expected operands of the shapes {:?} that were prepared for, found {found:?}",
-            plan.dims
-        );
-        if let Some(z) = &z {
-            ensure!(
-                z.dims() == y.dims(),
-                invalid_argument,
-                "expected Z of shape {:?}, found {:?}",
-                y.dims(),
-                z.dims()
-            );
-        }
+        plan.expect_shapes(call)?;
         let Sizes { columns, depth, .. } = plan.sizes;
         let extent = Extent { rows: plan.rows, columns, depth };
         // SAFETY: the device's memory is the host's, and the call vouches for its operands.

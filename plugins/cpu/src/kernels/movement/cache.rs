@@ -46,14 +46,16 @@ fn write(cpu: &Cpu, call: &Call<'_>, axis: i64, wraps: bool) -> Result<()> {
     shape::expect(&present, "present_cache", &dims)?;
     let (outer, length, inner) = shape::around(&dims, axis);
     let count = added[axis];
-    let starts = optional_integers(call, 2)?.unwrap_or_else(|| vec![0; dims[0]]);
-    shape::expect_length(&starts, "write_indices", dims[0])?;
+    let starts = optional_integers(call, 2)?;
+    if let Some(starts) = &starts {
+        shape::expect_length(starts, "write_indices", dims[0])?;
+    }
     let most = if wraps { i64::MAX } else { (length - count) as i64 };
-    if let Some(start) = starts.iter().find(|start| !(0..=most).contains(*start)) {
+    if let Some(start) = starts.iter().flatten().find(|start| !(0..=most).contains(*start)) {
         return Err(Error::out_of_range(format!("expected `write_indices` from 0 to {most}, found {start}")));
     }
     copy_all(cpu, &past, &present)?;
-    if count == 0 {
+    if count == 0 || dims.contains(&0) {
         return Ok(());
     }
     by_size!(past.dtype(), N => {
@@ -63,7 +65,7 @@ fn write(cpu: &Cpu, call: &Call<'_>, axis: i64, wraps: bool) -> Result<()> {
         }
         let per_sequence = outer / dims[0];
         for part in 0..outer {
-            let start = starts[part / per_sequence] as usize % length;
+            let start = starts.as_ref().map_or(0, |starts| starts[part / per_sequence]) as usize % length;
             for step in 0..count {
                 let place = part * length + (start + step) % length;
                 to[place * inner..][..inner].copy_from_slice(&from[(part * count + step) * inner..][..inner]);

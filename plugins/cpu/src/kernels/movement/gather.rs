@@ -165,20 +165,24 @@ impl Tuples {
         let width = shape::count(&around[depth..])?;
         let steps = shape::strides(&around);
         let tuples = shape::count(&dims)?;
-        let batches: usize = dims[..batch_dims].iter().product();
+        let batches = dims[..batch_dims].iter().fold(1usize, |count, dim| count.saturating_mul(*dim));
         let (per_batch, batch_step) =
             (tuples / batches.max(1), if batch_dims == 0 { 0 } else { steps[batch_dims - 1] });
         let indices = integers(positions)?;
         let start = |tuple: usize| {
-            let mut start = tuple / per_batch.max(1) * batch_step;
+            // Steps through data without elements may be larger than numbers go.
+            let mut start = (tuple / per_batch.max(1)).wrapping_mul(batch_step);
             for axis in 0..length {
                 let at = batch_dims + axis;
-                start += checked_index(indices[tuple * length + axis], around[at])? * steps[at];
+                let index = checked_index(indices[tuple * length + axis], around[at])?;
+                start = start.wrapping_add(index.wrapping_mul(steps[at]));
             }
             Ok(start)
         };
+        // An empty remainder makes the starts meaningless, but then nothing is moved from or to them. Of tuples without
+        // indices there may be more than fit into memory, too.
+        let tuples = if length == 0 && width == 0 { 0 } else { tuples };
         let starts = (0..tuples).map(start).collect::<Result<_>>()?;
-        // An empty remainder makes the starts meaningless, but then nothing is moved from or to them.
         Ok(Self { dims, depth, width, starts })
     }
 }

@@ -239,6 +239,8 @@ fn one(dtype: Dtype) -> Result<[u8; 16]> {
         Dtype::BOOL | Dtype::I8 | Dtype::U8 => set(&[1]),
         Dtype::F8E4M3 => set(&[0x38]),
         Dtype::F8E5M2 => set(&[0x3C]),
+        Dtype::F8E4M3FNUZ | Dtype::F8E5M2FNUZ => set(&[0x40]),
+        Dtype::F8E8M0 => set(&[0x7F]),
         Dtype::I16 | Dtype::U16 => set(&1u16.to_ne_bytes()),
         Dtype::F16 => set(&f16::ONE.to_ne_bytes()),
         Dtype::BF16 => set(&bf16::ONE.to_ne_bytes()),

@@ -19,7 +19,10 @@ pub(super) const WHOLE_BYTES: DtypeSet = dtype_set(&[
     Dtype::I64,
     Dtype::U64,
     Dtype::F8E4M3,
+    Dtype::F8E4M3FNUZ,
     Dtype::F8E5M2,
+    Dtype::F8E5M2FNUZ,
+    Dtype::F8E8M0,
     Dtype::F16,
     Dtype::BF16,
     Dtype::F32,
@@ -67,7 +70,14 @@ pub(super) use by_size;
 /// The size of an element in bytes: a power of two up to 16.
 pub(super) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
     match dtype {
-        Dtype::BOOL | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => Ok(1),
+        Dtype::BOOL
+        | Dtype::I8
+        | Dtype::U8
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3FNUZ
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2FNUZ
+        | Dtype::F8E8M0 => Ok(1),
         Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::BF16 => Ok(2),
         Dtype::I32 | Dtype::U32 | Dtype::F32 => Ok(4),
         Dtype::I64 | Dtype::U64 | Dtype::F64 | Dtype::C64 => Ok(8),
@@ -148,6 +158,15 @@ pub(super) fn values_mut<'a, T: Element>(tensor: &Tensor<'a>) -> Result<&'a mut 
     unsafe { tensor.elements_mut() }
 }
 
+/// How many elements of a dtype share a byte, where they do.
+fn sharing(dtype: Dtype) -> Option<usize> {
+    match dtype {
+        Dtype::I2 | Dtype::U2 => Some(4),
+        Dtype::I4 | Dtype::U4 | Dtype::F4E2M1 => Some(2),
+        _ => None,
+    }
+}
+
 /// Copies all bytes of a contiguous operand to an output of the same size, which may be the same memory.
 pub(super) fn copy_all(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
     ensure!(
@@ -161,13 +180,12 @@ pub(super) fn copy_all(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<
 /// As [`copy_all`], for elements that an output may see as a dtype of the same size.
 pub(super) fn copy_bits(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
     let (count, expected) = (from.element_count()?, to.element_count()?);
-    let is_packed = matches!(from.dtype(), Dtype::I4 | Dtype::U4);
-    let (bytes, size) =
-        if is_packed { (count.div_ceil(2), 1) } else { (count, size_of_dtype(from.dtype())?) };
-    let same_size = match to.dtype() {
-        Dtype::I4 | Dtype::U4 => is_packed,
-        other => !is_packed && size_of_dtype(other)? == size,
+    let shared = sharing(from.dtype());
+    let (bytes, size) = match shared {
+        Some(shared) => (count.div_ceil(shared), 1),
+        None => (count, size_of_dtype(from.dtype())?),
     };
+    let same_size = sharing(to.dtype()) == shared && (shared.is_some() || size_of_dtype(to.dtype())? == size);
     ensure!(
         count == expected && same_size,
         invalid_argument,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Kernel, Operand, OperandFlags, Result, ensure};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Operand, OperandFlags, Result, dtype_set, ensure};
 
 use super::operand::{WHOLE_BYTES, by_size, cells_mut, cells_with_gaps, copy_all, copy_bits};
 use super::strided::Strided;
@@ -12,7 +12,8 @@ use crate::device::Cpu;
 
 /// What can be seen as other elements of the same size.
 const BITS: DtypeSet = DtypeSet(ANY.0 & !DtypeSet::STRING.0);
-const ANY: DtypeSet = WHOLE_BYTES.union(DtypeSet::I4).union(DtypeSet::U4);
+const ANY: DtypeSet =
+    WHOLE_BYTES.union(dtype_set(&[Dtype::I2, Dtype::U2, Dtype::I4, Dtype::U4, Dtype::F4E2M1]));
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let input = Operand::new(ANY).group(1);

@@ -19,6 +19,7 @@ use super::strided::Cursor;
 use super::{host, shape};
 use crate::device::Cpu;
 use crate::kernels::rows::number::{Float, Number};
+use crate::kernels::rows::room::filled;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let sample = Operand::new(WHOLE_BYTES).group(1);
@@ -183,7 +184,7 @@ impl Resize {
         for (axis, taps) in taps.iter().enumerate().filter(|(axis, taps)| !keeps_all(taps, axes[*axis].from))
         {
             let (outer, _, inner) = shape::around(&dims, axis);
-            let mut next = vec![T::Weighed::default(); shape::count(&[outer, taps.len(), inner])?];
+            let mut next = filled(T::Weighed::default(), shape::count(&[outer, taps.len(), inner])?)?;
             Table::new(taps).resize(cpu, &current, &dims, axis, &mut next);
             dims[axis] = taps.len();
             current = next;

@@ -9,6 +9,7 @@ use oarlock_sdk::{Element, ensure};
 use super::operand::{WHOLE_BYTES, by_size, cells, cells_mut, values, values_mut};
 use super::{data, shape};
 use crate::device::Cpu;
+use crate::kernels::rows::room::{filled, room_for};
 
 const ORDERED: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
@@ -60,6 +61,7 @@ fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
     let mut repeat =
         |part: &[u8]| bits.chunks_exact_mut(part.len()).for_each(|chunk| chunk.copy_from_slice(part));
     match dtype {
+        // The others of 8 bits have no 0 with a sign.
         Dtype::F8E4M3 | Dtype::F8E5M2 => repeat(&[0x7F]),
         Dtype::F16 | Dtype::BF16 => repeat(&(u16::MAX >> 1).to_ne_bytes()),
         Dtype::F32 | Dtype::C64 => repeat(&(u32::MAX >> 1).to_ne_bytes()),
@@ -156,7 +158,9 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
         let orders = item(a).zip(item(b)).map(|(a, b)| order(a, b));
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let mut sorted: Vec<usize> = (0..length).collect();
+    // There may be many slices where they have no elements.
+    let mut sorted = room_for(length)?;
+    sorted.extend(0..length);
     // The sort is stable, so each group starts with its first appearance.
     sorted.sort_by(|a, b| compare(*a, *b));
     let mut groups: Vec<_> = sorted.chunk_by(|a, b| compare(*a, *b).is_eq()).collect();
@@ -173,7 +177,7 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
             out[(row * groups.len() + at) * inner + column] = *value;
         }
     }
-    let mut inverse = vec![0; length];
+    let mut inverse = filled(0, length)?;
     for (at, group) in groups.iter().enumerate() {
         group.iter().for_each(|index| inverse[*index] = at as i64);
     }

@@ -144,10 +144,12 @@ fn apply<T: Real>(
 
 /// Mean and variance of each channel over all images.
 fn batch_moments<T: Real>(cpu: &Cpu, axis: Axis, input: &[T]) -> (Vec<T::Float>, Vec<T::Float>) {
-    let (images, channels, size) = (axis.outer, axis.length, axis.inner);
+    let (channels, size) = (axis.length, axis.inner);
+    // Of images without elements there may be more than anybody could go through.
+    let images = if input.is_empty() { 0 } else { axis.outer };
     let (mut means, mut variances) = (vec![T::Float::ZERO; channels], vec![T::Float::ZERO; channels]);
     let outputs = (Rows::new(&mut means, 1), Rows::new(&mut variances, 1));
-    in_parallel(cpu, channels, grain(images * size), outputs, |begin, (means, variances)| {
+    in_parallel(cpu, channels, grain(images.saturating_mul(size)), outputs, |begin, (means, variances)| {
         with_isa!(cpu.isa(), || {
             for (index, (mean, variance)) in means.iter_mut().zip(variances).enumerate() {
                 let count = T::Float::of((images * size) as f64);

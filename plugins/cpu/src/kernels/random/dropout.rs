@@ -5,6 +5,7 @@ use oarlock_sdk::{
 };
 
 use super::source;
+use super::twister::Twister;
 use crate::device::Cpu;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Number, Real};
@@ -33,8 +34,8 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-fn seed(call: &Call<'_>) -> Result<Option<u64>> {
-    Ok(call.int("seed")?.map(|seed| seed as u64))
+fn seed(call: &Call<'_>) -> Result<Option<u32>> {
+    Ok(call.int("seed")?.map(|seed| seed as u32))
 }
 
 /// How likely an element is to become 0.
@@ -67,7 +68,7 @@ fn ratio(operands: &Operands<'_, '_>) -> Result<f64> {
     Ok(ratio)
 }
 
-fn run(cpu: &Cpu, seed: &Option<u64>, operands: &Operands<'_, '_>) -> Result<()> {
+fn run(cpu: &Cpu, seed: &Option<u32>, operands: &Operands<'_, '_>) -> Result<()> {
     let (data, output) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&output, "output", data.dims())?;
     let mask = operands.call().optional_output(1)?;
@@ -84,13 +85,18 @@ fn run(cpu: &Cpu, seed: &Option<u64>, operands: &Operands<'_, '_>) -> Result<()>
     })
 }
 
-fn drop_out<T: Real, M: Number>(cpu: &Cpu, seed: Option<u64>, operands: &Operands<'_, '_>) -> Result<()> {
-    let (source, ratio) = (source(operands.call(), seed), ratio(operands)?);
+fn drop_out<T: Real, M: Number>(cpu: &Cpu, seed: Option<u32>, operands: &Operands<'_, '_>) -> Result<()> {
+    let (source, ratio) = (source(operands.call(), None), ratio(operands)?);
     let (input, output) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
     let mask = operands.write_optional::<M>(1)?.map(|mask| Rows::new(mask, 1));
     let factor = T::Float::of(1.0 / (1.0 - ratio));
     let marks = [M::of_float(M::Float::of(0.0)), M::of_float(M::Float::of(1.0))];
     let count = output.len();
+    // Seeded numbers follow from each other, so that no thread can begin in the middle.
+    let seeded: Option<Vec<bool>> = seed.filter(|_| ratio > 0.0).map(|seed| {
+        let mut numbers = Twister::new(seed);
+        (0..count).map(|_| numbers.double() >= ratio).collect()
+    });
     in_parallel(cpu, count, grain(8), (Rows::new(output, 1), mask), |begin, (output, mut mask)| {
         if ratio == 0.0 {
             output.copy_from_slice(&input[begin..begin + output.len()]);
@@ -100,7 +106,10 @@ fn drop_out<T: Real, M: Number>(cpu: &Cpu, seed: Option<u64>, operands: &Operand
             return;
         }
         for (index, element) in output.iter_mut().enumerate() {
-            let stays = f64::from(source.single(begin + index)) >= ratio;
+            let stays = match &seeded {
+                Some(stays) => stays[begin + index],
+                None => f64::from(source.single(begin + index)) >= ratio,
+            };
             let kept = input[begin + index].float() * factor;
             *element = T::of_float(if stays { kept } else { T::Float::of(0.0) });
             if let Some(mask) = &mut mask {

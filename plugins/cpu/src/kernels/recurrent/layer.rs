@@ -15,6 +15,7 @@ use crate::kernels::rows::grain;
 use crate::kernels::rows::number::Number;
 use crate::kernels::rows::operands::Operands;
 use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::room::filled;
 
 /// About as many rows are multiplied with the weights of inputs at once: enough for a good product, and few enough to be
 /// still near when their steps come.
@@ -103,14 +104,14 @@ pub(super) fn run<E: Stored>(cpu: &Cpu, plan: &Plan<E>, operands: &Operands<'_, 
         return Ok(());
     }
     for (direction, is_reverse) in plan.directions.iter().enumerate() {
-        let packed = plan.packed.get(direction);
+        let ready = plan.ready.get(direction);
         let input = &w[direction * rows * features..][..rows * features];
         let mut start = direction * rows * hidden;
         let mut recurrent = Vec::new();
         for (index, gates) in plan.recurrent_gates().iter().enumerate() {
             let rows = gates * hidden;
-            let packed = packed.and_then(|packed| packed.recurrent.get(index).map(|packed| &**packed));
-            recurrent.push(Weights::new(&r[start..start + rows * hidden], rows, hidden, packed));
+            let ready = ready.and_then(|ready| ready.recurrent.get(index).map(|ready| &**ready));
+            recurrent.push(Weights::new(&r[start..start + rows * hidden], rows, hidden, ready));
             start += rows * hidden;
         }
         let mut walk = Walk {
@@ -120,13 +121,13 @@ pub(super) fn run<E: Stored>(cpu: &Cpu, plan: &Plan<E>, operands: &Operands<'_, 
             lengths: lengths.as_deref(),
             cell: cell(cpu, plan, &extent, direction, bias.as_deref(), peepholes.as_deref()),
             recurrent,
-            gates: vec![Wide::<E>::default(); extent.batches * rows],
-            reset: vec![Wide::<E>::default(); extent.batches * hidden],
-            state: extent.initial(initial.0.as_deref(), direction, plan.is_batch_first),
-            cells: extent.initial(initial.1.as_deref(), direction, plan.is_batch_first),
+            gates: filled(Wide::<E>::default(), extent.batches * rows)?,
+            reset: filled(Wide::<E>::default(), extent.batches * hidden)?,
+            state: extent.initial(initial.0.as_deref(), direction, plan.is_batch_first)?,
+            cells: extent.initial(initial.1.as_deref(), direction, plan.is_batch_first)?,
             room: Room::default(),
         };
-        let input = Weights::new(input, rows, features, packed.and_then(|packed| packed.input.as_deref()));
+        let input = Weights::new(input, rows, features, ready.and_then(|ready| ready.input.as_deref()));
         walk.all(&x, &input, *is_reverse, |step, state| outputs.write(&extent, direction, step, state))?;
         outputs.finish(&extent, direction, &walk.state, &walk.cells);
     }
@@ -201,11 +202,16 @@ impl Extent {
     }
 
     /// The states of all sequences before the first step.
-    fn initial<C: Computed>(&self, given: Option<&[C]>, direction: usize, is_batch_first: bool) -> Vec<C> {
+    fn initial<C: Computed>(
+        &self,
+        given: Option<&[C]>,
+        direction: usize,
+        is_batch_first: bool,
+    ) -> Result<Vec<C>> {
         let hidden = self.hidden;
-        let Some(given) = given else { return vec![C::default(); self.batches * hidden] };
+        let Some(given) = given else { return filled(C::default(), self.batches * hidden) };
         let of_batch = |batch| &given[self.place(direction, batch, is_batch_first) * hidden..][..hidden];
-        (0..self.batches).flat_map(of_batch).copied().collect()
+        Ok((0..self.batches).flat_map(of_batch).copied().collect())
     }
 }
 
@@ -236,7 +242,7 @@ impl<E: Stored> Walk<'_, E> {
     ) -> Result<()> {
         let &Extent { steps, batches, features, rows, .. } = self.extent;
         let at_once = (ROWS_AT_ONCE / batches).max(1);
-        let mut products = vec![Wide::<E>::default(); at_once.min(steps) * batches * rows];
+        let mut products = filled(Wide::<E>::default(), at_once.min(steps) * batches * rows)?;
         let blocks = steps.div_ceil(at_once);
         let in_order = |index: usize, count: usize| if is_reverse { count - 1 - index } else { index };
         for block in 0..blocks {

@@ -15,6 +15,7 @@ use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, dispatch
 
 use self::layer::run;
 use self::plan::{Kind, Plan};
+use self::weights::Ready;
 use crate::constants::Constants;
 use crate::device::Cpu;
 use crate::gemm;
@@ -62,19 +63,19 @@ fn kernel(op: &str, kind: Kind) -> Kernel<Cpu> {
 
 /// The floats that are computed in.
 trait Computed: number::Float + math::Float + gemm::Number + gemm::Convert<Self> {
-    /// Packed weights of these floats.
-    fn packed() -> &'static PackedConstants<Self>;
+    /// Weights of these floats that were made ready.
+    fn ready() -> &'static ReadyConstants<Self>;
 }
 
-/// Packed weights by the instruction set and the dtype, rows and depth of the weights.
-type PackedConstants<C> = Constants<(Isa, u32, usize, usize), gemm::Packed<C>>;
+/// Weights that were made ready, by the instruction set, the dtype, rows and depth of the weights, and whether products are small.
+type ReadyConstants<C> = Constants<(Isa, u32, usize, usize, bool), Ready<C>>;
 
 macro_rules! computed {
     ($($float:ty),*) => {
         $(impl Computed for $float {
-            fn packed() -> &'static PackedConstants<Self> {
-                static PACKED: PackedConstants<$float> = Constants::new();
-                &PACKED
+            fn ready() -> &'static ReadyConstants<Self> {
+                static READY: ReadyConstants<$float> = Constants::new();
+                &READY
             }
         })*
     };

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use oarlock_sdk::{Call, Error, Result, ensure};
 
 use super::activation::Activation;
-use super::weights::Weights;
+use super::weights::Ready;
 use super::{Computed, Stored, Wide};
 use crate::device::Cpu;
-use crate::gemm::Packed;
 use crate::kernels::rows::operands::constant;
 
 /// Which network it is.
@@ -55,13 +54,13 @@ pub(super) struct Plan<E: Stored> {
     pub(super) couples_gates: bool,
     /// Whether `GRU` resets what the state was multiplied to, instead of the state.
     pub(super) resets_product: bool,
-    pub(super) packed: Vec<PackedWeights<E>>,
+    pub(super) ready: Vec<ReadyWeights<E>>,
 }
 
-/// The packed weights of one direction.
-pub(super) struct PackedWeights<E: Stored> {
-    pub(super) input: Option<Arc<Packed<Wide<E>>>>,
-    pub(super) recurrent: Vec<Arc<Packed<Wide<E>>>>,
+/// The weights of one direction that were made ready.
+pub(super) struct ReadyWeights<E: Stored> {
+    pub(super) input: Option<Arc<Ready<Wide<E>>>>,
+    pub(super) recurrent: Vec<Arc<Ready<Wide<E>>>>,
 }
 
 impl<E: Stored> Plan<E> {
@@ -93,9 +92,9 @@ impl<E: Stored> Plan<E> {
             is_batch_first: is_set("layout")?,
             couples_gates: is_set("input_forget")?,
             resets_product: is_set("linear_before_reset")?,
-            packed: Vec::new(),
+            ready: Vec::new(),
         };
-        plan.packed = plan.pack(cpu, call)?;
+        plan.ready = plan.make_ready(cpu, call)?;
         Ok(plan)
     }
 
@@ -115,8 +114,8 @@ impl<E: Stored> Plan<E> {
         }
     }
 
-    /// Packs constant weights for products of several rows: a single row is read best as it lies.
-    fn pack(&self, cpu: &Cpu, call: &Call<'_>) -> Result<Vec<PackedWeights<E>>> {
+    /// Puts constant weights into the order in which products read them.
+    fn make_ready(&self, cpu: &Cpu, call: &Call<'_>) -> Result<Vec<ReadyWeights<E>>> {
         let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
         let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =
             (x.dims(), w.dims(), r.dims())
@@ -133,31 +132,30 @@ impl<E: Stored> Plan<E> {
             return Ok(Vec::new());
         }
         let (rows, features) = (rows as usize, features as usize);
-        let input = if steps_and_batches > 1 { constant::<E>(w)? } else { None };
-        let recurrent = if batches > 1 { constant::<E>(r)? } else { None };
-        let pack = |elements: &[E], rows: usize, depth: usize| {
-            Wide::<E>::packed().get_or_make(
-                elements,
-                (cpu.isa(), E::DTYPE.0, rows, depth),
-                || -> Result<_> {
-                    let elements = E::floats(elements);
-                    Ok(Packed::right(cpu, &Weights::matrix(&elements, rows, depth)?, rows, depth))
-                },
-            )
+        let (input, recurrent) = (constant::<E>(w)?, constant::<E>(r)?);
+        let lines = |count: i64| usize::try_from(count).unwrap_or(usize::MAX);
+        let (steps_and_batches, batches) = (lines(steps_and_batches), lines(batches));
+        let ready = |elements: &[E], rows: usize, depth: usize, lines: usize| {
+            let is_small = Ready::<Wide<E>>::is_small(cpu, (rows, depth), lines);
+            let key = (cpu.isa(), E::DTYPE.0, rows, depth, is_small);
+            let make = || Ready::new(cpu, &E::floats(elements), (rows, depth), lines);
+            Wide::<E>::ready().get_or_make(elements, key, make)
         };
         let of_direction = |direction: usize| -> Result<_> {
-            let input =
-                input.map(|all| pack(&all[direction * rows * features..][..rows * features], rows, features));
+            let input = input.map(|all| {
+                let own = &all[direction * rows * features..][..rows * features];
+                ready(own, rows, features, steps_and_batches)
+            });
             let mut start = direction * rows * hidden;
             let mut parts = Vec::new();
             for gates in recurrent.map_or(&[][..], |_| self.recurrent_gates()) {
                 let rows = gates * hidden;
                 let part =
                     recurrent.unwrap_or_default().get(start..start + rows * hidden).unwrap_or_default();
-                parts.push(pack(part, rows, hidden)?);
+                parts.push(ready(part, rows, hidden, batches)?);
                 start += rows * hidden;
             }
-            Ok(PackedWeights { input: input.transpose()?, recurrent: parts })
+            Ok(ReadyWeights { input: input.transpose()?, recurrent: parts })
         };
         (0..self.directions.len()).map(of_direction).collect()
     }

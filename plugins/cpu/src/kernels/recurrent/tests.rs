@@ -88,6 +88,30 @@ fn many_sequences_are_the_same_as_each_alone() {
 }
 
 #[test]
+fn constant_weights_give_what_others_give() {
+    let (steps, features, hidden) = (3, 19, 37);
+    let make = |dims: &[i64]| {
+        let count: i64 = dims.iter().product();
+        let number = |index: i64| ((index * 37 % 101) as f32 - 50.0) / 101.0;
+        Array::of(dims, &(0..count).map(number).collect::<Vec<_>>())
+    };
+    for (op, gates) in [("LSTM", 4), ("GRU", 3), ("RNN", 1)] {
+        let (w, r) = (make(&[2, gates * hidden, features]), make(&[2, gates * hidden, hidden]));
+        let attributes = [("direction", Attribute::Text("bidirectional"))];
+        for batches in [1, 3, 40] {
+            let x = make(&[steps, batches, features]);
+            let dims = [steps, 2, batches, hidden];
+            let outputs = [Some((Dtype::F32, &dims[..]))];
+            let inputs = [Some(&x), Some(&w), Some(&r)];
+            let others = crate::testing::run(op, 14, &attributes, &inputs, &outputs).unwrap();
+            let expected = others.into_iter().flatten().collect::<Vec<_>>();
+            let constant = [w.clone().constant(), r.clone().constant()];
+            check(op, 14, &attributes, &[Some(&x), Some(&constant[0]), Some(&constant[1])], &expected);
+        }
+    }
+}
+
+#[test]
 fn unknown_functions_and_directions_are_refused() {
     let message = message_of("RNN", 1, &[("activations", Attribute::Texts(&["Swish"]))], &[]);
     assert!(message.contains("`Relu`") && message.contains("found `Swish`"), "{message}");

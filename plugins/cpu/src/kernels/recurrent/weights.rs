@@ -4,24 +4,97 @@ use oarlock_sdk::{Error, Result};
 
 use super::Computed;
 use crate::device::Cpu;
-use crate::gemm::{Matrix, Packed, Product, Scratch, Side, Sizes, scratch_size};
+use crate::gemm::{
+    Matrix, Packed, Product, Rows, Scratch, Side, Sizes, multiply_rows, scratch_size, tile_size,
+};
+
+/// More weights than these are worth a second thread, even for one row.
+const OF_ONE_THREAD: usize = 1 << 18;
+/// Where vectors of weights begin.
+const LINE: usize = 64;
+
+/// Constant weights in the order in which products read them.
+pub(super) enum Ready<C> {
+    /// For products of many rows, or of more than one thread.
+    Packed(Packed<C>),
+    /// For those of a few rows, of which there is one for each step, so that little may be done before and after.
+    Panels(Panels<C>),
+}
+
+impl<C: Computed> Ready<C> {
+    /// Makes weights ready for products of so many lines.
+    pub(super) fn new(
+        cpu: &Cpu,
+        elements: &[C],
+        (rows, depth): (usize, usize),
+        lines: usize,
+    ) -> Result<Self> {
+        if Self::is_small(cpu, (rows, depth), lines) {
+            return Ok(Self::Panels(Panels::new(cpu, elements, (rows, depth))));
+        }
+        Ok(Self::Packed(Packed::right(cpu, &Weights::matrix(elements, rows, depth)?, rows, depth)))
+    }
+
+    /// Whether products of so many lines are done at once.
+    pub(super) fn is_small(cpu: &Cpu, (rows, depth): (usize, usize), lines: usize) -> bool {
+        let is_alone = cpu.worker_count() == 1 || rows.saturating_mul(depth) <= OF_ONE_THREAD;
+        depth > 0 && is_alone && lines <= tile_size::<C>(cpu.isa()).0
+    }
+}
+
+/// Weights of as many elements of a product as a micro-kernel makes at once, step after step, and then those of the next.
+pub(super) struct Panels<C> {
+    elements: Vec<C>,
+    /// Where the first panel begins.
+    start: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+}
+
+impl<C: Computed> Panels<C> {
+    fn new(cpu: &Cpu, elements: &[C], (rows, depth): (usize, usize)) -> Self {
+        let width = tile_size::<C>(cpu.isa()).1;
+        let size = rows.next_multiple_of(width) * depth;
+        let mut panels = vec![C::default(); size + LINE / size_of::<C>()];
+        let start = panels.as_ptr().align_offset(LINE).min(panels.len() - size);
+        for (row, weights) in elements.chunks_exact(depth).enumerate() {
+            let first = start + row / width * width * depth + row % width;
+            weights.iter().enumerate().for_each(|(step, weight)| panels[first + step * width] = *weight);
+        }
+        Self { elements: panels, start, rows, depth, width }
+    }
+
+    /// Multiplies a few rows, one after the other.
+    fn multiply(&self, cpu: &Cpu, left: &[C], output: &mut [C]) {
+        let &Self { rows, depth, width, .. } = self;
+        let count = output.len() / rows;
+        let left = Rows { elements: left, count, stride: depth };
+        let panels = (&self.elements[self.start..], depth * width);
+        let output = Rows { elements: output, count, stride: rows };
+        multiply_rows(cpu.isa(), left, panels, depth, output, rows, false);
+    }
+}
 
 /// Weights of some gates: a row for each element that a product gives.
 pub(super) struct Weights<'a, C> {
     elements: &'a [C],
     rows: usize,
     depth: usize,
-    packed: Option<&'a Packed<C>>,
+    ready: Option<&'a Ready<C>>,
 }
 
 impl<'a, C: Computed> Weights<'a, C> {
-    pub(super) fn new(elements: &'a [C], rows: usize, depth: usize, packed: Option<&'a Packed<C>>) -> Self {
-        let fits = |packed: &&Packed<C>| (packed.lanes(), packed.depth()) == (rows, depth);
-        Self { elements, rows, depth, packed: packed.filter(fits) }
+    pub(super) fn new(elements: &'a [C], rows: usize, depth: usize, ready: Option<&'a Ready<C>>) -> Self {
+        let fits = |ready: &&Ready<C>| match ready {
+            Ready::Packed(packed) => (packed.lanes(), packed.depth()) == (rows, depth),
+            Ready::Panels(panels) => (panels.rows, panels.depth) == (rows, depth),
+        };
+        Self { elements, rows, depth, ready: ready.filter(fits) }
     }
 
     /// Weights as the right operand of a product.
-    pub(super) fn matrix(elements: &[C], rows: usize, depth: usize) -> Result<Matrix<'_, C>> {
+    fn matrix(elements: &[C], rows: usize, depth: usize) -> Result<Matrix<'_, C>> {
         Matrix::new(elements, vec![0], (rows, depth), (depth, 1)).ok_or_else(too_small)
     }
 
@@ -31,10 +104,16 @@ impl<'a, C: Computed> Weights<'a, C> {
             return Ok(());
         }
         let rows = output.len() / self.rows;
+        if let Some(Ready::Panels(panels)) = self.ready
+            && rows <= tile_size::<C>(cpu.isa()).0
+        {
+            panels.multiply(cpu, left, output);
+            return Ok(());
+        }
         let left = Matrix::new(left, vec![0], (rows, self.depth), (self.depth, 1)).ok_or_else(too_small)?;
         let right = Self::matrix(self.elements, self.rows, self.depth)?;
-        let (left, right) = match self.packed {
-            Some(packed) if rows > 1 => (Side::Operand(&left), Side::Packed(packed)),
+        let (left, right) = match self.ready {
+            Some(Ready::Packed(packed)) => (Side::Operand(&left), Side::Packed(packed)),
             _ => (Side::Operand(&left), Side::Operand(&right)),
         };
         let sizes = Sizes { items: 1, rows, columns: self.rows, depth: self.depth };

@@ -7,6 +7,7 @@ pub(crate) mod checking;
 pub(crate) mod number;
 pub(crate) mod operands;
 pub(crate) mod parts;
+pub(crate) mod room;
 pub(crate) mod vector;
 
 /// About as many elements as are worth a thread's while. Work is handed to threads in pieces of at least this size.

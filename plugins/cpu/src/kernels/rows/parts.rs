@@ -14,6 +14,9 @@ pub(crate) trait Parts: Sync {
     /// Whether there is something to write for each of so many items, and for no more.
     fn fits(&self, items: usize) -> bool;
 
+    /// Whether there is nothing to write, however many items there are.
+    fn is_empty(&self) -> bool;
+
     /// The part of some items.
     ///
     /// # Safety
@@ -22,7 +25,8 @@ pub(crate) trait Parts: Sync {
     unsafe fn part(&self, begin: usize, end: usize) -> Self::Part;
 }
 
-/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs.
+/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs. Of items
+/// for which there is nothing to write there may be more than anybody could go through, so they are left out.
 pub(crate) fn in_parallel<P: Parts>(
     cpu: &Cpu,
     count: usize,
@@ -31,7 +35,7 @@ pub(crate) fn in_parallel<P: Parts>(
     body: impl Fn(usize, P::Part) + Sync,
 ) {
     assert!(outputs.fits(count), "outputs have something for each item");
-    if count == 0 {
+    if count == 0 || outputs.is_empty() {
         return;
     }
     cpu.parallel_for(count, grain, |begin, end| {
@@ -65,6 +69,10 @@ impl<'a, T: Send> Parts for Rows<'a, T> {
         items.checked_mul(self.width) == Some(self.length)
     }
 
+    fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     unsafe fn part(&self, begin: usize, end: usize) -> &'a mut [T] {
         // SAFETY: the caller keeps the items within the slice and apart from those of other parts.
         unsafe {
@@ -80,6 +88,10 @@ impl<P: Parts> Parts for Option<P> {
         self.as_ref().is_none_or(|parts| parts.fits(items))
     }
 
+    fn is_empty(&self) -> bool {
+        self.as_ref().is_none_or(Parts::is_empty)
+    }
+
     unsafe fn part(&self, begin: usize, end: usize) -> Self::Part {
         // SAFETY: as the caller vouches.
         self.as_ref().map(|parts| unsafe { parts.part(begin, end) })
@@ -93,6 +105,10 @@ macro_rules! tuples {
 
             fn fits(&self, items: usize) -> bool {
                 $(self.$index.fits(items))&&*
+            }
+
+            fn is_empty(&self) -> bool {
+                $(self.$index.is_empty())&&*
             }
 
             unsafe fn part(&self, begin: usize, end: usize) -> Self::Part {
@@ -130,6 +146,10 @@ impl<'a, T: Send> Parts for Lines<'a, T> {
     fn fits(&self, items: usize) -> bool {
         items.checked_mul(self.length) == Some(self.count)
             && (self.count == 0 || items.is_multiple_of(self.inner))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     unsafe fn part(&self, begin: usize, end: usize) -> LinesPart<'a, T> {

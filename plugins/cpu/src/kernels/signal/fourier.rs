@@ -5,7 +5,9 @@
 
 use std::f64::consts::PI;
 
-use oarlock_sdk::Complex;
+use oarlock_sdk::{Complex, Result};
+
+use crate::kernels::rows::room::{filled, room_for};
 
 type Number = Complex<f64>;
 
@@ -35,17 +37,16 @@ struct Convolution {
 }
 
 impl Fourier {
-    pub(super) fn new(length: usize) -> Self {
+    /// The transform of a length that is at most 2^62.
+    pub(super) fn new(length: usize) -> Result<Self> {
         let factors = factors(length);
         if factors.iter().any(|factor| *factor > LARGEST_FACTOR) {
-            return Self {
-                length,
-                roots: Vec::new(),
-                way: Way::Convolution(Box::new(Convolution::new(length))),
-            };
+            let convolution = Box::new(Convolution::new(length)?);
+            return Ok(Self { length, roots: Vec::new(), way: Way::Convolution(convolution) });
         }
-        let root = |index: usize| at_angle(-2.0 * PI * index as f64 / length as f64);
-        Self { length, roots: (0..length).map(root).collect(), way: Way::Factors(factors) }
+        let mut roots = room_for(length)?;
+        roots.extend((0..length).map(|index| at_angle(-2.0 * PI * index as f64 / length as f64)));
+        Ok(Self { length, roots, way: Way::Factors(factors) })
     }
 
     /// How many numbers are transformed.
@@ -109,19 +110,19 @@ impl Fourier {
 }
 
 impl Convolution {
-    fn new(length: usize) -> Self {
-        let longer = Fourier::new((2 * length).next_power_of_two());
+    fn new(length: usize) -> Result<Self> {
+        let longer = Fourier::new((2 * length).next_power_of_two())?;
         // The square is taken modulo the period first, where it is still exact.
         let turn = |index: usize| (index as u128 * index as u128 % (2 * length as u128)) as f64;
-        let chirp: Vec<Number> =
-            (0..length).map(|index| at_angle(-PI * turn(index) / length as f64)).collect();
-        let mut kernel = vec![Number::default(); longer.length];
+        let mut chirp: Vec<Number> = room_for(length)?;
+        chirp.extend((0..length).map(|index| at_angle(-PI * turn(index) / length as f64)));
+        let mut kernel = filled(Number::default(), longer.length)?;
         for (index, number) in chirp.iter().enumerate() {
             kernel[index] = number.conj();
             kernel[(longer.length - index) % longer.length] = number.conj();
         }
         longer.forwards(&mut kernel, &mut Vec::new());
-        Self { longer, chirp, kernel }
+        Ok(Self { longer, chirp, kernel })
     }
 
     fn transform(&self, numbers: &mut [Number], room: &mut Vec<Number>) {
@@ -177,7 +178,7 @@ mod tests {
             let numbers: Vec<Number> = (0..length)
                 .map(|index| Complex::new((index as f64).sin(), (index * index % 7) as f64))
                 .collect();
-            let fourier = Fourier::new(length);
+            let fourier = Fourier::new(length).unwrap();
             let mut found = numbers.clone();
             let mut room = Vec::new();
             fourier.forwards(&mut found, &mut room);

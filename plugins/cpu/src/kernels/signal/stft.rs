@@ -52,9 +52,12 @@ fn transform<T: Real>(cpu: &Cpu, is_onesided: bool, operands: &Operands<'_, '_>)
     let bins = if is_onesided { length / 2 + 1 } else { length };
     operands.expect_dims(&output, "output", &[signals, frames, bins, 2])?;
     let (signal, output) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    if output.is_empty() {
+        return Ok(());
+    }
     let (parts, step, length) = (parts as usize, step as usize, length as usize);
     let (frames, samples) = (frames as usize, samples as usize);
-    let fourier = Fourier::new(length);
+    let fourier = Fourier::new(length)?;
     let width = 2 * bins as usize;
     let rows = output.len() / width;
     in_parallel(cpu, rows, grain(length * 16), Rows::new(output, width), |first, output| {

@@ -101,7 +101,7 @@ fn transform<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_
         return Ok(());
     }
     let job = Job {
-        fourier: Fourier::new(length as usize),
+        fourier: Fourier::new(length as usize)?,
         parts: *parts as usize,
         from,
         to,

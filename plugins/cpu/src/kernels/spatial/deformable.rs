@@ -14,6 +14,7 @@ use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Number, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
 use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::room::filled;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let image = Operand::new(FLOATS).group(1).rank(4, 4);
@@ -195,8 +196,8 @@ where
     let depth = layer.channels / layer.groups * steps;
     let image_size = layer.channels * layer.input[0] * layer.input[1];
     let per_offset_group = layer.channels / layer.offset_groups;
-    let mut columns = vec![T::Float::default(); layer.channels * steps * outputs];
-    let mut product = vec![T::Float::default(); layer.groups * layer.rows * outputs];
+    let mut columns = filled(T::Float::default(), (layer.channels * steps).saturating_mul(outputs))?;
+    let mut product = filled(T::Float::default(), layer.groups * layer.rows * outputs)?;
     for (image, y) in y.chunks_mut(product.len()).enumerate() {
         let x = &x[image * image_size..][..image_size];
         let rows = Rows::new(&mut columns, outputs);

@@ -32,7 +32,7 @@ fn determinants<T: Real>(cpu: &Cpu, operands: &Operands<'_, '_>) -> Result<()> {
     let size = *rows as usize;
     let (x, y) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
     let count = y.len();
-    in_parallel(cpu, count, grain(size * size * size), Rows::new(y, 1), |first, y| {
+    in_parallel(cpu, count, grain(size.saturating_pow(3)), Rows::new(y, 1), |first, y| {
         let mut matrix = Vec::new();
         for (index, y) in y.iter_mut().enumerate() {
             let elements = &x[(first + index) * size * size..][..size * size];

@@ -177,8 +177,12 @@ impl Vectorizer {
             *last = self.width as i64;
         }
         operands.expect_dims(&output, "Y", &dims)?;
+        let out = operands.write::<f32>(0)?;
+        if out.is_empty() {
+            return Ok(());
+        }
         let mut counts = vec![0u32; self.width];
-        for (row, out) in operands.write::<f32>(0)?.chunks_mut(self.width).enumerate().take(rows) {
+        for (row, out) in out.chunks_mut(self.width).enumerate().take(rows) {
             counts.fill(0);
             self.count(&items[row * length..][..length], &mut counts);
             for ((column, out), count) in out.iter_mut().enumerate().zip(&counts) {

@@ -6,7 +6,7 @@ use prost::Message as _;
 use super::messages::NodeProto;
 
 /// The most nodes that functions may become.
-const MOST_NODES: u64 = 1_000_000;
+const MOST_NODES: u64 = 200_000;
 /// The most bytes of messages that functions may become.
 const MOST_BYTES: u64 = 64 << 20;
 /// The most bytes that sparse tensors may become, beside those that are no larger than `DENSE` times their values.
@@ -67,7 +67,7 @@ mod tests {
         let mut budget = Budget::new();
         let node = NodeProto::default();
         (0..MOST_NODES).for_each(|_| budget.inline(&node).unwrap());
-        assert!(budget.inline(&node).unwrap_err().message().contains("at most 1000000 nodes"));
+        assert!(budget.inline(&node).unwrap_err().message().contains("at most 200000 nodes"));
     }
 
     #[test]

@@ -46,8 +46,8 @@ const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
 
 /// Reads a model from a file. Its weights stay there, and in the files beside it that it names.
 pub fn load(path: &Path) -> Result<Model> {
+    let bytes = mapped::map(path)?;
     let read = || {
-        let bytes = mapped::map(path)?;
         // What lies beside a link may be reached through it, and so may what lies beside the file it leads to: caches of
         // models keep both as links into one directory.
         let led_to = path.canonicalize().ok();
@@ -66,8 +66,8 @@ pub fn decode(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
 
 /// Reads a tensor that lies in a file of its own, as ONNX's tests have their inputs.
 pub fn load_tensor(path: &Path) -> Result<Weight> {
+    let bytes = mapped::map(path)?;
     let read = || {
-        let bytes = mapped::map(path)?;
         let tensor = TensorProto::decode(bytes)
             .map_err(|error| wrong("an ONNX tensor", format!("something else: {error}")))?;
         tensor::weight(&tensor, &mut External::new(Vec::new()))
@@ -87,7 +87,8 @@ fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     }
     let model = ModelProto::decode(bytes).map_err(|error| {
         let hint = "the file may be cut off, or of another format";
-        wrong("an ONNX model", format!("{size} bytes that are none: {error}")).hint(hint)
+        let found = format!("{size} bytes that are no protobuf message of ONNX: {error}");
+        wrong("an ONNX model", found).hint(hint)
     })?;
     let ir_version = model.ir_version.unwrap_or_default();
     if !IR_VERSIONS.contains(&ir_version) {

@@ -46,11 +46,9 @@ impl<'m> Importer<'m> {
         for Read { name, content } in self.attributes(proto)? {
             match content {
                 Content::Value(value) => node.attributes.set(name, value),
-                Content::Texts(_) => {
-                    let expected = format!("numbers in the attribute {}", quoted(name));
-                    return Err(Error::unimplemented(format!(
-                        "expected {expected}, found a tensor of texts"
-                    )));
+                Content::Texts(texts) => {
+                    let (name, texts) = listed(&node, name, &texts)?;
+                    node.attributes.set(name, texts);
                 }
                 Content::Sparse(_) => {
                     let expected = format!("a dense tensor in the attribute {}", quoted(name));
@@ -100,6 +98,21 @@ impl<'m> Importer<'m> {
             return Ok(());
         }
         Err(wrong("one output", outputs.len()))
+    }
+}
+
+/// A tensor of texts as the attribute that stands for the same as a list. `LabelEncoder` alone has tensors of texts.
+fn listed(node: &Node, name: &str, texts: &Weight) -> Result<(&'static str, Attribute)> {
+    let is_labels = &*node.domain == "ai.onnx.ml" && &*node.op == "LabelEncoder";
+    let texts = if let Weight::Texts { texts, .. } = texts { &texts[..] } else { &[] };
+    match (name, texts) {
+        ("keys_tensor", texts) if is_labels => Ok(("keys_strings", Attribute::Strings(texts.to_vec()))),
+        ("values_tensor", texts) if is_labels => Ok(("values_strings", Attribute::Strings(texts.to_vec()))),
+        ("default_tensor", [text]) if is_labels => Ok(("default_string", Attribute::String(text.clone()))),
+        _ => {
+            let expected = format!("numbers in the attribute {}", quoted(name));
+            Err(Error::unimplemented(format!("expected {expected}, found a tensor of texts")))
+        }
     }
 }
 

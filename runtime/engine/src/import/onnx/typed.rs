@@ -27,17 +27,27 @@ pub(super) fn bytes(tensor: &TensorProto, dtype: Dtype) -> Result<Bytes> {
                 u16::try_from(it).ok().map(u16::to_ne_bytes).or_else(signed)
             })
         }
-        Dtype::Bool | Dtype::I4 | Dtype::U4 | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => {
-            list(tensor, dtype, 1, "int32_data", &tensor.int32_data, |it| {
-                let signed = || i8::try_from(it).ok().map(i8::to_ne_bytes);
-                u8::try_from(it).ok().map(u8::to_ne_bytes).or_else(signed)
-            })
-        }
+        Dtype::Bool
+        | Dtype::I2
+        | Dtype::U2
+        | Dtype::I4
+        | Dtype::U4
+        | Dtype::F4E2M1
+        | Dtype::I8
+        | Dtype::U8
+        | Dtype::F8E4M3
+        | Dtype::F8E4M3Fnuz
+        | Dtype::F8E5M2
+        | Dtype::F8E5M2Fnuz
+        | Dtype::F8E8M0 => list(tensor, dtype, 1, "int32_data", &tensor.int32_data, |it| {
+            let signed = || i8::try_from(it).ok().map(i8::to_ne_bytes);
+            u8::try_from(it).ok().map(u8::to_ne_bytes).or_else(signed)
+        }),
         Dtype::String => Err(wrong("numbers", "strings")),
     }
 }
 
-/// Bytes of a list in which each element takes `parts` numbers, or two elements share one if they share a byte.
+/// Bytes of a list in which each element takes `parts` numbers, or elements share one if they share a byte.
 fn list<T: Copy + std::fmt::Display, const SIZE: usize>(
     tensor: &TensorProto,
     dtype: Dtype,
@@ -47,7 +57,10 @@ fn list<T: Copy + std::fmt::Display, const SIZE: usize>(
     encode: impl Fn(T) -> Option<[u8; SIZE]>,
 ) -> Result<Bytes> {
     let elements = shape::element_count(&tensor.dims)?;
-    let expected = if dtype.is_packed() { elements.div_ceil(2) } else { elements.saturating_mul(parts) };
+    let expected = match dtype.bytes() {
+        Some(_) => elements.saturating_mul(parts),
+        None => elements.div_ceil(u64::from(8 / dtype.bits())),
+    };
     let found = numbers.len();
     if found as u64 != expected {
         let dims = &tensor.dims;

@@ -10,9 +10,9 @@ use crate::kernels::activation::Activation;
 use crate::kernels::conv::window::Axis;
 
 /// Threads of the test's own.
-pub(in super::super) struct Threads {
-    pub(in super::super) isa: Isa,
-    pub(in super::super) count: usize,
+pub(in crate::kernels) struct Threads {
+    pub(in crate::kernels) isa: Isa,
+    pub(in crate::kernels) count: usize,
 }
 
 impl Team for Threads {
@@ -46,21 +46,21 @@ impl Team for Threads {
 }
 
 /// The instruction sets of the machine.
-pub(in super::super) fn levels() -> impl Iterator<Item = Isa> {
+pub(in crate::kernels) fn levels() -> impl Iterator<Item = Isa> {
     [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= Isa::best())
 }
 
 /// Numbers in no order.
-pub(in super::super) struct Numbers(pub(in super::super) u32);
+pub(in crate::kernels) struct Numbers(pub(in crate::kernels) u32);
 
 impl Numbers {
-    pub(in super::super) fn next(&mut self, below: usize) -> usize {
+    pub(in crate::kernels) fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.0 >> 12) as usize % below
     }
 
     /// Small whole numbers.
-    pub(in super::super) fn values(&mut self, count: usize) -> Vec<f32> {
+    pub(in crate::kernels) fn values(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.next(9) as f32 - 4.0).collect()
     }
 
@@ -72,12 +72,12 @@ impl Numbers {
 }
 
 /// A convolution and its operands.
-pub(in super::super) struct Case {
-    pub(in super::super) geometry: Geometry,
-    pub(in super::super) x: Vec<f32>,
-    pub(in super::super) w: Vec<f32>,
-    pub(in super::super) bias: Vec<f32>,
-    pub(in super::super) residual: Vec<f32>,
+pub(in crate::kernels) struct Case {
+    pub(in crate::kernels) geometry: Geometry,
+    pub(in crate::kernels) x: Vec<f32>,
+    pub(in crate::kernels) w: Vec<f32>,
+    pub(in crate::kernels) bias: Vec<f32>,
+    pub(in crate::kernels) residual: Vec<f32>,
 }
 
 /// An axis whose windows have a size, a stride, a dilation and pads.
@@ -102,7 +102,7 @@ impl Case {
     }
 
     /// Of any sizes, often of those that are treated in a way of their own.
-    pub(in super::super) fn random(numbers: &mut Numbers) -> Self {
+    pub(in crate::kernels) fn random(numbers: &mut Numbers) -> Self {
         let mut axis_of = |is_simple: bool| {
             let (kernel, dilation) = if is_simple {
                 (1 + 2 * numbers.next(2), 1)
@@ -125,7 +125,7 @@ impl Case {
     }
 
     /// One image of a size with windows of a size, a stride and pads at all sides.
-    pub(in super::super) fn of_window(
+    pub(in crate::kernels) fn of_window(
         numbers: &mut Numbers,
         (height, width): (usize, usize),
         (channels, outputs): (usize, usize),
@@ -137,7 +137,7 @@ impl Case {
     }
 
     /// Two images whose channels have windows of three of their own, with a stride, pads and a dilation.
-    pub(in super::super) fn of_groups(
+    pub(in crate::kernels) fn of_groups(
         numbers: &mut Numbers,
         (height, width): (usize, usize),
         channels: usize,
@@ -150,14 +150,14 @@ impl Case {
     }
 
     /// Takes numbers such as networks have.
-    pub(in super::super) fn make_normal(&mut self, numbers: &mut Numbers) {
+    pub(in crate::kernels) fn make_normal(&mut self, numbers: &mut Numbers) {
         let under_window = self.geometry.taps() * self.geometry.channels_of_group();
         self.x = numbers.normal(self.x.len(), 1.0).into_iter().map(|value| value.max(0.0)).collect();
         self.w = numbers.normal(self.w.len(), (2.0 / under_window as f64).sqrt());
     }
 
     /// How large sums get.
-    pub(in super::super) fn scale(&self) -> f64 {
+    pub(in crate::kernels) fn scale(&self) -> f64 {
         16.0 * (self.geometry.taps() * self.geometry.channels_of_group()) as f64 + 8.0
     }
 

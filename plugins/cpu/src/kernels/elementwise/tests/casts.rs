@@ -87,6 +87,36 @@ fn elements_of_four_bits_lie_two_in_a_byte() {
 }
 
 #[test]
+fn elements_of_two_bits_lie_four_in_a_byte() {
+    let count = 5003;
+    let values: Vec<i8> = (0..count).map(|x| (x % 4 - 2) as i8).collect();
+    let packed = compute("Cast", 25, &[], &[&Array::of(&[count], &values)], (Dtype::I2, &[count]));
+    assert_eq!(&packed.bytes()[..2], [0b01_00_11_10; 2]);
+    let back = |array: &Array, dtype| compute("Cast", 25, &[], &[array], (dtype, &[count]));
+    assert_eq!(back(&packed, Dtype::I8).values::<i8>(), values);
+    let floats = back(&packed, Dtype::F32);
+    assert_eq!(floats.values::<f32>(), values.iter().map(|x| f32::from(*x)).collect::<Vec<_>>());
+    assert_eq!(back(&floats, Dtype::I2).bytes(), packed.bytes());
+    assert_eq!(back(&back(&packed, Dtype::U2), Dtype::I64).values::<i64>()[..4], [2, 3, 0, 1]);
+}
+
+/// Rows of an odd length, which begin at every place in a byte, and which a tile has only some of.
+#[test]
+fn strided_elements_become_parts_of_bytes() {
+    let (rows, columns) = (4099, 3);
+    let value = |row: i64, column: i64| ((row * 7 + column * 5) % 4) as f32;
+    let across: Vec<f32> =
+        (0..columns).flat_map(|column| (0..rows).map(move |row| value(row, column))).collect();
+    let along: Vec<f32> = (0..rows).flat_map(|row| (0..columns).map(move |at| value(row, at))).collect();
+    let turned = Array::of(&[columns, rows], &across).strided(&[rows, columns], &[1, rows], 0);
+    let plain = Array::of(&[rows, columns], &along);
+    for dtype in [Dtype::U2, Dtype::U4, Dtype::F4E2M1] {
+        let cast = |array: &Array| compute("Cast", 25, &[], &[array], (dtype, &[rows, columns]));
+        assert_eq!(cast(&turned).bytes(), cast(&plain).bytes(), "{:?}", dtype.name());
+    }
+}
+
+#[test]
 fn a_cast_like_another_takes_its_dtype() {
     let (x, like) = (Array::of(&[2], &[1.5f32, -2.5]), Array::of(&[], &[0i16]));
     let found = compute("CastLike", 15, &[], &[&x, &like], (Dtype::I16, &[2])).values::<i16>();
@@ -95,8 +125,14 @@ fn a_cast_like_another_takes_its_dtype() {
 
 #[test]
 fn every_dtype_can_be_cast_to_every_other() {
-    const ALL: [Dtype; 17] = [
+    // Powers alone are left out, which have no 0.
+    const ALL: [Dtype; 22] = [
         Dtype::BOOL,
+        Dtype::I2,
+        Dtype::U2,
+        Dtype::F4E2M1,
+        Dtype::F8E4M3FNUZ,
+        Dtype::F8E5M2FNUZ,
         Dtype::I4,
         Dtype::U4,
         Dtype::I8,

@@ -5,6 +5,7 @@ use oarlock_sdk::{Error, Result};
 use super::super::too_small;
 use super::equation::Label;
 use crate::gemm::{Matrix, Number, Product, Scratch, Side, Sizes, Team};
+use crate::kernels::rows::room::{filled, room_for};
 
 /// An array; each label stands for one dimension.
 pub(super) struct Labelled<T> {
@@ -82,8 +83,7 @@ impl<T: Number> Labelled<T> {
         };
         let axes = contiguous([batch, rows, columns].concat());
         let count = size_of(&axes)?;
-        let mut values = room_for(count)?;
-        values.resize(count, T::default());
+        let mut values = filled(T::default(), count)?;
         if values.is_empty() {
             return Ok(Self { axes, values });
         }
@@ -115,17 +115,6 @@ fn size_of(axes: &[Axis]) -> Result<usize> {
     let size = if is_empty { Some(0) } else { size };
     size.filter(|size| *size <= isize::MAX as usize / 16).ok_or_else(|| {
         Error::resource_exhausted("expected an equation whose products fit into memory, found a larger one")
-    })
-}
-
-/// Memory for so many numbers.
-fn room_for<T>(count: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    let reserved = values.try_reserve_exact(count);
-    reserved.map(|()| values).map_err(|_| {
-        Error::resource_exhausted(format!(
-            "expected memory for {count} numbers of a product, found too little"
-        ))
     })
 }
 

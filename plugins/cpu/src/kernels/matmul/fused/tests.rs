@@ -1,7 +1,8 @@
 //! Fused products against sums written down plainly.
 
-use oarlock_sdk::Dtype;
+use oarlock_sdk::{Dtype, bf16};
 
+use crate::isa::Isa;
 use crate::testing::{Array, Attribute, run_with_isa};
 
 /// A call and what it is made of.
@@ -14,6 +15,7 @@ struct Case {
     alpha: f64,
     activation: &'static str,
     is_constant: bool,
+    is_rounded: bool,
 }
 
 fn numbers(dims: &[i64], seed: u32) -> Vec<f32> {
@@ -32,6 +34,17 @@ fn index(dims: &[i64], place: &[i64]) -> usize {
 }
 
 impl Case {
+    /// Whether there is a kernel for a product in bf16.
+    fn rounds_on(&self, isa: &str) -> bool {
+        let isa = Isa::best().min(match isa {
+            "scalar" => Isa::Scalar,
+            "avx2" => Isa::Avx2,
+            _ => Isa::Avx512,
+        });
+        let rows: i64 = self.a.iter().rev().skip(1).product();
+        isa.has_bf16() || isa >= Isa::Avx2 && rows <= 4
+    }
+
     fn check(&self) {
         let turn = |dims: &[i64], turned: bool| {
             let mut dims = dims.to_vec();
@@ -50,7 +63,11 @@ impl Case {
             .map(|axis| if dim(&left, axis) == 1 { dim(&right, axis) } else { dim(&left, axis) })
             .collect();
         dims.extend([a[a.len() - 2], b[b.len() - 1]]);
-        let (x, y) = (numbers(&self.a, 1), numbers(&self.b, 2));
+        let factors = |dims: &[i64], seed: u32| {
+            let round = |number| if self.is_rounded { bf16::from_f32(number).to_f32() } else { number };
+            (numbers(dims, seed), numbers(dims, seed).into_iter().map(round).collect::<Vec<_>>())
+        };
+        let ((x_given, x), (y_given, y)) = (factors(&self.a, 1), factors(&self.b, 2));
         let (c, z) = (self.c.as_ref().map(|dims| numbers(dims, 3)), numbers(&dims, 4));
         let depth = a[a.len() - 1];
         let at = |dims: &[i64], values: &[f32], turned: bool, stack: &[i64], row: i64, column: i64| {
@@ -82,20 +99,27 @@ impl Case {
         };
         let expected: Vec<f64> = (0..dims.iter().product()).map(element).collect();
         let array = |dims: &[i64], values: &[f32]| Array::of(dims, values);
-        let right = array(&self.b, &y);
+        let right = array(&self.b, &y_given);
         let right = if self.is_constant { right.constant() } else { right };
-        let (left, residual) = (array(&self.a, &x), array(&dims, &z));
+        let (left, residual) = (array(&self.a, &x_given), array(&dims, &z));
         let addend = self.c.as_ref().zip(c.as_ref()).map(|(dims, c)| array(dims, c));
         let attributes = [
             ("transA", Attribute::Int(self.turned.0.into())),
             ("transB", Attribute::Int(self.turned.1.into())),
             ("alpha", Attribute::Float(self.alpha)),
             ("activation", Attribute::Text(self.activation)),
+            ("precision", Attribute::Text(if self.is_rounded { "bf16" } else { "" })),
         ];
         let inputs = [Some(&left), Some(&right), addend.as_ref(), self.has_residual.then_some(&residual)];
         for isa in ["scalar", "avx2", "avx512"] {
             let outputs = [Some((Dtype::F32, dims.as_slice()))];
-            let found = run_with_isa(isa, "oarlock:MatMul", 1, &attributes, &inputs, &outputs).unwrap();
+            let found = run_with_isa(isa, "oarlock:MatMul", 1, &attributes, &inputs, &outputs);
+            if self.is_rounded && !self.rounds_on(isa) {
+                let message = found.unwrap_err();
+                assert!(message.contains("AVX512-BF16"), "{message}");
+                continue;
+            }
+            let found = found.unwrap();
             let found = found[0].as_ref().unwrap().values::<f32>();
             for (number, (expected, found)) in expected.iter().zip(found).enumerate() {
                 let is_close = (expected - f64::from(found)).abs() <= 1e-5 * (1.0 + depth as f64).sqrt();
@@ -119,6 +143,7 @@ fn case(a: &[i64], b: &[i64]) -> Case {
         alpha: 1.0,
         activation: "",
         is_constant: false,
+        is_rounded: false,
     }
 }
 
@@ -172,6 +197,49 @@ fn a_deep_product_of_few_rows_is_computed_where_its_constant_lies() {
             Case { turned, c, is_constant: true, ..case(&[rows, 1000], &b) }.check();
         }
     }
+}
+
+#[test]
+fn rounded_products_are_sums_of_products_of_rounded_numbers() {
+    let sizes = [1i64, 2, 3, 4, 14, 15, 33, 64, 101];
+    for number in 0..18 {
+        let size = |factor: usize| sizes[(number * factor + number / 9 * 2) % 9];
+        let (rows, columns, depth) = (size(1), size(7), size(5));
+        for is_turned in [false, true] {
+            let b = if is_turned { [columns, depth] } else { [depth, columns] };
+            Case {
+                turned: (false, is_turned),
+                c: [None, Some(vec![columns]), Some(vec![1, columns])][number % 3].clone(),
+                has_residual: number % 4 == 0,
+                activation: ["", "Relu", "Tanh"][number / 2 % 3],
+                is_constant: true,
+                is_rounded: true,
+                ..case(&[rows, depth], &b)
+            }
+            .check();
+        }
+    }
+    // The rows of several matrices are those of one product, and a matrix may be deeper than what is packed at a time.
+    Case { is_constant: true, is_rounded: true, ..case(&[2, 3, 5, 7], &[7, 40]) }.check();
+    Case { is_constant: true, is_rounded: true, ..case(&[1, 3000], &[3000, 70]) }.check();
+    Case { is_constant: true, is_rounded: true, c: Some(vec![3]), ..case(&[2, 0], &[0, 3]) }.check();
+}
+
+#[test]
+fn what_is_not_rounded_once_and_for_all_is_not_rounded() {
+    let wanted = [("precision", Attribute::Text("bf16"))];
+    let (a, c) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[2, 1], &[1f32; 2]));
+    let b = Array::of(&[2, 2], &[1f32; 4]).constant();
+    let outputs = [Some((Dtype::F32, &[2i64, 2][..]))];
+    let message = |attributes: &[(&str, Attribute<'_>)], inputs: &[Option<&Array>]| {
+        run_with_isa("", "oarlock:MatMul", 1, attributes, inputs, &outputs).unwrap_err()
+    };
+    assert!(message(&wanted, &[Some(&a), Some(&a)]).contains("one constant B"));
+    assert!(message(&wanted, &[Some(&a), Some(&b), Some(&c)]).contains("the same C for all rows"));
+    let scaled = [wanted[0], ("alpha", Attribute::Float(2.0))];
+    assert!(message(&scaled, &[Some(&a), Some(&b)]).contains("no factor"));
+    let unknown = [("precision", Attribute::Text("f8"))];
+    assert!(message(&unknown, &[Some(&a), Some(&b)]).contains("expected `precision` to be empty or `bf16`"));
 }
 
 #[test]

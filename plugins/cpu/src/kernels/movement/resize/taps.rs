@@ -2,6 +2,8 @@
 
 use oarlock_sdk::{Call, Error, Result};
 
+use crate::kernels::rows::room::room_for;
+
 /// The elements and their weights for each index of the output; `None` where the index lies outside of the crop.
 pub(super) type Taps = Vec<Option<Vec<(usize, f64)>>>;
 
@@ -85,13 +87,7 @@ impl Method {
 
     /// For each index along an axis of the output, the one of the input that is nearest; for methods that take one.
     pub(super) fn nearest(&self, axis: &Axis) -> Result<Vec<Option<usize>>> {
-        let mut map = Vec::new();
-        map.try_reserve_exact(axis.to).map_err(|_| {
-            Error::resource_exhausted(format!(
-                "expected memory for an axis of {} elements, found none",
-                axis.to
-            ))
-        })?;
+        let mut map = room_for(axis.to)?;
         let first = |taps: Vec<(usize, f64)>| taps.first().map(|(at, _)| *at);
         map.extend((0..axis.to).map(|index| self.at(axis, index).and_then(first)));
         Ok(map)

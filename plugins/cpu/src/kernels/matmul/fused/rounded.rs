@@ -1,0 +1,84 @@
+//! Products in bf16: of any rows with a matrix that is constant, so that it is rounded and packed once. Reading it then takes
+//! half as long, which is all that counts for a few rows, and with AVX512-BF16 so do products of many.
+
+use std::sync::Arc;
+
+use oarlock_products::Extent;
+use oarlock_sdk::{Call, Result, ensure};
+
+use super::{Plan, Run};
+use crate::constants::{self, Constants};
+use crate::device::Cpu;
+use crate::gemm::{FEW, Scratch, Sizes};
+use crate::isa::Isa;
+use crate::kernels::activation::Activation;
+use crate::kernels::channels_last::{RoundedMatrix, RoundedProduct};
+
+/// What decides how a matrix is packed: whether it is turned, its columns and its rows, and the instruction set.
+type Key = (bool, usize, usize, Isa);
+
+static PACKED: Constants<Key, RoundedMatrix> = Constants::new();
+
+/// The product of a call, or why it is not computed so.
+pub(super) fn product(cpu: &Cpu, plan: &Plan, call: &Call<'_>) -> Result<RoundedProduct> {
+    let Sizes { items, rows, columns, depth } = plan.sizes;
+    ensure!(
+        call.input(1)?.is_constant() && plan.right.len() == 1 && items == 1 && !plan.turned.0,
+        unimplemented,
+        "expected one constant B and an A that is not turned for a product in bf16, found others"
+    );
+    let extent = Extent { rows: plan.rows, columns, depth };
+    let repeats = |c: &[i64]| {
+        Ok::<_, oarlock_sdk::Error>(c.last() == Some(&(columns as i64)) && extent.addend_steps(c)?[0] == 0)
+    };
+    let is_row = call.optional_input(2)?.map_or(Ok(true), |c| repeats(c.dims()))?;
+    ensure!(
+        is_row && call.float("alpha")?.unwrap_or(1.0) == 1.0,
+        unimplemented,
+        "expected no factor and the same C for all rows for a product in bf16, found others"
+    );
+    let is_few = rows <= FEW && cpu.isa() >= Isa::Avx2;
+    ensure!(
+        cpu.isa().has_bf16() || is_few,
+        unimplemented,
+        "expected a processor with AVX512-BF16 for products of more than {FEW} rows in bf16, found one without"
+    );
+    Ok(RoundedProduct::new(cpu, rows, columns, depth))
+}
+
+/// Readies a call.
+pub(super) fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
+    let plan = Plan::new(call)?;
+    let product = product(cpu, &plan, call)?;
+    let (b, is_turned) = (call.input(1)?, plan.turned.1);
+    let key = (is_turned, plan.sizes.columns, plan.sizes.depth, cpu.isa());
+    let matrix = PACKED.get_or_make_at(constants::place(&b), key, || {
+        // SAFETY: the device's memory is the host's, and the operand is constant.
+        let elements = unsafe { b.constant_elements::<f32>()? };
+        Ok::<_, oarlock_sdk::Error>(product.pack(cpu, &elements, is_turned))
+    })?;
+    let activation = Activation::of(call)?;
+    Ok(Arc::new(move |cpu, call| {
+        plan.expect_shapes(call)?;
+        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        let (a, c, z, y) = unsafe {
+            (
+                call.input(0)?.elements::<f32>()?,
+                call.optional_input(2)?.map(|c| c.elements()).transpose()?,
+                call.optional_input(3)?.map(|z| z.elements()).transpose()?,
+                call.output(0)?.elements_mut()?,
+            )
+        };
+        let columns = plan.sizes.columns;
+        ensure!(
+            c.is_none_or(|c: &[f32]| c.len() == columns) && a.len() == plan.sizes.rows * plan.sizes.depth,
+            invalid_argument,
+            "expected a C of {columns} elements, found another"
+        );
+        if y.is_empty() {
+            return Ok(());
+        }
+        product.compute(cpu, (a, &matrix), (c, z), activation, y, &mut Scratch::of(call));
+        Ok(())
+    }))
+}

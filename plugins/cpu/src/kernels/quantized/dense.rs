@@ -1,0 +1,222 @@
+//! Convolutions as products of matrices whose left rows are never made: for each tap, each pixel of a tile has a pointer to
+//! the inputs under it, and the micro-kernel walks over them.
+
+#![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::finish::{Finish, Finished};
+use super::layer::Images;
+use super::packed::{Order, Panels};
+use super::rows::Rows;
+use super::tile::{Kernels, MOST_PIXELS, MOST_SUMS, Tile};
+use super::vector::QUAD;
+use crate::gemm::{Parts, Scratch, Team};
+use crate::isa::Isa;
+use crate::kernels::channels_last::geometry::Geometry;
+
+/// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
+const WEIGHTS_AT_ONCE: usize = 512 * 1024;
+/// Products that are worth waking another thread.
+const WORK_OF_A_THREAD: usize = 1 << 20;
+
+/// A convolution that is ready to be computed.
+pub(super) struct Dense {
+    geometry: Geometry,
+    rows: Rows,
+    threads: usize,
+    /// Pixels of a tile, and pixels and channels of a task.
+    tile: usize,
+    task: (usize, usize),
+}
+
+/// The parts of so many things, each of the same size but for the last, such that none is left with few.
+fn even_share(count: usize, most: usize) -> usize {
+    count.div_ceil(count.div_ceil(most).max(1)).max(1)
+}
+
+impl Dense {
+    pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
+        let kernels = Kernels::of(team.isa());
+        let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
+        let steps = geometry.taps() * geometry.channels_of_group();
+        let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
+        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+        let panels = outputs.div_ceil(kernels.channels()).max(1);
+        let most_panels = (WEIGHTS_AT_ONCE / kernels.channels() / steps.max(1)).max(1);
+        let tile = even_share(pixels, kernels.pixels());
+        let tiles = pixels.div_ceil(tile);
+        // Some tasks for each thread even out what else the machine does.
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
+        let across = panels.div_ceil(most_panels).max(1);
+        let down = wanted.div_ceil(across).min(tiles).max(1);
+        let across = across.max(wanted.div_ceil(down).min(panels));
+        let task =
+            (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
+        Self { geometry: geometry.clone(), rows: Rows::new(geometry), threads, tile, task }
+    }
+
+    /// The taps and the inputs of each, as they are read.
+    pub(super) fn taps(&self) -> (usize, usize) {
+        self.rows.taps()
+    }
+
+    /// The weights in the order in which they are read.
+    pub(super) fn pack(&self, team: &dyn Team, weights: (&[i8], Order)) -> Panels {
+        Panels::new(team, &self.geometry, &self.rows, weights)
+    }
+
+    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and sums.
+    fn parts(&self) -> [usize; 3] {
+        let words = |bytes: usize| bytes.div_ceil(WORD);
+        let lane = self.rows.taps().0 * MOST_PIXELS + words(MOST_SUMS * size_of::<i32>());
+        // A lane of its own for each thread begins at a line.
+        [words(self.rows.padding_size()), words(self.rows.copy_size()), lane]
+            .map(|count| count.next_multiple_of(64 / WORD))
+    }
+
+    /// How many bytes of scratch memory it takes.
+    pub(super) fn scratch_size(&self) -> usize {
+        let [padding, copy, lane] = self.parts();
+        // Scratch memory begins at the next line.
+        (padding + copy + self.threads * lane) * WORD + 64
+    }
+
+    /// Computes the convolution. The sums of each output begin with what is given, in whole vectors for each group.
+    pub(super) fn compute(
+        &self,
+        team: &dyn Team,
+        images: &Images<'_>,
+        (weights, starts): (&Panels, &[i32]),
+        finish: &Finish<'_>,
+        y: &mut [u8],
+        scratch: &mut Scratch<'_>,
+    ) {
+        let [padding_words, copy_words, lane_words] = self.parts();
+        let scratch = scratch.elements::<u64>(padding_words + copy_words + self.threads * lane_words);
+        let (padding, rest) = scratch.split_at_mut(padding_words);
+        let (copy, lanes) = rest.split_at_mut(copy_words);
+        padding.fill(u64::from_ne_bytes([images.zero; WORD]));
+        let images_read = if copy.is_empty() {
+            images.x.as_ptr()
+        } else {
+            let copy = as_bytes(copy);
+            self.rows.copy(team, self.threads, images.x, images.zero, copy);
+            copy.as_ptr()
+        };
+        let job = Job {
+            dense: self,
+            isa: team.isa(),
+            is_signed: images.is_signed,
+            images: images_read,
+            padding: padding.as_ptr().cast(),
+            weights,
+            starts,
+            finish,
+            y: Parts::new(y),
+        };
+        let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
+        let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
+        let count = self.geometry.groups * across * down;
+        let (next, lanes) = (AtomicUsize::new(0), Parts::new(lanes));
+        team.each(self.threads.min(count), &|lane| {
+            // SAFETY: each lane has a part of its own.
+            let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
+            let (pointers, sums) = memory.split_at_mut(self.rows.taps().0 * MOST_PIXELS);
+            loop {
+                let task = next.fetch_add(1, Ordering::Relaxed);
+                if task >= count {
+                    break;
+                }
+                // Tasks one after the other share their weights.
+                let (group, place) = (task / (across * down), task % (across * down));
+                let (first, channel) = (place % down * self.task.0, place / down * self.task.1);
+                job.run(
+                    group,
+                    first..pixels.min(first + self.task.0),
+                    channel..outputs.min(channel + self.task.1),
+                    (pointers.as_mut_ptr().cast(), sums.as_mut_ptr().cast()),
+                );
+            }
+        });
+    }
+}
+
+/// Bytes of a word of scratch memory, in which a pointer has room.
+const WORD: usize = size_of::<u64>();
+
+fn as_bytes(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: a word is as many bytes without gaps, of which every pattern is a number.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+/// One convolution while it is computed.
+struct Job<'a> {
+    dense: &'a Dense,
+    isa: Isa,
+    is_signed: bool,
+    images: *const u8,
+    padding: *const u8,
+    weights: &'a Panels,
+    starts: &'a [i32],
+    finish: &'a Finish<'a>,
+    y: Parts<'a, u8>,
+}
+
+// SAFETY: the pointers lead to what no thread writes while the convolution is computed.
+unsafe impl Sync for Job<'_> {}
+
+impl Job<'_> {
+    /// Computes some pixels and channels of a group.
+    fn run(
+        &self,
+        group: usize,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        (pointers, sums): (*mut *const u8, *mut i32),
+    ) {
+        let Geometry { outputs, .. } = self.dense.geometry;
+        let (kernels, outputs_of_group) = (Kernels::of(self.isa), self.dense.geometry.outputs_of_group());
+        let starts = &self.starts[group * outputs_of_group.next_multiple_of(kernels.lanes)..];
+        let (taps, depth) = self.dense.rows.taps();
+        let first_output = group * outputs_of_group;
+        for first in pixels.clone().step_by(self.dense.tile) {
+            let count = self.dense.tile.min(pixels.end - first);
+            if taps > 0 {
+                // SAFETY: a lane has room for the pointers of a tile.
+                unsafe { self.dense.rows.point((self.images, self.padding), first, count, pointers) };
+            }
+            for channel in channels.clone().step_by(self.weights.width()) {
+                let width = self.weights.width().min(channels.end - channel);
+                let whole = width.next_multiple_of(kernels.lanes);
+                // SAFETY: the pointers and weights are there for all taps, and a lane has room for the sums of a tile.
+                let sums = unsafe {
+                    kernels.get(self.is_signed, count, width)(&Tile {
+                        inputs: pointers,
+                        taps,
+                        quads: depth.div_ceil(QUAD),
+                        skip: self.dense.rows.skip(group),
+                        weights: self.weights.panel(group, channel),
+                        start: starts[channel..channel + whole].as_ptr(),
+                        sums,
+                    });
+                    std::slice::from_raw_parts(sums, count * kernels.channels())
+                };
+                self.finish.tile(
+                    self.isa,
+                    &Finished {
+                        sums,
+                        sums_of_pixel: kernels.channels(),
+                        pixels: count,
+                        channel: first_output + channel,
+                        channels: width,
+                        output: &self.y,
+                        place: first * outputs + first_output + channel,
+                        pixel: outputs,
+                    },
+                );
+            }
+        }
+    }
+}

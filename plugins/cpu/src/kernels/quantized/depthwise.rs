@@ -1,0 +1,176 @@
+//! Convolutions of each channel for itself: some channels of a pixel at a time, over the steps of the window that lie in the
+//! image.
+
+#![expect(unsafe_code, reason = "threads write parts of one output")]
+
+use std::ops::Range;
+
+use super::finish::{Finish, Requantize};
+use super::layer::Images;
+use super::vector::TURNED;
+use crate::gemm::{Parts, Team};
+use crate::isa::{Target, Vectorized};
+use crate::kernels::channels_last::depthwise::{steps_inside, windows_inside};
+use crate::kernels::channels_last::geometry::Geometry;
+
+/// Products that are worth waking another thread.
+const WORK_OF_A_THREAD: usize = 1 << 17;
+
+/// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels.
+pub(super) fn pack(geometry: &Geometry, weights: &[i8]) -> Vec<i8> {
+    let taps = geometry.taps();
+    let mut packed = vec![0; weights.len()];
+    for (channel, weights) in weights.chunks_exact(taps).enumerate() {
+        for (tap, weight) in weights.iter().enumerate() {
+            packed[tap * geometry.channels + channel] = *weight;
+        }
+    }
+    packed
+}
+
+/// Computes the convolution. The sums of each channel begin with what is given.
+pub(super) fn compute(
+    team: &dyn Team,
+    geometry: &Geometry,
+    images: &Images<'_>,
+    (weights, starts): (&[i8], &[i32]),
+    finish: &Finish<'_>,
+    y: &mut [u8],
+) {
+    let rows = geometry.images * geometry.down.output;
+    let row_size = geometry.along.output * geometry.channels;
+    let work = (row_size * geometry.taps()).max(1);
+    let threads = team.worker_count().min(rows * work / WORK_OF_A_THREAD).max(1);
+    // A few pieces for each thread even out what else the machine does.
+    let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
+    let y = Parts::new(y);
+    team.each(rows.div_ceil(share), &|piece| {
+        let rows = piece * share..rows.min((piece + 1) * share);
+        // SAFETY: no two pieces have rows in common.
+        let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
+        team.isa().vectorize(Rows { geometry, images, weights, starts, finish, rows, y });
+    });
+}
+
+/// Some rows of the output.
+struct Rows<'a> {
+    geometry: &'a Geometry,
+    images: &'a Images<'a>,
+    weights: &'a [i8],
+    starts: &'a [i32],
+    finish: &'a Finish<'a>,
+    rows: Range<usize>,
+    y: &'a mut [u8],
+}
+
+impl Vectorized for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Geometry { channels, down, along, .. } = *self.geometry;
+        let turned = if self.images.is_signed { TURNED } else { 0 };
+        let zero = i32::from(self.images.zero ^ turned);
+        let (finish, requantize) = (self.finish, *self.finish.requantize);
+        // Those all of whose steps lie in the image.
+        let inside = windows_inside(&along);
+        for (row, output) in self.rows.zip(self.y.chunks_exact_mut(along.output * channels)) {
+            let lines = steps_inside(&down, row % down.output);
+            for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
+                let steps =
+                    if inside.contains(&pixel) { 0..along.kernel } else { steps_inside(&along, pixel) };
+                // The first pixel of the image under the window, if there is one.
+                let top = (row % down.output * down.stride + lines.start * down.dilation)
+                    .saturating_sub(down.pad.0);
+                let left = (pixel * along.stride + steps.start * along.dilation).saturating_sub(along.pad.0);
+                let window = Window {
+                    x: self.images.x,
+                    first: ((row / down.output * down.input + top) * along.input + left) * channels,
+                    line: down.dilation * along.input * channels,
+                    step: along.dilation * channels,
+                    weights: self.weights,
+                    first_weight: (lines.start * along.kernel + steps.start) * channels,
+                    weights_of_line: along.kernel * channels,
+                    channels,
+                    size: (lines.len(), steps.len()),
+                    turned,
+                    zero,
+                };
+                let place = (row * along.output + pixel) * channels;
+                let pixel = Pixel { finish, requantize, window, starts: self.starts, place };
+                let (whole, rest) = output.as_chunks_mut::<32>();
+                let (quarters, rest) = rest.as_chunks_mut::<8>();
+                let mut channel = 0;
+                // Loops and no closures, which would not be compiled for the instruction set.
+                for output in whole {
+                    pixel.compute(&mut channel, output);
+                }
+                for output in quarters {
+                    pixel.compute(&mut channel, output);
+                }
+                for output in rest {
+                    pixel.compute(&mut channel, std::array::from_mut(output));
+                }
+            }
+        }
+    }
+}
+
+/// A pixel of the output.
+struct Pixel<'a> {
+    finish: &'a Finish<'a>,
+    requantize: Requantize,
+    window: Window<'a>,
+    starts: &'a [i32],
+    /// Where its outputs begin.
+    place: usize,
+}
+
+impl Pixel<'_> {
+    /// Computes some channels, from one on, which becomes the next.
+    #[inline(always)]
+    fn compute<const COUNT: usize>(&self, channel: &mut usize, output: &mut [u8; COUNT]) {
+        let mut sums = [0; COUNT];
+        sums.copy_from_slice(&self.starts[*channel..][..COUNT]);
+        let sums = self.window.sums(*channel, sums);
+        self.finish.pixel(&self.requantize, &sums, (*channel, self.place + *channel), output);
+        *channel += COUNT;
+    }
+}
+
+/// What is under one window.
+struct Window<'a> {
+    x: &'a [u8],
+    /// Where the first inputs are, and how far its lines and the pixels of a line are apart.
+    first: usize,
+    line: usize,
+    step: usize,
+    /// The same for its weights.
+    weights: &'a [i8],
+    first_weight: usize,
+    weights_of_line: usize,
+    channels: usize,
+    /// How many lines there are, and how many pixels in each.
+    size: (usize, usize),
+    turned: u8,
+    zero: i32,
+}
+
+impl Window<'_> {
+    /// The sums of some channels.
+    #[inline(always)]
+    fn sums<const COUNT: usize>(&self, channel: usize, mut sums: [i32; COUNT]) -> [i32; COUNT] {
+        for line in 0..self.size.0 {
+            for step in 0..self.size.1 {
+                let inputs = &self.x[self.first + line * self.line + step * self.step + channel..][..COUNT];
+                let place = self.first_weight + line * self.weights_of_line + step * self.channels + channel;
+                let weights = &self.weights[place..][..COUNT];
+                for ((sum, input), weight) in sums.iter_mut().zip(inputs).zip(weights) {
+                    let input = i32::from(input ^ self.turned) - self.zero;
+                    *sum = sum.wrapping_add(input * i32::from(*weight));
+                }
+            }
+        }
+        sums
+    }
+}

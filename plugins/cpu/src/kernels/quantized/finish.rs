@@ -1,0 +1,236 @@
+//! What becomes of a sum: eight bits again.
+
+#![expect(unsafe_code, reason = "threads write parts of one output")]
+
+use oarlock_sdk::{Call, Dtype, Result, ensure};
+
+use super::vector::TURNED;
+use crate::gemm::Parts;
+use crate::isa::{Isa, Target, Vectorized};
+
+/// How sums become numbers of eight bits, beside the factor of each channel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requantize {
+    /// The bounds of the results, less the zero point.
+    pub(super) bounds: [f32; 2],
+    pub(super) zero: i32,
+    pub(super) residual: Addition,
+}
+
+/// What is added before results are rounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addition {
+    /// What a step of it is in steps of the result.
+    pub(super) factor: f32,
+    /// Its zero point, and what is turned in its bytes so that they are unsigned.
+    pub(super) zero: f32,
+    pub(super) turned: u8,
+    /// What is done to a result before.
+    pub(super) inner: Option<Inner>,
+}
+
+/// A result is rounded and kept within bounds before something is added: it would have been stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inner {
+    /// What a step of it is in steps of the result.
+    factor: f32,
+    /// The bounds, less its zero point.
+    bounds: [f32; 2],
+}
+
+/// What is added to the smallest numbers so that they are rounded to whole ones, to even ones from the middle: beyond it
+/// numbers of 32 bits have no fractions. The last byte of the sum is the last byte of the whole number.
+pub(super) const WHOLE: f32 = 12_582_912.0;
+
+#[inline(always)]
+pub(super) fn bounded(value: f32, [low, high]: [f32; 2]) -> f32 {
+    let value = if value > low { value } else { low };
+    if value < high { value } else { high }
+}
+
+#[inline(always)]
+fn rounded(value: f32) -> f32 {
+    (value + WHOLE) - WHOLE
+}
+
+impl Requantize {
+    /// What the attributes of a call say.
+    pub(super) fn of(call: &Call<'_>) -> Result<Self> {
+        let dtype = call.output(0)?.dtype();
+        let (least, most) = range(dtype);
+        let zero = zero_point(call, "y_zero", dtype)?;
+        let float = |name| Ok(call.float(name)?.map(|value| value as f32));
+        let bounds = match call.ints("bounds")? {
+            None => [least, most],
+            Some(bounds) => pair("bounds", bounds)?.map(|bound| bound.clamp(least, most)),
+        };
+        let inner = match float("inner_factor")? {
+            None => None,
+            Some(factor) => {
+                let given = call.ints("inner_bounds")?.unwrap_or(&[]);
+                let bounds = pair("inner_bounds", given)?.map(|bound| bound.clamp(-MOST, MOST) as f32);
+                Some(Inner { factor, bounds })
+            }
+        };
+        let (is_signed, z_zero) = (dtype == Dtype::I8, zero_point(call, "z_zero", dtype)?);
+        let residual = Addition {
+            factor: float("z_factor")?.unwrap_or(1.0),
+            zero: (z_zero + if is_signed { i64::from(TURNED) } else { 0 }) as f32,
+            turned: if is_signed { TURNED } else { 0 },
+            inner,
+        };
+        Ok(Self { bounds: bounds.map(|bound| (bound - zero) as f32), zero: zero as i32, residual })
+    }
+
+    /// Some sums, each with the factor of its channel, become results.
+    #[inline(always)]
+    pub(super) fn apply<const COUNT: usize>(
+        &self,
+        sums: &[i32; COUNT],
+        factors: &[f32; COUNT],
+        residual: Option<&[u8; COUNT]>,
+        results: &mut [u8; COUNT],
+    ) {
+        let mut steps = [0.0; COUNT];
+        for ((step, sum), factor) in steps.iter_mut().zip(sums).zip(factors) {
+            *step = *sum as f32 * factor;
+        }
+        if let Some(residual) = residual {
+            let Addition { factor, zero, turned, inner } = self.residual;
+            if let Some(Inner { factor, bounds }) = inner {
+                for step in &mut steps {
+                    *step = rounded(bounded(*step, bounds)) * factor;
+                }
+            }
+            for (step, addend) in steps.iter_mut().zip(residual) {
+                *step += (f32::from(addend ^ turned) - zero) * factor;
+            }
+        }
+        for (step, result) in steps.into_iter().zip(results) {
+            let whole = (bounded(step, self.bounds) + WHOLE).to_bits();
+            *result = whole.wrapping_add(self.zero as u32) as u8;
+        }
+    }
+}
+
+/// The largest bound that rounding leaves exact.
+const MOST: i64 = 1 << 20;
+
+/// The smallest and the largest number of a dtype of eight bits.
+pub(super) fn range(dtype: Dtype) -> (i64, i64) {
+    if dtype == Dtype::I8 { (-128, 127) } else { (0, 255) }
+}
+
+/// A zero point: 0 unless an attribute says another.
+pub(super) fn zero_point(call: &Call<'_>, name: &str, dtype: Dtype) -> Result<i64> {
+    let (zero, (least, most)) = (call.int(name)?.unwrap_or(0), range(dtype));
+    ensure!(
+        (least..=most).contains(&zero),
+        invalid_argument,
+        "expected `{name}` between {least} and {most}, found {zero}"
+    );
+    Ok(zero)
+}
+
+fn pair(name: &str, bounds: &[i64]) -> Result<[i64; 2]> {
+    match bounds {
+        [low, high] if low <= high => Ok([*low, *high]),
+        _ => Err(oarlock_sdk::Error::invalid_argument(format!(
+            "expected `{name}` to be two bounds, the lower first, found {bounds:?}"
+        ))),
+    }
+}
+
+/// What follows a convolution while its sums are at hand.
+pub(super) struct Finish<'a> {
+    pub(super) requantize: &'a Requantize,
+    /// The factor of each output channel.
+    pub(super) factors: &'a [f32],
+    /// What is added, which has the shape of the output.
+    pub(super) residual: Option<&'a [u8]>,
+}
+
+impl Finish<'_> {
+    /// Finishes the sums of some channels, from one on, of a pixel whose outputs begin at a place. `requantize` is a copy
+    /// of what is here: what is written might change this one, as far as the compiler knows.
+    #[inline(always)]
+    pub(super) fn pixel(
+        &self,
+        requantize: &Requantize,
+        sums: &[i32],
+        (channel, place): (usize, usize),
+        results: &mut [u8],
+    ) {
+        let count = results.len();
+        let residual = self.residual.map(|residual| &residual[place..][..count]);
+        let part =
+            Part { sums: &sums[..count], factors: &self.factors[channel..][..count], residual, results };
+        // Arrays of more elements are not kept in registers.
+        part.finish::<16>(requantize).finish::<8>(requantize).finish::<1>(requantize);
+    }
+
+    /// Finishes a tile.
+    pub(super) fn tile(&self, isa: Isa, tile: &Finished<'_>) {
+        isa.vectorize(Work { finish: self, tile });
+    }
+}
+
+/// Sums that are to be finished, with what belongs to each.
+struct Part<'a> {
+    sums: &'a [i32],
+    factors: &'a [f32],
+    residual: Option<&'a [u8]>,
+    results: &'a mut [u8],
+}
+
+impl Part<'_> {
+    /// Finishes so many at a time, and gives those that are left.
+    #[inline(always)]
+    fn finish<const COUNT: usize>(self, requantize: &Requantize) -> Self {
+        let (sums, sums_left) = self.sums.as_chunks::<COUNT>();
+        let (factors, factors_left) = self.factors.as_chunks::<COUNT>();
+        let (results, results_left) = self.results.as_chunks_mut::<COUNT>();
+        let residual = self.residual.map(|residual| residual.as_chunks::<COUNT>());
+        for (index, results) in results.iter_mut().enumerate() {
+            let residual = residual.map(|(whole, _)| &whole[index]);
+            requantize.apply(&sums[index], &factors[index], residual, results);
+        }
+        let residual = residual.map(|(_, left)| left);
+        Self { sums: sums_left, factors: factors_left, residual, results: results_left }
+    }
+}
+
+/// The sums of some pixels and channels.
+pub(super) struct Finished<'a> {
+    /// So many for each pixel.
+    pub(super) sums: &'a [i32],
+    pub(super) sums_of_pixel: usize,
+    pub(super) pixels: usize,
+    /// The first channel, and how many there are.
+    pub(super) channel: usize,
+    pub(super) channels: usize,
+    /// Where the outputs begin, and how far the pixels are apart. They are the caller's alone.
+    pub(super) output: &'a Parts<'a, u8>,
+    pub(super) place: usize,
+    pub(super) pixel: usize,
+}
+
+struct Work<'a> {
+    finish: &'a Finish<'a>,
+    tile: &'a Finished<'a>,
+}
+
+impl Vectorized for Work<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let (tile, requantize) = (self.tile, *self.finish.requantize);
+        for (pixel, sums) in tile.sums.chunks_exact(tile.sums_of_pixel).take(tile.pixels).enumerate() {
+            let place = tile.place + pixel * tile.pixel;
+            // SAFETY: the outputs of a tile are those of one thread.
+            let results = unsafe { tile.output.part(place..place + tile.channels) };
+            self.finish.pixel(&requantize, sums, (tile.channel, place), results);
+        }
+    }
+}

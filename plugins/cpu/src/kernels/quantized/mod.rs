@@ -1,0 +1,34 @@
+//! Convolutions, products and poolings of eight-bit numbers, of which each stands for a real one: `scale · (number − zero)`.
+//!
+//! Products are summed exactly in 32 bits, by instructions that multiply and add four pairs of bytes at once where the
+//! machine has them ([`vector`]). A sum becomes eight bits again while it is in the nearest cache ([`finish`]): times a
+//! factor, plus what is to be added, rounded, within bounds, so that activations that only cut off cost nothing.
+//!
+//! Images have their channels last, as for [`super::channels_last`], and a convolution is computed as it is there: as a
+//! product of matrices whose left rows are read through pointers ([`dense`]), or channel by channel ([`depthwise`]). A
+//! product of matrices is a convolution whose pixels are the rows.
+//!
+//! No sum is shared between threads, so a result does not depend on how many there are.
+
+mod conv;
+mod dense;
+mod depthwise;
+mod finish;
+mod layer;
+mod linear;
+mod matmul;
+mod packed;
+mod pool;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod vector;
+
+use oarlock_sdk::Kernel;
+
+use crate::device::Cpu;
+
+pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
+    vec![conv::kernel(), matmul::kernel(), pool::kernel(), linear::kernel()]
+}

@@ -1,0 +1,123 @@
+//! Weights in the order in which they are read.
+
+#![expect(unsafe_code, reason = "threads write panels of one slice")]
+
+use super::rows::Rows;
+use super::tile::Kernels;
+use super::vector::QUAD;
+use crate::gemm::{Parts, Team};
+use crate::kernels::channels_last::geometry::Geometry;
+
+/// In what order the dimensions of weights are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    /// The outputs first, as a convolution has them: [M, C / groups, kernel…].
+    OutputsFirst,
+    /// The outputs last, as the right side of a product has them: [C, M].
+    OutputsLast,
+}
+
+/// Weights of a convolution, and the sum of those of each output.
+///
+/// For each group its channels are cut into panels of whole vectors, the last of which may be narrower and is filled up with
+/// 0. A panel has, tap by tap, four inputs at a time, the four weights of each channel.
+pub(super) struct Panels {
+    weights: Vec<i8>,
+    pub(super) sums: Vec<i32>,
+    layout: Layout,
+}
+
+/// Where each panel lies.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Weights of a channel, with those that fill up.
+    steps: usize,
+    channels: usize,
+    lanes: usize,
+    width: usize,
+}
+
+impl Layout {
+    fn size_of_group(&self) -> usize {
+        self.steps * self.channels.next_multiple_of(self.lanes)
+    }
+
+    fn start(&self, group: usize, channel: usize) -> usize {
+        group * self.size_of_group() + channel * self.steps
+    }
+}
+
+impl Panels {
+    pub(super) fn new(
+        team: &dyn Team,
+        geometry: &Geometry,
+        rows: &Rows,
+        (weights, order): (&[i8], Order),
+    ) -> Self {
+        let kernels = Kernels::of(team.isa());
+        let (taps, depth) = rows.taps();
+        let steps = taps * depth.next_multiple_of(QUAD);
+        let channels = geometry.outputs_of_group();
+        let layout = Layout { steps, channels, lanes: kernels.lanes, width: kernels.channels() };
+        let mut packed = vec![0; geometry.groups * layout.size_of_group()];
+        let mut sums = vec![0; geometry.outputs];
+        let (target, target_sums) = (Parts::new(&mut packed), Parts::new(&mut sums));
+        let panels = channels.div_ceil(layout.width);
+        team.each(geometry.groups * panels, &|panel| {
+            let (group, first) = (panel / panels, panel % panels * layout.width);
+            let count = layout.width.min(channels - first);
+            let (start, output) = (layout.start(group, first), group * channels + first);
+            // SAFETY: each panel is filled by one thread, and the outputs of no two are the same.
+            let (target, sums) = unsafe {
+                let size = steps * count.next_multiple_of(layout.lanes);
+                (target.part(start..start + size), target_sums.part(output..output + count))
+            };
+            fill(geometry, (taps, depth), (weights, order), output, sums, target, layout.lanes);
+        });
+        Self { weights: packed, sums, layout }
+    }
+
+    /// The panel that begins with a channel.
+    pub(super) fn panel(&self, group: usize, channel: usize) -> *const i8 {
+        self.weights[self.layout.start(group, channel)..].as_ptr()
+    }
+
+    /// Channels of a panel.
+    pub(super) fn width(&self) -> usize {
+        self.layout.width
+    }
+}
+
+/// Fills the panel of some outputs.
+fn fill(
+    geometry: &Geometry,
+    (taps, depth): (usize, usize),
+    (weights, order): (&[i8], Order),
+    first: usize,
+    sums: &mut [i32],
+    target: &mut [i8],
+    lanes: usize,
+) {
+    let (channels, taps_of_window) = (geometry.channels_of_group(), geometry.taps());
+    // How far the weights of two outputs are apart, and those of two channels.
+    let (output_step, channel_step) = match order {
+        Order::OutputsFirst => (channels * taps_of_window, taps_of_window),
+        Order::OutputsLast => (1, geometry.outputs),
+    };
+    let row = QUAD * sums.len().next_multiple_of(lanes);
+    for tap in 0..taps {
+        for input in 0..depth {
+            // Taps that are rows of a window have several of its steps side by side.
+            let step = tap * depth + input;
+            let place = step % channels * channel_step + step / channels;
+            let quad = tap * depth.div_ceil(QUAD) + input / QUAD;
+            let target = &mut target[quad * row..][..row];
+            let (quads, _) = target.as_chunks_mut::<QUAD>();
+            for ((output, quad), sum) in (first..).zip(quads).zip(&mut *sums) {
+                let weight = weights[output * output_step + place];
+                quad[input % QUAD] = weight;
+                *sum = sum.wrapping_add(weight.into());
+            }
+        }
+    }
+}

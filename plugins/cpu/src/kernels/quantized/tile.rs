@@ -1,0 +1,189 @@
+//! The micro-kernels: each computes the sums of one tile, some pixels by one or two vectors of channels, which all stay in
+//! registers over all taps and input channels.
+
+#![expect(unsafe_code, reason = "inputs, weights and sums are reached through pointers")]
+
+use std::ptr;
+
+use super::vector::{QUAD, Vector};
+use crate::isa::Isa;
+
+/// The most pixels of a tile on any machine.
+pub(super) const MOST_PIXELS: usize = 14;
+
+/// The most sums of a tile on any machine.
+pub(super) const MOST_SUMS: usize = MOST_PIXELS * 32;
+
+/// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
+/// would foresee.
+const AHEAD: usize = 16;
+
+/// What a micro-kernel works on.
+pub(super) struct Tile {
+    /// For each tap, for each pixel, where the inputs under it begin.
+    pub(super) inputs: *const *const u8,
+    /// How many taps there are.
+    pub(super) taps: usize,
+    /// How many times four inputs are read at each tap, and how many inputs after the first that the pointers point to.
+    pub(super) quads: usize,
+    pub(super) skip: usize,
+    /// Whole vectors of weights for each tap and four inputs.
+    pub(super) weights: *const i8,
+    /// Where the sums begin: whole vectors.
+    pub(super) start: *const i32,
+    /// Where the sums go: as many vectors for each pixel as there are in a whole tile.
+    pub(super) sums: *mut i32,
+}
+
+/// Computes the sums of one tile.
+///
+/// # Safety
+///
+/// Everything can be read and written as [`Tile`] says, for as many pixels as the function is for and for as many whole
+/// vectors of weights as it has; nothing else touches the sums meanwhile; and the machine has the instruction set of the
+/// table that the function is from.
+pub(super) type Kernel = unsafe fn(&Tile);
+
+/// The micro-kernels of an instruction set.
+pub(super) struct Kernels {
+    /// How many sums a vector has.
+    pub(super) lanes: usize,
+    /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels
+    /// less one.
+    by_vectors: [[&'static [Kernel]; 2]; 2],
+}
+
+impl Kernels {
+    /// The best that the machine has within an instruction set.
+    pub(super) fn of(isa: Isa) -> &'static Self {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx2 => &avx2::KERNELS,
+            _ => &plain::KERNELS,
+        }
+    }
+
+    /// The most pixels of a tile.
+    pub(super) fn pixels(&self) -> usize {
+        self.by_vectors[0][0].len()
+    }
+
+    /// The most channels of a tile.
+    pub(super) fn channels(&self) -> usize {
+        2 * self.lanes
+    }
+
+    /// The function for so many pixels and channels.
+    pub(super) fn get(&self, is_signed: bool, pixels: usize, channels: usize) -> Kernel {
+        self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.lanes) - 1][pixels - 1]
+    }
+}
+
+/// A loop of at most 2 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant
+/// from the start.
+macro_rules! unrolled {
+    ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
+    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
+        unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    (@ $index:ident $count:ident $body:block $($number:literal)*) => {
+        $(if $number < $count {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}
+
+/// Asks for what will be read soon. The address need not be one.
+#[inline(always)]
+fn prefetch(place: *const i8) {
+    // SAFETY: every processor of the architecture has the instruction, which never fails.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// # Safety
+///
+/// As for [`Kernel`].
+#[inline(always)]
+unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+    let size = QUAD * V::LANES;
+    // SAFETY: everything is there as the caller vouches.
+    unsafe {
+        let first = V::load(tile.start);
+        let mut sums = [[first; 2]; MOST_PIXELS];
+        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+            let start = V::load(tile.start.add(VECTOR * V::LANES));
+            unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = start; });
+        });
+        let (mut weights, mut pointers) = (tile.weights, tile.inputs);
+        for _ in 0..tile.taps {
+            let mut inputs = [ptr::null(); MOST_PIXELS];
+            unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
+            for quad in 0..tile.quads {
+                let mut factors = [V::weights(weights); 2];
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    factors[VECTOR] = V::weights(weights.add(VECTOR * size));
+                    prefetch(weights.wrapping_add((AHEAD * VECTORS + VECTOR) * size));
+                });
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    let input = V::inputs::<SIGNED>(inputs[PIXEL].add(QUAD * quad));
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus_products(input, factors[VECTOR]);
+                    });
+                });
+                weights = weights.add(VECTORS * size);
+            }
+            pointers = pointers.add(PIXELS);
+        }
+        unrolled!(PIXEL in 0..PIXELS, at most 14 {
+            unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                sums[PIXEL][VECTOR].store(tile.sums.add((2 * PIXEL + VECTOR) * V::LANES));
+            });
+        });
+    }
+}
+
+/// The module of an instruction set: its micro-kernels, compiled for it, for each number of pixels.
+macro_rules! kernels {
+    ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
+        mod $module {
+            use super::super::vector::{Vector, $vector};
+            use super::{Kernel, Kernels, Tile};
+
+            pub(super) static KERNELS: Kernels = Kernels {
+                lanes: $vector::LANES,
+                by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
+            };
+
+            static UNSIGNED_ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<false, $pixels, 1>),*];
+            static UNSIGNED_TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<false, $pixels, 2>),*];
+            static SIGNED_ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<true, $pixels, 1>),*];
+            static SIGNED_TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<true, $pixels, 2>),*];
+
+            $(#[$attribute])*
+            unsafe fn tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+                // SAFETY: the caller vouches for the tile and the instructions.
+                unsafe { super::compute::<$vector, SIGNED, PIXELS, VECTORS>(tile) };
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+kernels!(
+    vnni,
+    Zmm,
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+    [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+);
+#[cfg(target_arch = "x86_64")]
+kernels!(avx2, Ymm, #[target_feature(enable = "avx2")] [1 2 3 4]);
+kernels!(plain, Plain, [1 2 3 4]);

@@ -1,0 +1,50 @@
+"""Makes an int8 model of one of floats, as onnxruntime quantises it, for `scripts/bench --models`.
+
+    quantize.py MODEL.onnx [--activations u8|i8] [--output OUTPUT.onnx]
+
+Beside MODEL.onnx lies MODEL.inputs.npz, whose inputs it is calibrated with; a copy of them is put beside the output, which is
+MODEL_int8.onnx unless told. Activations are of eight bits, weights of eight bits with a scale for each channel, and the model
+says so with QuantizeLinear and DequantizeLinear.
+"""
+
+import argparse
+import pathlib
+import shutil
+
+import numpy
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+
+class Feeds(CalibrationDataReader):
+    """The inputs of one run."""
+
+    def __init__(self, path):
+        self.feeds = iter([dict(numpy.load(path))])
+
+    def get_next(self):
+        return next(self.feeds, None)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("--activations", default="u8", choices=["u8", "i8"])
+    parser.add_argument("--output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    inputs = arguments.model.with_suffix(".inputs.npz")
+    output = arguments.output or arguments.model.with_name(f"{arguments.model.stem}_int8.onnx")
+    activations = QuantType.QUInt8 if arguments.activations == "u8" else QuantType.QInt8
+    quantize_static(
+        arguments.model,
+        output,
+        Feeds(inputs),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=activations,
+        weight_type=QuantType.QInt8,
+    )
+    shutil.copyfile(inputs, output.with_suffix(".inputs.npz"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,371 @@
+//! Graphs that are put together well and make no sense: ops on whatever there is, sizes out of data, bodies that do not fit
+//! their loops, types that are not so.
+
+use oarlock_core::{Attribute, Constant, Dtype, Tensor, shape};
+use oarlock_engine::graph::{Dimension, Graph, Node, Subgraph, Value, ValueId, ValueType, Weight};
+use oarlock_engine::{Datum, Model};
+
+use crate::door::{Case, Source};
+
+/// Ops with a letter for each operand they take and make: `f` for floats, `i` for integers, `b` for truth, `s` for text and
+/// `q` for sequences.
+const OPS: [(&str, &str, &str); 44] = [
+    ("Relu", "f", "f"),
+    ("Sigmoid", "f", "f"),
+    ("Identity", "f", "f"),
+    ("Shape", "f", "i"),
+    ("Size", "f", "i"),
+    ("NonZero", "f", "i"),
+    ("Softmax", "f", "f"),
+    ("Transpose", "f", "f"),
+    ("Flatten", "f", "f"),
+    ("ReduceSum", "fi", "f"),
+    ("ReduceMax", "ii", "i"),
+    ("Unique", "f", "fi"),
+    ("Add", "ff", "f"),
+    ("Mul", "ii", "i"),
+    ("Div", "ii", "i"),
+    ("MatMul", "ff", "f"),
+    ("Conv", "ff", "f"),
+    ("Equal", "ff", "b"),
+    ("Less", "ii", "b"),
+    ("Not", "b", "b"),
+    ("Where", "bff", "f"),
+    ("Compress", "fb", "f"),
+    ("ConstantOfShape", "i", "f"),
+    ("Expand", "fi", "f"),
+    ("Reshape", "fi", "f"),
+    ("Tile", "fi", "f"),
+    ("Gather", "fi", "f"),
+    ("Unsqueeze", "fi", "f"),
+    ("Squeeze", "fi", "f"),
+    ("Pad", "fi", "f"),
+    ("TopK", "fi", "fi"),
+    ("Range", "iii", "i"),
+    ("Slice", "fiii", "f"),
+    ("OneHot", "iif", "f"),
+    ("Concat", "ff", "f"),
+    ("StringConcat", "ss", "s"),
+    ("SequenceConstruct", "ff", "q"),
+    ("SequenceEmpty", "", "q"),
+    ("SequenceAt", "qi", "f"),
+    ("SequenceInsert", "qf", "q"),
+    ("SequenceErase", "qi", "q"),
+    ("SequenceLength", "q", "i"),
+    ("SplitToSequence", "f", "q"),
+    ("ConcatFromSequence", "q", "f"),
+];
+
+/// How deep graphs lie in each other.
+const MOST_DEEP: usize = 4;
+const OPSET: u32 = 21;
+
+/// A model.
+pub(crate) fn model(source: &mut Source<'_>) -> Model {
+    let count = 1 + source.below(3);
+    let mut growing = Growing::new(source);
+    for index in 0..count {
+        let declared = growing.kind();
+        growing.input(&format!("x{index}"), declared);
+    }
+    growing.grow(MOST_DEEP);
+    let mut graph = growing.finish(None);
+    match source.below(24) {
+        0 => graph.nodes.reverse(),
+        1 => graph.outputs.extend(graph.inputs.clone()),
+        2 => graph.nodes.extend(graph.nodes.last().cloned()),
+        3 => graph.inputs.extend(graph.inputs.first().copied()),
+        _ => {}
+    }
+    Model {
+        graph,
+        format: "made up".to_owned(),
+        producer: String::new(),
+        opsets: Default::default(),
+        metadata: Default::default(),
+    }
+}
+
+/// What the inputs of a model are given, most of which fits.
+pub(crate) fn feed(device: &oarlock_core::Device, declared: &ValueType, source: &mut Source<'_>) -> Datum {
+    let (mut dtype, mut dims) = (Dtype::F32, vec![2, 3]);
+    if let ValueType::Tensor { dtype: declared, dims: known } = declared {
+        dtype = declared.unwrap_or(dtype);
+        let size = |dim: &Dimension| match dim {
+            Dimension::Known(size) => (*size).clamp(0, 9),
+            _ => 2,
+        };
+        dims = known.iter().flatten().map(size).collect();
+    }
+    match source.below(32) {
+        0 => return Datum::Nothing,
+        1 => return Datum::Sequence(vec![Datum::Nothing; source.below(3)]),
+        2 => dtype = source.one_of(Dtype::ALL),
+        3 => dims.push(source.size()),
+        4 => dims = vec![source.size(); source.below(4)],
+        _ => {}
+    }
+    let constant = constant(source, dtype, &dims);
+    let tensor = match &constant {
+        Weight::Numbers(numbers) => Tensor::from_bytes(device, dtype, &dims, numbers.bytes()),
+        Weight::Texts { texts, .. } => Tensor::from_texts(device, &dims, texts.to_vec()),
+    };
+    tensor.map_or(Datum::Nothing, Datum::Tensor)
+}
+
+/// Elements that are seldom what one would wish for.
+fn constant(source: &mut Source<'_>, dtype: Dtype, dims: &[i64]) -> Weight {
+    let count = dims.iter().product::<i64>() as usize;
+    if dtype == Dtype::String {
+        return Weight::Texts { dims: dims.to_vec(), texts: vec!["text".to_owned(); count].into() };
+    }
+    // All elements beyond the first few are the same, as choices are few.
+    let (ints, floats) = ([source.int(), source.int()], [source.float(), source.float()]);
+    let bytes: Vec<u8> = (0..count)
+        .flat_map(|at| match dtype {
+            Dtype::F32 => (floats[at % 2] as f32).to_ne_bytes().to_vec(),
+            Dtype::F64 => floats[at % 2].to_ne_bytes().to_vec(),
+            Dtype::Bool => vec![u8::from(ints[at % 2] % 2 != 0)],
+            other => ints[at % 2].to_ne_bytes().repeat(2)[..other.bytes().unwrap_or(1) as usize].to_vec(),
+        })
+        .collect();
+    let size = shape::size_in_bytes(dtype, dims).expect("a small shape") as usize;
+    let numbers = Constant::new(dtype, dims, bytes[..size].to_vec());
+    Weight::Numbers(numbers.expect("as many bytes as the shape has"))
+}
+
+/// The letter of a kind.
+fn letter_of(dtype: Dtype) -> char {
+    match dtype {
+        Dtype::I64 => 'i',
+        Dtype::Bool => 'b',
+        Dtype::String => 's',
+        _ => 'f',
+    }
+}
+
+/// A graph that grows.
+struct Growing<'s, 'b> {
+    graph: Graph,
+    /// What there is, each with the letter of what it probably is.
+    values: Vec<(ValueId, char)>,
+    source: &'s mut Source<'b>,
+}
+
+impl<'s, 'b> Growing<'s, 'b> {
+    fn new(source: &'s mut Source<'b>) -> Self {
+        Self { graph: Graph::new("hostile"), values: Vec::new(), source }
+    }
+
+    /// What somebody says about a value.
+    fn kind(&mut self) -> ValueType {
+        let dtype = self.source.one_of(&[Dtype::F32, Dtype::F32, Dtype::I64, Dtype::Bool, Dtype::String]);
+        match self.source.below(12) {
+            0 => ValueType::Unknown,
+            1 => ValueType::Sequence(Box::new(ValueType::Unknown)),
+            choice => {
+                let dim = |source: &mut Source<'_>| match source.below(12) {
+                    0 => Dimension::Unknown,
+                    1 => Dimension::Symbol("n".into()),
+                    2 => Dimension::Known(source.int()),
+                    _ => Dimension::Known(source.size()),
+                };
+                let rank = self.source.below(4);
+                let dims = (0..rank).map(|_| dim(self.source)).collect();
+                ValueType::Tensor { dtype: Some(dtype), dims: (choice != 2).then_some(dims) }
+            }
+        }
+    }
+
+    fn input(&mut self, name: &str, declared: ValueType) {
+        let letter = match &declared {
+            ValueType::Tensor { dtype: Some(dtype), .. } => letter_of(*dtype),
+            ValueType::Sequence(_) => 'q',
+            _ => 'f',
+        };
+        let id = self.graph.add(Value { declared, ..Value::named(name) });
+        self.graph.inputs.push(id);
+        self.values.push((id, letter));
+    }
+
+    fn weight(&mut self, weight: Weight) -> ValueId {
+        let (name, letter) = (format!("constant {}", self.graph.value_count()), letter_of(weight.dtype()));
+        let id = self.graph.add(Value::constant(name, weight));
+        self.values.push((id, letter));
+        id
+    }
+
+    /// A condition, which mostly holds.
+    fn truth(&mut self) -> ValueId {
+        let truth = vec![u8::from(!self.source.once_in(4))];
+        self.weight(Weight::Numbers(Constant::new(Dtype::Bool, &[], truth).expect("one element")))
+    }
+
+    /// Some operand: mostly what was made last and is of a kind, or a constant of it.
+    fn operand(&mut self, letter: char) -> Option<ValueId> {
+        if self.source.once_in(48) {
+            return None;
+        }
+        let takes_any = self.source.once_in(16);
+        let fitting: Vec<ValueId> = (self.values.iter().rev())
+            .filter(|(_, other)| takes_any || *other == letter)
+            .map(|(id, _)| *id)
+            .take(4)
+            .collect();
+        if !fitting.is_empty() && !self.source.once_in(3) {
+            return Some(fitting[self.source.below(fitting.len())]);
+        }
+        let dtype = match letter {
+            'i' => Dtype::I64,
+            'b' => Dtype::Bool,
+            's' => Dtype::String,
+            _ => self.source.one_of(&[Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F64]),
+        };
+        let dims =
+            self.source.one_of::<&[i64]>(&[&[1], &[2], &[], &[2, 3], &[3], &[0], &[2, 2, 2], &[1, 2, 2, 2]]);
+        let weight = constant(self.source, dtype, dims);
+        Some(self.weight(weight))
+    }
+
+    fn node_on(
+        &mut self,
+        domain: &str,
+        op: &str,
+        opset: u32,
+        operands: Vec<Option<ValueId>>,
+        letters: &str,
+    ) -> &mut Node {
+        let made: Vec<ValueId> = (0..letters.len())
+            .map(|index| {
+                let declared = if self.source.once_in(4) { self.kind() } else { ValueType::Unknown };
+                let name = format!("{op} {} {index}", self.graph.nodes.len());
+                self.graph.add(Value { declared, ..Value::named(name) })
+            })
+            .collect();
+        self.values.extend(made.iter().zip(letters.chars()).map(|(id, letter)| (*id, letter)));
+        self.graph.nodes.push(Node::new(domain, op, opset, operands, made.into_iter().map(Some)));
+        self.graph.nodes.last_mut().expect("the node")
+    }
+
+    fn grow(&mut self, depth: usize) {
+        let most = self.source.one_of(&[1, 2, 3, 8]);
+        for _ in 0..1 + self.source.below(most) {
+            match self.source.below(8) {
+                0..=4 => {
+                    let (op, takes, makes) = self.source.one_of(&OPS);
+                    let operands = takes.chars().map(|letter| self.operand(letter)).collect();
+                    let axis = self.source.once_in(4).then(|| self.source.int());
+                    let node = self.node_on("", op, OPSET, operands, makes);
+                    axis.into_iter().for_each(|axis| node.attributes.set("axis", Attribute::Int(axis)));
+                    if op == "Concat" && node.attributes.get("axis").is_none() {
+                        node.attributes.set("axis", Attribute::Int(0));
+                    }
+                }
+                5 | 6 if depth > 0 => self.control(depth - 1),
+                _ => self.call(),
+            }
+        }
+    }
+
+    /// A call out of the list of those that work, some of whose operands come from elsewhere.
+    fn call(&mut self) {
+        let case = if self.source.once_in(3) {
+            Case::of(self.source)
+        } else {
+            Case::working()[self.source.below(Case::working().len())].clone()
+        };
+        let mut operands = Vec::new();
+        for input in &case.inputs {
+            operands.push(match input.as_ref().filter(|input| input.count() <= 1 << 12) {
+                Some(input) if !self.source.once_in(4) => {
+                    let weight = match input.dtype {
+                        Dtype::String => constant(self.source, Dtype::String, &input.dims),
+                        _ => Weight::Numbers(input.constant().expect("numbers")),
+                    };
+                    Some(self.weight(weight))
+                }
+                Some(input) => self.operand(letter_of(input.dtype)),
+                None => None,
+            });
+        }
+        let letters = &"ffffffff"[..case.outputs.min(8)];
+        let node = self.node_on(&case.domain, &case.op, case.opset, operands, letters);
+        node.attributes = case.attributes;
+    }
+
+    /// A node with graphs of its own, which may want and make anything.
+    fn control(&mut self, depth: usize) {
+        let op = self.source.one_of(&["If", "Loop", "Scan", "SequenceMap"]);
+        let states = self.source.below(3);
+        let extra = self.source.below(2);
+        let (inputs, formal, outputs) = match op {
+            "If" => (1, 0, 1 + extra),
+            "Loop" => (2 + states, 2 + states, 1 + states + extra),
+            "Scan" => (states + 1, states + 1, states + 1),
+            _ => (1 + extra, 1 + extra, 1),
+        };
+        let names: &[&str] = if op == "If" { &["then_branch", "else_branch"] } else { &["body"] };
+        let captures: Vec<ValueId> =
+            (0..self.source.below(3).min(self.values.len())).map(|at| self.values[at].0).collect();
+        let mut graphs = Vec::new();
+        for name in names {
+            let mut body = Growing::new(self.source);
+            let is_wrong = body.source.once_in(12);
+            for index in 0..formal + captures.len() + usize::from(is_wrong) {
+                let declared = if body.source.once_in(2) { body.kind() } else { ValueType::Unknown };
+                body.input(&format!("formal {index}"), declared);
+            }
+            let goes_on = body.truth();
+            body.grow(depth);
+            let wanted = if op == "If" { outputs } else { outputs + usize::from(op == "Loop") - 1 + extra };
+            let wrong = usize::from(body.source.once_in(12));
+            let is_loop = op == "Loop" && !body.source.once_in(6);
+            let mut graph = body.finish(Some(wanted + wrong));
+            if is_loop && let Some(first) = graph.outputs.first_mut() {
+                *first = goes_on;
+            }
+            let captures = captures.clone();
+            graphs.push(Subgraph { attribute: (*name).into(), graph, captures });
+        }
+        let scanned = Attribute::Int(1 + self.source.below(2) as i64);
+        let axes = Attribute::Ints(vec![self.source.int(); 2]);
+        let has_axes = self.source.once_in(6);
+        let made = outputs.saturating_sub(usize::from(op == "Loop")).max(1);
+        let condition = self.truth();
+        let count = Constant::of_ints(&[self.source.int()]).reshaped(&[]).expect("one element");
+        let count = self.weight(Weight::Numbers(count));
+        let usual: &[ValueId] = match op {
+            "If" => &[condition],
+            "Loop" => &[count, condition],
+            _ => &[],
+        };
+        let operands = (0..inputs).map(|index| match usual.get(index) {
+            Some(usual) if !self.source.once_in(8) => Some(*usual),
+            _ => self.operand('f'),
+        });
+        let operands = operands.collect();
+        let letters = &(if op == "SequenceMap" { "qqqq" } else { "ffff" })[..made];
+        let node = self.node_on("", op, OPSET, operands, letters);
+        if op == "Scan" {
+            node.attributes.set("num_scan_inputs", scanned);
+            if has_axes {
+                node.attributes.set("scan_input_axes", axes.clone());
+                node.attributes.set("scan_output_axes", axes);
+            }
+        }
+        node.subgraphs = graphs;
+    }
+
+    /// The graph with so many outputs, or some.
+    fn finish(self, wanted: Option<usize>) -> Graph {
+        let Self { mut graph, values, source } = self;
+        let count = wanted.unwrap_or_else(|| 1 + source.below(3));
+        graph.outputs = (0..count)
+            .filter_map(|index| {
+                let recent = values.len().checked_sub(1 + (index + source.below(3)) % values.len().max(1))?;
+                Some(values[recent].0)
+            })
+            .collect();
+        graph
+    }
+}

@@ -1,0 +1,125 @@
+//! A model is loaded, planned and run, and what must hold of it is looked at.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use oarlock_core::flags::Flags;
+use oarlock_core::{Device, Error, ErrorKind, Result, Runtime};
+use oarlock_engine::{Datum, Model, Session, SessionOptions, Slot, import};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+
+use crate::door::Source;
+use crate::graphs;
+
+const CPU: BuiltIn = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
+
+/// What a run may take.
+const LIMITS: [(&str, &str); 3] =
+    [("device_memory_limit", "64MiB"), ("run_steps_limit", "5000"), ("random_seed", "7")];
+
+/// A runtime whose runs are limited.
+pub(crate) fn start(flags: &[(&str, &str)]) -> Runtime {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("hostile models", Config::default(), environment);
+    options.built_in = vec![CPU];
+    let mut all = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    LIMITS.iter().chain(flags).for_each(|(name, value)| all.set(name, value).expect("a flag"));
+    Runtime::start(options, all).expect("a runtime")
+}
+
+/// What makes the inputs of a model.
+type Feeds = Box<dyn Fn(&Runtime, &Session) -> Result<Vec<Datum>>>;
+
+/// A model to be tried, with the choices of what it is given.
+pub(crate) struct Trial {
+    model: Result<Model>,
+    about: String,
+    inputs: Feeds,
+}
+
+impl Trial {
+    /// A graph that nobody would make.
+    pub(crate) fn made_up(source: &mut Source<'_>) -> Self {
+        let model = graphs::model(source);
+        let choices: Vec<u8> = (0..64).map(|_| source.below(256) as u8).collect();
+        let inputs = move |runtime: &Runtime, session: &Session| {
+            let (device, mut source) = (runtime.device("cpu")?, Source::new(&choices));
+            Ok(session
+                .inputs()
+                .iter()
+                .map(|slot| graphs::feed(&device, &slot.declared, &mut source))
+                .collect())
+        };
+        Self { about: model.graph.to_string(), model: Ok(model), inputs: Box::new(inputs) }
+    }
+
+    /// The model of a file, and what it is given: what is usual, and now and then something else.
+    pub(crate) fn of_file(
+        bytes: Vec<u8>,
+        source: &mut Source<'_>,
+        usual: impl Fn(&Device) -> Result<Vec<Datum>> + 'static,
+    ) -> Self {
+        let model = import::onnx::decode(bytes.into(), None);
+        let about = model.as_ref().map_or_else(Error::to_string, |model| model.graph.to_string());
+        let choices: Vec<u8> = (0..64).map(|_| source.below(256) as u8).collect();
+        let inputs = move |runtime: &Runtime, session: &Session| {
+            let (device, mut source) = (runtime.device("cpu")?, Source::new(&choices));
+            let mut usual = usual(&device)?.into_iter();
+            let input = |slot: &Slot| match usual.next() {
+                Some(usual) if !source.once_in(4) => usual,
+                _ => graphs::feed(&device, &slot.declared, &mut source),
+            };
+            Ok(session.inputs().iter().map(input).collect())
+        };
+        Self { about, model, inputs: Box::new(inputs) }
+    }
+
+    /// Says whether it worked, or in what way the runtime did wrong.
+    pub(crate) fn run(&self, runtime: &Arc<Runtime>) -> std::result::Result<bool, String> {
+        let before = allocated(runtime);
+        let done = catch_unwind(AssertUnwindSafe(|| self.work(runtime)));
+        let complaint = match done {
+            Ok(Ok(())) => return self.left(runtime, before).map(|()| true),
+            Ok(Err(error)) if is_good(&error) => return self.left(runtime, before).map(|()| false),
+            Ok(Err(error)) => format!("the error is a bad one ({}): {error}", error.kind()),
+            Err(_) => "it panicked".to_owned(),
+        };
+        Err(format!("{complaint}\n{}", self.about))
+    }
+
+    fn left(&self, runtime: &Runtime, before: u64) -> std::result::Result<(), String> {
+        let after = allocated(runtime);
+        let complaint = || format!("{before} bytes were held before, and {after} are after\n{}", self.about);
+        if before == after { Ok(()) } else { Err(complaint()) }
+    }
+
+    /// Runs it twice, since only the first run makes a plan.
+    fn work(&self, runtime: &Arc<Runtime>) -> Result<()> {
+        let model = self.model.as_ref().map_err(Clone::clone)?;
+        let session = Session::new(runtime.clone(), model, &SessionOptions::default())?;
+        let inputs = (self.inputs)(runtime, &session)?;
+        for _ in 0..2 {
+            session.run(&inputs)?.iter().try_for_each(read)?;
+        }
+        Ok(())
+    }
+}
+
+fn allocated(runtime: &Runtime) -> u64 {
+    let device = runtime.device("cpu").expect("the CPU");
+    device.pool().expect("its pool").statistics().allocated
+}
+
+fn read(datum: &Datum) -> Result<()> {
+    match datum {
+        Datum::Tensor(tensor) => tensor.wait(),
+        Datum::Sequence(elements) => elements.iter().try_for_each(read),
+        Datum::Nothing => Ok(()),
+    }
+}
+
+/// An error says what was expected, and is not about the runtime itself.
+fn is_good(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("expected") && !text.contains("panicked") && error.kind() != ErrorKind::Fatal
+}
