@@ -12,7 +12,7 @@ use oarlock_sdk::{
 };
 
 use super::finish::{Addend, Finishing};
-use super::shape::sizes;
+use super::shape::{sizes, starts};
 use super::{form, too_small};
 use crate::constants::{self, Constants};
 use crate::device::Cpu;
@@ -95,11 +95,7 @@ impl Plan {
         let a_upright = upright(a, turned.0);
         let MatMul { extent, batch, output } = MatMul::new(&a_upright, &upright(b, turned.1), most_rows)?;
         let rows = a_upright.iter().rev().nth(1).map_or(1, |rows| *rows as usize);
-        let starts = (0..batch.count.max(1)).map(|product| batch.starts(product));
-        let (left, mut right): (_, Vec<usize>) = starts.unzip();
-        if right.iter().all(|start| *start == 0) {
-            right.truncate(1);
-        }
+        let (left, right) = starts(&batch)?;
         let dims = [a.to_vec(), b.to_vec(), output];
         Ok(Self { sizes: sizes(extent, batch.count), left, right, turned, rows, dims })
     }

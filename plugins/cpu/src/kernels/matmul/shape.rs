@@ -2,8 +2,8 @@
 
 pub(super) use oarlock_products::count;
 
-use oarlock_products::{Extent, MatMul};
-use oarlock_sdk::Result;
+use oarlock_products::{Batch, Extent, MatMul};
+use oarlock_sdk::{Result, ensure};
 
 use crate::gemm::Sizes;
 
@@ -21,14 +21,29 @@ pub(super) struct Shape {
 impl Shape {
     pub(super) fn new(a: &[i64], b: &[i64]) -> Result<Self> {
         let MatMul { extent, batch, output } = MatMul::new(a, b, usize::MAX)?;
-        // The matrices of an empty output need not be told apart, however many there are.
-        let starts = (0..batch.count.max(1)).map(|product| batch.starts(product));
-        let (left, mut right): (_, Vec<usize>) = starts.unzip();
-        if right.iter().all(|start| *start == 0) {
-            right.truncate(1);
-        }
+        let (left, right) = starts(&batch)?;
         Ok(Self { sizes: sizes(extent, batch.count), left, right, output })
     }
+}
+
+/// The most products of one call. Where each starts is listed, which small operands that repeat could make endless.
+const MOST_PRODUCTS: usize = 1 << 27;
+
+/// Where the matrices of each product start, on the left and on the right; one place on the right when all share it.
+pub(super) fn starts(batch: &Batch) -> Result<(Vec<usize>, Vec<usize>)> {
+    let found = batch.count;
+    ensure!(
+        found <= MOST_PRODUCTS,
+        resource_exhausted,
+        "expected at most {MOST_PRODUCTS} products of matrices in a call, found {found}"
+    );
+    // The matrices of an empty output need not be told apart, however many there are.
+    let starts = (0..batch.count.max(1)).map(|product| batch.starts(product));
+    let (left, mut right): (_, Vec<usize>) = starts.unzip();
+    if right.iter().all(|start| *start == 0) {
+        right.truncate(1);
+    }
+    Ok((left, right))
 }
 
 /// Some products of the same sizes.
@@ -49,6 +64,12 @@ mod tests {
         let shape = Shape::new(&[2, 3, 4], &[4, 5]).unwrap();
         assert_eq!(shape.sizes, Sizes { items: 1, rows: 6, columns: 5, depth: 4 });
         assert_eq!((shape.left, shape.right), (vec![0], vec![0]));
+    }
+
+    #[test]
+    fn more_products_than_could_be_listed_are_refused() {
+        let error = Shape::new(&[1 << 31, 3, 0], &[1 << 31, 0, 5]).unwrap_err();
+        assert!(error.message().contains("found 2147483648"), "{error}");
     }
 
     #[test]

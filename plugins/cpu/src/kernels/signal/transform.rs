@@ -141,7 +141,9 @@ impl Job {
                 let start = (line / inner * self.from.length * inner + line % inner) * self.parts;
                 numbers.clear();
                 numbers.resize(length, Complex::default());
-                let elements = input[start..].chunks(self.parts).step_by(inner).take(read);
+                // Lines without elements begin nowhere, and are all zeros.
+                let elements = input.get(start..).unwrap_or_default();
+                let elements = elements.chunks(self.parts).step_by(inner).take(read);
                 for (number, parts) in numbers.iter_mut().zip(elements) {
                     let part = |part: usize| parts.get(part).map_or(0.0, |part: &T| part.float().to_f64());
                     *number = Complex::new(part(0), part(1));
@@ -205,6 +207,14 @@ mod tests {
             let length = Array::of(&[1], &[length]);
             check("DFT", 17, &[], &[Some(&signal), Some(&length)], &[expected]);
         }
+    }
+
+    #[test]
+    fn a_signal_without_elements_is_filled_with_zeros() {
+        let (signal, length) = (Array::of::<f64>(&[0, 2, 2], &[]), Array::of(&[], &[3i64]));
+        let axis = Array::of(&[], &[0i64]);
+        let zeros = Array::of(&[3, 2, 2], &[0f64; 12]);
+        check("DFT", 20, &[], &[Some(&signal), Some(&length), Some(&axis)], &[zeros]);
     }
 
     #[test]
