@@ -66,11 +66,12 @@ pub(super) enum Fold {
 
 /// Computes a pooling.
 pub(super) fn compute(team: &dyn Team, geometry: &Geometry, fold: Fold, x: &[f32], y: &mut [f32]) {
-    let rows = geometry.images * geometry.down.output;
-    let row_size = geometry.along.output * geometry.channels;
+    // Where there is nothing to make, the sizes of what it would have been may be any.
     if y.is_empty() {
         return;
     }
+    let rows = geometry.images * geometry.down.output;
+    let row_size = geometry.along.output * geometry.channels;
     let work = row_size.saturating_mul(geometry.taps()).saturating_mul(rows);
     let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);

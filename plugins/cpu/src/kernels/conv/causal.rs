@@ -84,9 +84,15 @@ fn run<E: Real + Number<Float = f32>>(cpu: &Cpu, is_swish: bool, operands: &Oper
     E::write_floats(output, |output| {
         E::write_floats(present, |present| {
             let outputs = (Rows::new(output, length), Rows::new(present, taps - 1));
-            in_parallel(cpu, rows, grain(length * taps), outputs, |first, (output, present)| {
-                cpu.isa().vectorize(Lines { filters: &filters, first, output, present });
-            });
+            in_parallel(
+                cpu,
+                rows,
+                grain(length.saturating_mul(taps)),
+                outputs,
+                |first, (output, present)| {
+                    cpu.isa().vectorize(Lines { filters: &filters, first, output, present });
+                },
+            );
         });
     });
     Ok(())
