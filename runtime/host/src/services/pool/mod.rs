@@ -85,6 +85,24 @@ mod tests {
     }
 
     #[test]
+    fn two_threads_work_on_a_loop_at_once_also_after_they_slept() {
+        let pool = pool(2);
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let here = AtomicU64::new(0);
+            // Each piece waits until another one has begun, which nobody could begin who works alone.
+            pool.run(2, 1, |_, _, _| {
+                here.fetch_add(1, Ordering::SeqCst);
+                let begin = std::time::Instant::now();
+                while here.load(Ordering::SeqCst) < 2 {
+                    assert!(begin.elapsed().as_secs() < 60, "nobody came to help");
+                    std::thread::yield_now();
+                }
+            });
+        }
+    }
+
+    #[test]
     fn a_loop_within_a_loop_ends() {
         let (pool, total) = (pool(2), AtomicU64::new(0));
         pool.run(16, 1, |begin, end, _| {
