@@ -151,3 +151,15 @@ impl fmt::Display for Isa {
         })
     }
 }
+/// Asks for what will be read soon. The address need not be one.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: *const T) {
+    // SAFETY: every processor of the architecture has the instruction, which never fails.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}

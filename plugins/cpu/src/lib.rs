@@ -13,6 +13,7 @@ mod machine;
 mod memory;
 #[cfg(test)]
 mod testing;
+mod unrolled;
 
 use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
 

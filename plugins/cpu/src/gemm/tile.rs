@@ -4,24 +4,6 @@
 //! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than
 //! it has elements, and a table of them for each type and instruction set.
 
-/// A loop of at most 2, 4, 6 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant from
-/// the start, which a loop of more than a few rounds is not.
-#[cfg(target_arch = "x86_64")]
-macro_rules! unrolled {
-    ($index:ident in 0..$count:literal, at most 4 $body:block) => { unrolled!(@ $index $count $body 0 1 2 3) };
-    ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
-    ($index:ident in 0..$count:ident, at most 6 $body:block) => { unrolled!(@ $index $count $body 0 1 2 3 4 5) };
-    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
-        unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
-    };
-    (@ $index:ident $count:tt $body:block $($number:literal)*) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
-}
-
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

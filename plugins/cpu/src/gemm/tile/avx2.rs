@@ -10,6 +10,7 @@ macro_rules! kernels {
             use std::arch::x86_64::*;
 
             use super::super::{Kernels, MicroKernel, Tile};
+use crate::unrolled::unrolled;
 
             /// All kernels of the type.
             pub(in super::super::super) static KERNELS: Kernels<$float> =

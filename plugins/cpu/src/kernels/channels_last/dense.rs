@@ -18,6 +18,7 @@ use super::geometry::Geometry;
 use super::rounded::{Gathered, pairs_of};
 use super::tile::{Kernels, MOST_PIXELS, Tile, even_share};
 use super::weights::Panels;
+use super::windows::Windows;
 use crate::gemm::{Parts, Team};
 use crate::isa::Isa;
 
@@ -283,43 +284,9 @@ impl Job<'_> {
     /// Writes the pointers of some pixels, for each tap.
     fn point(&self, first: usize, count: usize, pointers: *mut *const f32) {
         let Dense { geometry, by_rows, width, .. } = self.dense;
-        let Geometry { channels, down, along, .. } = *geometry;
-        let (base, zeros) = (self.images.as_ptr(), self.zeros.as_ptr());
+        let windows = Windows { geometry, by_rows: *by_rows, width: *width, pixel: geometry.channels };
         // SAFETY: there is room for the pointers of a tile for each tap.
-        let put = |at: usize, input: *const f32| unsafe { *pointers.add(at) = input };
-        if geometry.is_pointwise() {
-            (0..count).for_each(|index| put(index, base.wrapping_add((first + index) * channels)));
-            return;
-        }
-        let (columns, pad) = if *by_rows { (1, 0) } else { (along.kernel, along.pad.0) };
-        // The top left of each window. What lies before the image is a huge number, and its pointer is never used.
-        let mut corners = [(0, 0, base); MOST_PIXELS];
-        let (line, mut column) = (first / along.output, first % along.output);
-        let (mut image, mut row) = (line / down.output, line % down.output);
-        for corner in &mut corners[..count] {
-            let top = (row * down.stride).wrapping_sub(down.pad.0);
-            let left = (column * along.stride).wrapping_sub(pad);
-            let place = (image * down.input).wrapping_add(top).wrapping_mul(*width).wrapping_add(left);
-            *corner = (top, left, base.wrapping_add(place.wrapping_mul(channels)));
-            column += 1;
-            if column == along.output {
-                (row, column) = (row + 1, 0);
-            }
-            if row == down.output {
-                (image, row) = (image + 1, 0);
-            }
-        }
-        for step_down in 0..down.kernel {
-            for step_along in 0..columns {
-                let (y, x) = (step_down * down.dilation, step_along * along.dilation);
-                let offset = y.wrapping_mul(*width).wrapping_add(x).wrapping_mul(channels);
-                let tap = (step_down * columns + step_along) * count;
-                for (index, (top, left, corner)) in corners[..count].iter().enumerate() {
-                    let is_inside = (top.wrapping_add(y) < down.input) & (left.wrapping_add(x) < *width);
-                    put(tap + index, if is_inside { corner.wrapping_add(offset) } else { zeros });
-                }
-            }
-        }
+        unsafe { windows.point((self.images.as_ptr(), self.zeros.as_ptr()), first, count, pointers) };
     }
 
     /// Rounds what is under the windows of a tile, behind `skip` channels, and points to the rows of it.

@@ -56,6 +56,13 @@ impl Geometry {
         Ok(Self { images, channels, outputs: *outputs as usize, groups: groups as usize, down, along })
     }
 
+    /// Of a product: a convolution whose pixels are the rows of its left side, and whose channels are the steps of its sums.
+    pub(in crate::kernels) fn of_rows(rows: usize, depth: usize, columns: usize) -> Self {
+        let axis =
+            |size: usize| Axis { input: size, output: size, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) };
+        Self { images: 1, channels: depth, outputs: columns, groups: 1, down: axis(1), along: axis(rows) }
+    }
+
     /// Of a pooling of `x` [N, …, C] into `y` [N, …, C].
     pub(in crate::kernels) fn of_pooling(settings: &Settings, x: &[i64], y: &[i64]) -> Result<Self> {
         let ([images, input @ .., channels], [y_images, output @ .., y_channels]) = (x, y) else {

@@ -22,9 +22,10 @@ mod product;
 mod rounded;
 #[cfg(test)]
 pub(super) mod tests;
-mod tile;
+pub(super) mod tile;
 mod transposed;
 mod weights;
+pub(super) mod windows;
 mod winograd;
 
 use oarlock_sdk::{Kernel, Result, ensure};

@@ -7,7 +7,6 @@ use super::geometry::Geometry;
 use super::weights::Panels;
 use crate::gemm::{Scratch, Team};
 use crate::kernels::activation::Activation;
-use crate::kernels::conv::window::Axis;
 
 /// A product that is ready to be computed.
 pub(in super::super) struct RoundedProduct {
@@ -21,16 +20,7 @@ pub(in super::super) struct RoundedMatrix(Panels);
 impl RoundedProduct {
     /// Of so many rows and columns, whose sums have so many steps.
     pub(in super::super) fn new(team: &dyn Team, rows: usize, columns: usize, depth: usize) -> Self {
-        let axis = |pixels: usize| Axis {
-            input: pixels,
-            output: pixels,
-            kernel: 1,
-            stride: 1,
-            dilation: 1,
-            pad: (0, 0),
-        };
-        let (down, along) = (axis(1), axis(rows));
-        let geometry = Geometry { images: 1, channels: depth, outputs: columns, groups: 1, down, along };
+        let geometry = Geometry::of_rows(rows, depth, columns);
         Self { dense: Dense::new(team, &geometry, Factors::Rounded), columns }
     }
 

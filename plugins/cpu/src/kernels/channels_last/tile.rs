@@ -7,10 +7,11 @@
 use std::ptr;
 
 use super::lanes::Lanes;
-use crate::isa::Isa;
+use crate::isa::{Isa, prefetch};
+use crate::unrolled::unrolled;
 
 /// The most pixels of a tile on any machine.
-pub(super) const MOST_PIXELS: usize = 14;
+pub(in crate::kernels) const MOST_PIXELS: usize = 14;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
@@ -99,34 +100,6 @@ impl Kernels {
 /// The pixels of each tile but the last, when so many pixels are divided into tiles: such that none is left with few.
 pub(super) fn even_share(pixels: usize, most: usize) -> usize {
     pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
-}
-
-/// A loop of at most 2 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant
-/// from the start.
-macro_rules! unrolled {
-    ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
-    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
-        unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
-    };
-    (@ $index:ident $count:ident $body:block $($number:literal)*) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
-}
-
-/// Asks for what will be read soon. The address need not be one.
-#[inline(always)]
-fn prefetch(place: *const f32) {
-    // SAFETY: every processor of the architecture has the instruction, which never fails.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }
 
 /// # Safety

@@ -12,22 +12,33 @@ use crate::kernels::conv::window::Settings;
 use crate::kernels::matmul::quantised::BYTES;
 
 pub(super) fn kernel() -> Kernel<Cpu> {
-    let image = Operand::new(BYTES).group(1).rank(3, 4);
-    let weights = Operand::new(dtype_set(&[Dtype::I8])).rank(3, 4).flags(OperandFlags::UNALIGNED);
-    Kernel::prepared("QuantizedConv", |cpu: &Cpu, call| {
+    let [image, weights] = [Operand::new(BYTES).group(1), Operand::new(dtype_set(&[Dtype::I8]))];
+    row("QuantizedConv", "X", image.rank(3, 4), weights.rank(3, 4), layer)
+}
+
+/// The row of an op that is computed by layers, of images or rows with a name.
+pub(super) fn row(
+    op: &str,
+    name: &'static str,
+    image: Operand,
+    weights: Operand,
+    layer: fn(&Cpu, &Call<'_>) -> Result<Layer>,
+) -> Kernel<Cpu> {
+    let weights = weights.flags(OperandFlags::UNALIGNED);
+    Kernel::prepared(op, move |cpu: &Cpu, call| {
         let ready = layer(cpu, call)?.ready(cpu, call)?;
         Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| ready.run(cpu, call)))
     })
     .domain("oarlock")
-    .supports(|cpu, call| layer(cpu, call).map(drop))
-    .workspace(|cpu, call| Ok(layer(cpu, call)?.scratch_size() as u64))
+    .supports(move |cpu, call| layer(cpu, call).map(drop))
+    .workspace(move |cpu, call| Ok(layer(cpu, call)?.scratch_size() as u64))
     .flags(KernelFlags::DETERMINISTIC)
-    .inputs([image.named("X"), weights.named("W")].into_iter().chain(finish(image)))
+    .inputs([image.named(name), weights.named("W")].into_iter().chain(finish(image)))
     .outputs([image.named("Y")])
 }
 
 /// The operands that follow the weights: factors, bias and what is added.
-pub(super) fn finish(residual: Operand) -> [Operand; 3] {
+fn finish(residual: Operand) -> [Operand; 3] {
     [
         Operand::new(DtypeSet::F32).named("scale").rank(0, 1).flags(OperandFlags::UNALIGNED),
         Operand::new(DtypeSet::I32)

@@ -185,7 +185,9 @@ impl Job<'_> {
             let count = self.dense.tile.min(pixels.end - first);
             if taps > 0 {
                 // SAFETY: a lane has room for the pointers of a tile.
-                unsafe { self.dense.rows.point((self.images, self.padding), first, count, pointers) };
+                unsafe {
+                    self.dense.rows.windows().point((self.images, self.padding), first, count, pointers);
+                };
             }
             for channel in channels.clone().step_by(self.weights.width()) {
                 let width = self.weights.width().min(channels.end - channel);

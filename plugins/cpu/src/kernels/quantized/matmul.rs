@@ -1,30 +1,18 @@
 //! The row of `oarlock.QuantizedMatMul`: a convolution whose pixels are the rows of the left operand.
 
-use std::sync::Arc;
+use oarlock_sdk::{Call, Dtype, Error, Kernel, Operand, Result, dtype_set};
 
-use oarlock_sdk::{Call, Dtype, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, dtype_set};
-
-use super::conv::finish;
+use super::conv::row;
 use super::layer::Layer;
 use super::packed::Order;
 use crate::device::Cpu;
 use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::conv::window::{Axis, MOST};
+use crate::kernels::conv::window::MOST;
 use crate::kernels::matmul::quantised::BYTES;
 
 pub(super) fn kernel() -> Kernel<Cpu> {
-    let rows = Operand::new(BYTES).group(1).rank(1, u32::MAX);
-    let weights = Operand::new(dtype_set(&[Dtype::I8])).rank(2, 2).flags(OperandFlags::UNALIGNED);
-    Kernel::prepared("QuantizedMatMul", |cpu: &Cpu, call| {
-        let ready = layer(cpu, call)?.ready(cpu, call)?;
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| ready.run(cpu, call)))
-    })
-    .domain("oarlock")
-    .supports(|cpu, call| layer(cpu, call).map(drop))
-    .workspace(|cpu, call| Ok(layer(cpu, call)?.scratch_size() as u64))
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([rows.named("A"), weights.named("W")].into_iter().chain(finish(rows)))
-    .outputs([rows.named("Y")])
+    let [rows, weights] = [Operand::new(BYTES).group(1), Operand::new(dtype_set(&[Dtype::I8]))];
+    row("QuantizedMatMul", "A", rows.rank(1, u32::MAX), weights.rank(2, 2), layer)
 }
 
 fn layer(cpu: &Cpu, call: &Call<'_>) -> Result<Layer> {
@@ -48,14 +36,5 @@ fn geometry(a: &[i64], w: &[i64], y: &[i64], order: Order) -> Option<Geometry> {
     if rows != y_rows || (first, second) != expected || ![count, *depth, *outputs].into_iter().all(is_size) {
         return None;
     }
-    let axis =
-        |size: usize| Axis { input: size, output: size, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) };
-    Some(Geometry {
-        images: 1,
-        channels: *depth as usize,
-        outputs: *outputs as usize,
-        groups: 1,
-        down: axis(1),
-        along: axis(count as usize),
-    })
+    Some(Geometry::of_rows(count as usize, *depth as usize, *outputs as usize))
 }

@@ -3,12 +3,12 @@
 //! Where there are few input channels, all of a row of the window is one tap: its elements lie side by side in an image that
 //! is padded along its rows. Where the channels of a group are no whole fours, they are read from a copy in which they are.
 
-#![expect(unsafe_code, reason = "inputs are reached through pointers")]
+#![expect(unsafe_code, reason = "lines of a copy are written by several threads")]
 
-use super::tile::MOST_PIXELS;
 use super::vector::QUAD;
 use crate::gemm::{Parts, Team};
 use crate::kernels::channels_last::geometry::Geometry;
+use crate::kernels::channels_last::windows::Windows;
 
 /// Input channels of a window whose rows are taps, at most.
 const FEW_CHANNELS: usize = 15;
@@ -97,54 +97,9 @@ impl Rows {
         });
     }
 
-    /// Writes the pointers of some pixels, for each tap: into the images, or to padding.
-    ///
-    /// # Safety
-    ///
-    /// There is room for so many pointers for each tap.
-    pub(super) unsafe fn point(
-        &self,
-        (base, padding): (*const u8, *const u8),
-        first: usize,
-        count: usize,
-        pointers: *mut *const u8,
-    ) {
-        let Self { width, pixel, .. } = *self;
-        let Geometry { down, along, .. } = self.geometry;
-        // SAFETY: there is room for the pointers of a tile for each tap.
-        let put = |at: usize, input: *const u8| unsafe { *pointers.add(at) = input };
-        if self.geometry.is_pointwise() {
-            (0..count).for_each(|index| put(index, base.wrapping_add((first + index) * pixel)));
-            return;
-        }
-        let (columns, pad) = if self.by_rows { (1, 0) } else { (along.kernel, along.pad.0) };
-        // The top left of each window. What lies before the image is a huge number, and its pointer is never used.
-        let mut corners = [(0, 0, base); MOST_PIXELS];
-        let (line, mut column) = (first / along.output, first % along.output);
-        let (mut image, mut row) = (line / down.output, line % down.output);
-        for corner in &mut corners[..count] {
-            let top = (row * down.stride).wrapping_sub(down.pad.0);
-            let left = (column * along.stride).wrapping_sub(pad);
-            let place = (image * down.input).wrapping_add(top).wrapping_mul(width).wrapping_add(left);
-            *corner = (top, left, base.wrapping_add(place.wrapping_mul(pixel)));
-            column += 1;
-            if column == along.output {
-                (row, column) = (row + 1, 0);
-            }
-            if row == down.output {
-                (image, row) = (image + 1, 0);
-            }
-        }
-        for step_down in 0..down.kernel {
-            for step_along in 0..columns {
-                let (y, x) = (step_down * down.dilation, step_along * along.dilation);
-                let offset = y.wrapping_mul(width).wrapping_add(x).wrapping_mul(pixel);
-                let tap = (step_down * columns + step_along) * count;
-                for (index, (top, left, corner)) in corners[..count].iter().enumerate() {
-                    let is_inside = (top.wrapping_add(y) < down.input) & (left.wrapping_add(x) < width);
-                    put(tap + index, if is_inside { corner.wrapping_add(offset) } else { padding });
-                }
-            }
-        }
+    /// The windows over the images as they are read.
+    pub(super) fn windows(&self) -> Windows<'_> {
+        let Self { geometry, by_rows, width, pixel } = self;
+        Windows { geometry, by_rows: *by_rows, width: *width, pixel: *pixel }
     }
 }

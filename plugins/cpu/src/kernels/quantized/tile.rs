@@ -6,10 +6,9 @@
 use std::ptr;
 
 use super::vector::{QUAD, Vector};
-use crate::isa::Isa;
-
-/// The most pixels of a tile on any machine.
-pub(super) const MOST_PIXELS: usize = 14;
+use crate::isa::{Isa, prefetch};
+pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
+use crate::unrolled::unrolled;
 
 /// The most sums of a tile on any machine.
 pub(super) const MOST_SUMS: usize = MOST_PIXELS * 32;
@@ -79,34 +78,6 @@ impl Kernels {
     pub(super) fn get(&self, is_signed: bool, pixels: usize, channels: usize) -> Kernel {
         self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.lanes) - 1][pixels - 1]
     }
-}
-
-/// A loop of at most 2 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a constant
-/// from the start.
-macro_rules! unrolled {
-    ($index:ident in 0..$count:ident, at most 2 $body:block) => { unrolled!(@ $index $count $body 0 1) };
-    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
-        unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
-    };
-    (@ $index:ident $count:ident $body:block $($number:literal)*) => {
-        $(if $number < $count {
-            const $index: usize = $number;
-            $body
-        })*
-    };
-}
-
-/// Asks for what will be read soon. The address need not be one.
-#[inline(always)]
-fn prefetch(place: *const i8) {
-    // SAFETY: every processor of the architecture has the instruction, which never fails.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }
 
 /// # Safety
