@@ -8,7 +8,7 @@ use core::mem::{align_of, offset_of, size_of};
 /// The major version of the contract.
 pub const CONTRACT_MAJOR: u32 = 1;
 /// The newest minor version of the contract that these bindings know.
-pub const CONTRACT_MINOR: u32 = 0;
+pub const CONTRACT_MINOR: u32 = 1;
 
 /// UTF-8 text: a pointer and a length in bytes, with no terminating zero. Empty text may have a null pointer.
 #[repr(C)]
@@ -844,11 +844,15 @@ pub struct HostTable {
     /// Finds an experimental function by its versioned name, such as `graph_capture_since_1_3`.
     pub experimental:
         Option<unsafe extern "C" fn(context: *mut c_void, name: Str, function: *mut *mut c_void) -> Error>,
+    /// Says in a few words how a kernel does the call that it is being readied for, such as `Winograd, AVX-512`, for whoever
+    /// asks why a model takes its time. Called in `prepare`, with the call given there.
+    pub kernel_describe:
+        Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, way: Str) -> Error>,
 }
 
 impl HostTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 96;
     /// Nothing filled in but the size.
@@ -866,6 +870,7 @@ impl HostTable {
         parallel_for: None,
         output_allocate: None,
         experimental: None,
+        kernel_describe: None,
     };
     /// The name of each slot and whether it must be filled.
     pub const SLOTS: &[(&str, bool)] = &[
@@ -878,6 +883,7 @@ impl HostTable {
         ("parallel_for", true),
         ("output_allocate", true),
         ("experimental", true),
+        ("kernel_describe", false),
     ];
 
     /// Empties a slot; whether there is one of that name.
@@ -892,6 +898,7 @@ impl HostTable {
             "parallel_for" => self.parallel_for = None,
             "output_allocate" => self.output_allocate = None,
             "experimental" => self.experimental = None,
+            "kernel_describe" => self.kernel_describe = None,
             _ => return false,
         }
         true
@@ -1152,7 +1159,7 @@ pub struct CoreTable {
 
 impl CoreTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 264;
     /// Nothing filled in but the size.
@@ -1425,7 +1432,7 @@ pub struct AsyncTable {
 
 impl AsyncTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 176;
     /// Nothing filled in but the size.
@@ -1779,7 +1786,7 @@ pub struct Call {
     pub random_seed: u64,
     /// The random offset of this.
     pub random_offset: u64,
-    /// The host's own record of the call, for `output_allocate`.
+    /// The host's own record of the call, for `output_allocate` and `kernel_describe`.
     pub host_call: *mut c_void,
 }
 
@@ -2092,7 +2099,7 @@ pub struct KernelTable {
 
 impl KernelTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 40;
     /// Nothing filled in but the size.
@@ -2351,7 +2358,7 @@ pub struct GraphTable {
 
 impl GraphTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 88;
     /// Nothing filled in but the size.
@@ -2584,7 +2591,7 @@ pub struct CollectiveTable {
 
 impl CollectiveTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 136;
     /// Nothing filled in but the size.
@@ -2777,7 +2784,7 @@ pub struct ProfileTable {
 
 impl ProfileTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 80;
     /// Nothing filled in but the size.
@@ -2931,7 +2938,7 @@ pub struct InteropTable {
 
 impl InteropTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 104;
     /// Nothing filled in but the size.
@@ -3062,7 +3069,7 @@ pub struct LayerTable {
 
 impl LayerTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 40;
     /// Nothing filled in but the size.
@@ -3290,7 +3297,7 @@ const _: () = {
     assert!(offset_of!(Plugin, kernels) == 232);
     assert!(offset_of!(Plugin, layer) == 240);
     assert!(offset_of!(Plugin, unload) == 248);
-    assert!(size_of::<HostTable>() == 96);
+    assert!(size_of::<HostTable>() == 104);
     assert!(align_of::<HostTable>() == 8);
     assert!(offset_of!(HostTable, size) == 0);
     assert!(offset_of!(HostTable, flags) == 4);
@@ -3305,6 +3312,7 @@ const _: () = {
     assert!(offset_of!(HostTable, parallel_for) == 72);
     assert!(offset_of!(HostTable, output_allocate) == 80);
     assert!(offset_of!(HostTable, experimental) == 88);
+    assert!(offset_of!(HostTable, kernel_describe) == 96);
     assert!(size_of::<DeviceInfo>() == 80);
     assert!(align_of::<DeviceInfo>() == 8);
     assert!(offset_of!(DeviceInfo, size) == 0);

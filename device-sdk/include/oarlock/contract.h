@@ -1,7 +1,7 @@
 /* Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. */
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin contract of Oarlock, version 1.0: every type that crosses a plugin boundary.
+ * The plugin contract of Oarlock, version 1.1: every type that crosses a plugin boundary.
  * A plugin is a shared object that exports `oarlock_plugin_query`; `oarlock/plugin.h` helps to write it.
  * The reference page of the documentation explains every table, slot and rule. */
 #ifndef OARLOCK_CONTRACT_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define OARLOCK_CONTRACT_MAJOR 1u
-#define OARLOCK_CONTRACT_MINOR 0u
+#define OARLOCK_CONTRACT_MINOR 1u
 
 #ifdef __cplusplus
 extern "C" {
@@ -503,7 +503,7 @@ struct oarlock_plugin {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_HOST_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_HOST_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** Services of the host. A plugin imports no symbol; what it needs from the host it finds here. */
 struct oarlock_host_table {
@@ -546,6 +546,11 @@ struct oarlock_host_table {
     /** Finds an experimental function by its versioned name, such as `graph_capture_since_1_3`.
      *  Required. */
     oarlock_error (*experimental)(void *context, oarlock_str name, void **function);
+    /** Says in a few words how a kernel does the call that it is being readied for, such as `Winograd, AVX-512`, for whoever
+     *  asks why a model takes its time. Called in `prepare`, with the call given there.
+     *  Optional; when null: nobody is told.
+     *  Since 1.1. */
+    oarlock_error (*kernel_describe)(void *context, const oarlock_call *call, oarlock_str way);
 };
 
 /** A device as people know it. */
@@ -569,7 +574,7 @@ struct oarlock_device_info {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_CORE_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_CORE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** A device: what it is, its memory, and copies that are done when they return. A device is an argument of every call;
  *  there is no current device. */
@@ -681,7 +686,7 @@ struct oarlock_core_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_ASYNC_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_ASYNC_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** Streams and events. A device without asynchronous work may leave the whole table out: the host then does everything at once.
  *  Memory of the host that an asynchronous call names stays valid until the stream is past it. */
@@ -847,7 +852,7 @@ struct oarlock_call {
     /** The state of the random generator: a kernel that draws n numbers uses the counter values from `random_offset` on. */
     uint64_t random_seed;
     uint64_t random_offset;
-    /** The host's own record of the call, for `output_allocate`. */
+    /** The host's own record of the call, for `output_allocate` and `kernel_describe`. */
     void *host_call;
 };
 
@@ -934,7 +939,7 @@ struct oarlock_kernel {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_KERNEL_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_KERNEL_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** The kernels a plugin brings. */
 struct oarlock_kernel_table {
@@ -1019,7 +1024,7 @@ struct oarlock_graph {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_GRAPH_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_GRAPH_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** Compiles and runs graphs as one piece. */
 struct oarlock_graph_table {
@@ -1062,7 +1067,7 @@ struct oarlock_graph_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_COLLECTIVE_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_COLLECTIVE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** Exchange of data within a group of devices. The host carries the unique id from the first rank to the others. */
 struct oarlock_collective_table {
@@ -1153,7 +1158,7 @@ struct oarlock_activity {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_PROFILE_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_PROFILE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** Records of what devices did. */
 struct oarlock_profile_table {
@@ -1190,7 +1195,7 @@ struct oarlock_profile_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_INTEROP_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_INTEROP_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** Exchange of memory and streams with other libraries and processes, without copies. */
 struct oarlock_interop_table {
@@ -1239,7 +1244,7 @@ struct oarlock_interop_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_LAYER_TABLE_FEATURES ((1ull << 0))
+#define OARLOCK_LAYER_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
 /** A plugin that stands between the host and other plugins: it wraps their tables in its own. */
 struct oarlock_layer_table {

@@ -111,6 +111,18 @@ static inline oarlock_error oarlock_parallel_for(uint64_t count, uint64_t grain,
     return oarlock_services()->parallel_for(oarlock_services_context(), count, grain, task, user);
 }
 
+/** Says in a few words how a kernel does the call that it is being readied for. Nothing happens on a host that does not listen. */
+static inline oarlock_error oarlock_describe(const oarlock_call *call, const char *way) {
+    const oarlock_host_table *services = oarlock_services();
+    if (services == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
+    if (services->size < OARLOCK_SIZE_THROUGH(oarlock_host_table, kernel_describe) || services->kernel_describe == OARLOCK_NULL) {
+        return 0;
+    }
+    return services->kernel_describe(oarlock_services_context(), call, oarlock_string(way));
+}
+
 /* ------------------------------------------------------------------------------------------------------------------
  * Errors and messages. A message is at most 511 bytes; a longer one ends in `...`. */
 

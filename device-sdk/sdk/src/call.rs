@@ -116,6 +116,13 @@ impl<'a> Call<'a> {
         unsafe { self.host.output_allocate(self.raw, index, dtype, dims) }
     }
 
+    /// Says in a few words how the kernel does the call that it is being readied for, such as `Winograd, AVX-512`, for
+    /// whoever asks why a model takes its time.
+    pub fn describe(&self, way: &str) {
+        // SAFETY: this is the call that the kernel is readied for.
+        unsafe { self.host.kernel_describe(self.raw, way) }
+    }
+
     /// Scratch memory on the device: block, offset and size in bytes.
     pub fn workspace(&self) -> (abi::Memory, u64, u64) {
         (self.raw.workspace, self.raw.workspace_offset, self.raw.workspace_size)

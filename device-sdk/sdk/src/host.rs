@@ -112,6 +112,18 @@ impl Host {
         self.result(failure)
     }
 
+    /// Says how a kernel does a call. It is nothing that could fail the kernel.
+    ///
+    /// # Safety
+    ///
+    /// `call` is the call the kernel is readied for.
+    pub(crate) unsafe fn kernel_describe(&self, call: *const abi::Call, way: &str) {
+        if let Some(describe) = self.services.kernel_describe {
+            // SAFETY: the caller vouches for the call, and the text lives through it.
+            self.release(unsafe { describe(self.context, call, abi::Str::borrowed(way)) });
+        }
+    }
+
     /// Tells the host of an error and returns the host's number for it.
     pub fn error(&self, error: &Error) -> abi::Error {
         let info = error.info();

@@ -18,5 +18,5 @@ pub use import::Model;
 pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost, weight_bytes};
 pub use precision::{Precision, Rounding};
 pub use progress::Progress;
-pub use run::Timing;
+pub use run::{Timing, Timings};
 pub use session::{Session, SessionOptions, Slot};

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::passes::{self, Effect};
 use crate::plan::{self, Plan};
 use crate::plans::Plans;
-use crate::run::{self, Allowance, Clock, Timing};
+use crate::run::{self, Clock, Run, Timings};
 
 /// A graph that can be run on inputs of any shapes.
 pub(crate) struct Program {
@@ -42,22 +42,14 @@ impl Program {
     /// Runs it.
     #[inline]
     pub(crate) fn run(&self, environment: &Environment, inputs: &[Datum]) -> Result<Vec<Datum>> {
-        self.run_within(environment, inputs, &environment.allowance())
+        self.run_within(Run { environment, allowance: &environment.allowance(), clock: None }, inputs)
     }
 
-    /// Runs it as a part of a run that may do only so much.
+    /// Runs it as a part of a run.
     #[inline]
-    pub(crate) fn run_within(
-        &self,
-        environment: &Environment,
-        inputs: &[Datum],
-        allowance: &Allowance,
-    ) -> Result<Vec<Datum>> {
-        self.plans.with(
-            inputs,
-            || self.new_plan(environment, inputs),
-            |plan| run::run(plan, environment, inputs, allowance, None),
-        )
+    pub(crate) fn run_within(&self, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
+        let Run { environment, .. } = run;
+        self.plans.with(inputs, || self.new_plan(environment, inputs), |plan| run::run(plan, run, inputs))
     }
 
     /// Runs it, and notes when each step did.
@@ -65,11 +57,11 @@ impl Program {
         &self,
         environment: &Environment,
         inputs: &[Datum],
-    ) -> Result<(Vec<Datum>, Vec<Timing>)> {
-        let plan = self.plan(environment, inputs)?;
-        let mut clock = Clock::new();
-        let outputs = run::run(&plan, environment, inputs, &environment.allowance(), Some(&mut clock))?;
-        Ok((outputs, clock.timings))
+    ) -> Result<(Vec<Datum>, Timings)> {
+        let clock = Clock::new();
+        let run = Run { environment, allowance: &environment.allowance(), clock: Some(&clock) };
+        let outputs = self.run_within(run, inputs)?;
+        Ok((outputs, clock.finish()))
     }
 
     /// The plan for inputs of these shapes: one that is there, or a new one.

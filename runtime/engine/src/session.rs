@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::precision::Precision;
 use crate::program::Program;
 use crate::progress::Progress;
-use crate::run::Timing;
+use crate::run::Timings;
 
 /// How a session runs its model.
 #[derive(Clone, Debug, Default)]
@@ -103,8 +103,8 @@ impl Session {
         self.program.run(&self.environment, self.checked(inputs)?)
     }
 
-    /// Runs the model, waits for each step, and says when it ran. The steps are those of [`Session::plan`].
-    pub fn run_timed(&self, inputs: &[Datum]) -> Result<(Vec<Datum>, Vec<Timing>)> {
+    /// Runs the model, waits for each step, and says when it ran. Those of branches and bodies are told too.
+    pub fn run_timed(&self, inputs: &[Datum]) -> Result<(Vec<Datum>, Timings)> {
         self.program.run_timed(&self.environment, self.checked(inputs)?)
     }
 

@@ -23,7 +23,7 @@ mod start;
 mod text;
 
 pub use config::{Config, ConfigError, Plugins};
-pub use device::kernel::{HostCall, KernelHandle, OutputMemory, PreparedKernel};
+pub use device::kernel::{CallServices, HostCall, KernelHandle, PreparedKernel};
 pub use device::live::Live;
 pub use device::memory::{Block, Span};
 pub use device::pinned::Pinned;

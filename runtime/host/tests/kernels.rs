@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use common::{Place, refusal};
 use oarlock_abi as abi;
-use oarlock_host::{Block, Code, Device, Failure, HostCall, OutputMemory, Reason};
+use oarlock_host::{Block, CallServices, Code, Device, Failure, HostCall, Reason};
 
 const DIMS: [i64; 2] = [10, 100];
 const SIZE: u64 = 4000;
@@ -22,12 +22,14 @@ struct Output {
     tensor: UnsafeCell<abi::Tensor>,
     /// The shape the kernel asked for, and the memory.
     taken: Mutex<Option<(Vec<i64>, Block)>>,
+    /// What the kernel said of itself.
+    heard: Mutex<String>,
 }
 
 // SAFETY: the tensor is written only under the lock, by a kernel that waits for it.
 unsafe impl Sync for Output {}
 
-impl OutputMemory for Output {
+impl CallServices for Output {
     fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
         assert_eq!((index, dtype), (0, abi::Dtype::F32));
         let mut taken = self.taken.lock().unwrap();
@@ -36,6 +38,10 @@ impl OutputMemory for Output {
         // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this.
         unsafe { self.tensor.get().write(tensor) };
         Ok(())
+    }
+
+    fn describe(&self, way: String) {
+        *self.heard.lock().unwrap() = way;
     }
 }
 
@@ -68,6 +74,7 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
         device: device.clone(),
         tensor: UnsafeCell::new(abi::Tensor::EMPTY),
         taken: Mutex::default(),
+        heard: Mutex::default(),
     };
     let (inputs, outputs) = ([&raw const input; 2], [output.tensor.get().cast_const()]);
     let host_call = HostCall::new(&output);
@@ -89,6 +96,7 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
     // SAFETY: as above.
     let prepared = unsafe { kernel.prepare(&call) }.unwrap();
     assert_eq!(device.plugin().live().kernel_states, 1);
+    assert_eq!(*output.heard.lock().unwrap(), "one by one");
     // SAFETY: as above; the kernel was readied for this call.
     unsafe { prepared.run(&call) }.unwrap();
     drop(prepared);
@@ -123,7 +131,7 @@ fn a_kernel_that_asks_for_memory_in_a_call_that_has_none_to_give_fails() {
     // SAFETY: everything that the call points to lives until the end of the test.
     let failure = unsafe { kernel.prepare(&call).unwrap().run(&call) }.unwrap_err();
     assert_eq!(failure.code, Code::PRECONDITION_NOT_MET);
-    assert!(failure.message.contains("without `host_call`"), "{failure}");
+    assert!(failure.message.contains("no memory to give"), "{failure}");
 }
 
 #[test]

@@ -130,8 +130,8 @@ fn numbers_become_texts_and_texts_become_labels() {
     assert_eq!(made, [["1.0", "2.5e-07", "7.0"], ["one", "other", "seven"]]);
 }
 
-#[test]
-fn a_loop_carries_values_and_stacks_others() {
+/// Adds `step` to `start` so often, and stacks the squares of the sums.
+fn counter() -> Sketch {
     let mut body = Sketch::new();
     let [iteration, condition, sum, step] =
         ["i", "go", "sum", "step"].map(|name| body.graph.add(Value::named(name)));
@@ -149,7 +149,12 @@ fn a_loop_carries_values_and_stacks_others() {
     let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).unwrap());
     let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
     sketch.with_graph("body", body, &[step]);
-    let session = sketch.output(&made).session(&SessionOptions::default());
+    sketch.output(&made)
+}
+
+#[test]
+fn a_loop_carries_values_and_stacks_others() {
+    let session = counter().session(&SessionOptions::default());
     let outputs = run(&session, &[ints(&[], &[3]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])]);
     assert_eq!(floats(&outputs[0]), [7.0]);
     assert_eq!(
@@ -158,6 +163,27 @@ fn a_loop_carries_values_and_stacks_others() {
     );
     let outputs = run(&session, &[ints(&[], &[0]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])]);
     assert_eq!((floats(&outputs[0]), floats(&outputs[1])), (vec![1.0], vec![]));
+}
+
+#[test]
+fn steps_of_a_body_are_timed_within_the_loop_that_they_are_of() {
+    let session = counter().session(&SessionOptions::default());
+    let inputs = [ints(&[], &[3]), tensor(&[1], &[1.0]), tensor(&[1], &[2.0])];
+    let (outputs, timings) = session.run_timed(&inputs).unwrap();
+    assert_eq!(floats(&outputs[0]), [7.0]);
+    assert_eq!(timings.omitted, 0);
+    let steps = &timings.steps;
+    let at = steps.iter().position(|timing| &*timing.step().node().op == "Loop").unwrap();
+    let ops = |within: Option<usize>| -> Vec<&str> {
+        let own = steps.iter().filter(|timing| timing.within == within);
+        own.map(|timing| &*timing.step().node().op).collect()
+    };
+    assert_eq!((ops(None), ops(Some(at))), (vec!["Loop"], ["Add", "Mul"].repeat(3)));
+    assert!(steps[at + 1..].iter().all(|timing| {
+        steps[at].begin <= timing.begin && timing.begin <= timing.launched && timing.end <= steps[at].end
+    }));
+    let keys: std::collections::BTreeSet<_> = steps.iter().map(oarlock_engine::Timing::key).collect();
+    assert_eq!(keys.len(), 3);
 }
 
 #[test]

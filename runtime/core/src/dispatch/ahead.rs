@@ -145,6 +145,11 @@ impl Ready {
         &self.row
     }
 
+    /// How the kernel does such calls, in its own words; empty where it says nothing.
+    pub fn description(&self) -> &str {
+        &self.site.description
+    }
+
     /// The outputs that calls will have; `None` where the kernel says it while it runs.
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = Option<(Dtype, &[i64])>> {
         self.site.outputs.iter().map(|output| output.form.as_ref().map(|form| (form.dtype, &*form.dims)))

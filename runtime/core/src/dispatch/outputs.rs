@@ -6,7 +6,7 @@ use std::cell::UnsafeCell;
 use std::sync::{Mutex, PoisonError};
 
 use oarlock_abi as abi;
-use oarlock_host::{Failure, OutputMemory};
+use oarlock_host::{CallServices, Failure};
 
 use super::raw;
 use crate::stream::Stream;
@@ -75,7 +75,7 @@ impl<'a> Allocating<'a> {
     }
 }
 
-impl OutputMemory for Allocating<'_> {
+impl CallServices for Allocating<'_> {
     fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let known = taken.tensors.get(index as usize).and_then(Option::as_ref);

@@ -2,10 +2,10 @@
 
 #![expect(unsafe_code, reason = "kernels are asked about a call, which is a struct of pointers")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_abi as abi;
-use oarlock_host::{HostCall, KernelHandle};
+use oarlock_host::{CallServices, HostCall, KernelHandle};
 
 use super::op::{Invocation, Node};
 use super::outputs::Allocating;
@@ -80,6 +80,16 @@ pub(crate) struct Attempt<'a> {
     attributes: RawAttributes,
     /// What is known of the outputs; empty where only a kernel can say it.
     facts: Option<Vec<Fact>>,
+}
+
+/// What a kernel says of itself while it is readied.
+#[derive(Default)]
+struct Heard(Mutex<String>);
+
+impl CallServices for Heard {
+    fn describe(&self, way: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = way;
+    }
 }
 
 /// How calls like this one are run.
@@ -204,7 +214,10 @@ impl<'a> Attempt<'a> {
         let outputs =
             if self.facts.is_some() { self.outputs()? } else { self.outputs_of_kernel(kernel, &inputs)? };
         let failed = |failure| Error::from(failure).of_op(node.name).on_device(device);
+        let heard = Heard::default();
+        let host_call = HostCall::new(&heard);
         let (workspace, prepared) = self.with_call(&inputs, &outputs, |call| -> Result<_> {
+            let call = &abi::Call { host_call: host_call.address(), ..*call };
             // SAFETY: everything that the call points to lives until this returns; operands that are marked constant are
             // values that the site keeps as long as the kernel.
             unsafe { Ok((kernel.workspace(call).map_err(failed)?, kernel.prepare(call).map_err(failed)?)) }
@@ -214,6 +227,7 @@ impl<'a> Attempt<'a> {
             op: node.name,
             device: device.clone(),
             kernel: prepared,
+            description: heard.0.into_inner().unwrap_or_else(PoisonError::into_inner),
             workspace,
             allocates: kernel.info().allocates_outputs,
             draws: self.draws(&outputs),

@@ -36,6 +36,8 @@ pub(crate) struct KernelSite {
     pub(crate) op: &'static str,
     pub(crate) device: Device,
     pub(crate) kernel: PreparedKernel,
+    /// How the kernel does such calls, in its own words; empty where it says nothing.
+    pub(crate) description: String,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
     /// The descriptions of all inputs and outputs in a row, with which a call begins.

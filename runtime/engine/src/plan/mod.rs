@@ -79,6 +79,15 @@ pub struct StepInfo<'a> {
 }
 
 impl<'a> StepInfo<'a> {
+    pub(crate) fn new(plan: &'a Plan, step: &'a Step) -> Self {
+        Self { plan, step }
+    }
+
+    /// The plan it is of.
+    pub fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
     /// The node of the plan's graph that the step is for; none for copies.
     pub fn node(&self) -> &'a crate::graph::Node {
         &self.plan.graph.nodes[self.step.node]
@@ -98,6 +107,11 @@ impl<'a> StepInfo<'a> {
             Work::Copy { .. } => "a copy between devices".to_owned(),
             Work::Control(_) => "the engine".to_owned(),
         }
+    }
+
+    /// How the kernel does it, in its own words; empty where it says nothing.
+    pub fn description(&self) -> &'a str {
+        if let Work::Call(call) = &self.step.work { call.ready.description() } else { "" }
     }
 
     /// Whether it calls a kernel that was readied before.

@@ -8,7 +8,7 @@ use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
 use super::scan::Scan;
 use super::sequence::SequenceOp;
 use super::text::TextOp;
-use super::{Allowance, datum};
+use super::{Run, datum};
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::{Dimension, Node, ValueType};
@@ -60,13 +60,7 @@ impl Body {
     }
 
     /// Runs it on its formal inputs and what it captures.
-    pub(super) fn run(
-        &self,
-        environment: &Environment,
-        allowance: &Allowance,
-        mut inputs: Vec<Datum>,
-        captured: &[Datum],
-    ) -> Result<Vec<Datum>> {
+    pub(super) fn run(&self, run: Run<'_>, mut inputs: Vec<Datum>, captured: &[Datum]) -> Result<Vec<Datum>> {
         let own = self.program.graph().inputs.len().saturating_sub(self.captures.len());
         if inputs.len() != own {
             let given = inputs.len();
@@ -75,7 +69,7 @@ impl Body {
             )));
         }
         inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
-        self.program.run_within(environment, &inputs, allowance)
+        self.program.run_within(run, &inputs)
     }
 
     /// How many outputs it has.
@@ -142,12 +136,7 @@ impl Control {
         (self.inputs, self.outputs) = (inputs, outputs);
     }
 
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        slots: &mut [Option<Datum>],
-        allowance: &Allowance,
-    ) -> Result<()> {
+    pub(crate) fn run(&self, run: Run<'_>, slots: &mut [Option<Datum>]) -> Result<()> {
         let read = |source: &Option<Source>| source.as_ref().map(|source| datum(slots, source)).transpose();
         let inputs: Vec<Option<Datum>> = self.inputs.iter().map(read).collect::<Result<_>>()?;
         let (own, captured) = inputs.split_at(self.own_inputs.min(inputs.len()));
@@ -156,13 +145,13 @@ impl Control {
         let made = match &self.kind {
             Kind::If(branches) => {
                 let branch = &branches[usize::from(truth(given(own, 0)?)?)];
-                branch.run(environment, allowance, Vec::new(), &captured)?
+                branch.run(run, Vec::new(), &captured)?
             }
-            Kind::Loop(body) => run_loop(body, (environment, allowance), own, &captured, outputs)?,
-            Kind::Scan(scan) => scan.run(environment, allowance, own, &captured)?,
-            Kind::SequenceMap(body) => map_sequence(body, (environment, allowance), own, &captured, outputs)?,
-            Kind::Sequence(op) => vec![op.run(environment, own)?],
-            Kind::Text(op) => vec![op.run(environment, own)?],
+            Kind::Loop(body) => run_loop(body, run, own, &captured, outputs)?,
+            Kind::Scan(scan) => scan.run(run, own, &captured)?,
+            Kind::SequenceMap(body) => map_sequence(body, run, own, &captured, outputs)?,
+            Kind::Sequence(op) => vec![op.run(run.environment, own)?],
+            Kind::Text(op) => vec![op.run(run.environment, own)?],
         };
         if made.len() < outputs {
             return Err(too_few(&format!("at least {outputs} values")));
@@ -205,7 +194,7 @@ pub(super) fn scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<Da
 /// carried values is stacked.
 fn run_loop(
     body: &Body,
-    (environment, allowance): (&Environment, &Allowance),
+    run: Run<'_>,
     own: &[Option<Datum>],
     captured: &[Datum],
     outputs: usize,
@@ -224,11 +213,11 @@ fn run_loop(
     let mut iteration = 0i64;
     while goes_on && iteration < most {
         let mut inputs = vec![
-            scalar(&environment.host, Dtype::I64, iteration.to_ne_bytes().to_vec())?,
-            scalar(&environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
+            scalar(&run.environment.host, Dtype::I64, iteration.to_ne_bytes().to_vec())?,
+            scalar(&run.environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
         ];
         inputs.append(&mut carried);
-        let mut made = body.run(environment, allowance, inputs, captured)?.into_iter();
+        let mut made = body.run(run, inputs, captured)?.into_iter();
         goes_on = truth(&made.next().ok_or_else(|| too_few("a condition"))?)?;
         carried = made.by_ref().take(count).collect();
         for list in &mut stacked {
@@ -238,7 +227,7 @@ fn run_loop(
     }
     let mut outputs = carried;
     for (index, list) in stacked.into_iter().enumerate() {
-        outputs.push(Datum::Tensor(stack(environment, &list, 0, || body.output(1 + count + index))?));
+        outputs.push(Datum::Tensor(stack(run.environment, &list, 0, || body.output(1 + count + index))?));
     }
     Ok(outputs)
 }
@@ -267,7 +256,7 @@ pub(super) fn stack(
 /// Runs a body on the elements of sequences, one after the other.
 fn map_sequence(
     body: &Body,
-    (environment, allowance): (&Environment, &Allowance),
+    run: Run<'_>,
     own: &[Option<Datum>],
     captured: &[Datum],
     outputs: usize,
@@ -289,7 +278,7 @@ fn map_sequence(
                     .of_operand(format!("input {index}"))),
             };
         let inputs: Vec<Datum> = own.iter().enumerate().map(element).collect::<Result<_>>()?;
-        let outputs = body.run(environment, allowance, inputs, captured)?;
+        let outputs = body.run(run, inputs, captured)?;
         for (list, datum) in made.iter_mut().zip(outputs) {
             list.push(super::sequence::element(&datum)?);
         }

@@ -3,19 +3,22 @@
 #![expect(unsafe_code, reason = "kernels run on memory whose places the plan decided")]
 
 mod allowance;
+mod clock;
 mod control;
 mod labels;
 mod scan;
 mod sequence;
 mod text;
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use oarlock_core::memory::Allocation;
 use oarlock_core::stream::Stream;
 use oarlock_core::{Device, Error, ErrorKind, Invocation, Outputs, Packed, Place, Result, Tensor};
 
 pub(crate) use allowance::Allowance;
+pub(crate) use clock::Clock;
+pub use clock::{Timing, Timings};
 pub(crate) use control::Control;
 
 use crate::datum::Datum;
@@ -98,55 +101,23 @@ fn pack(call: &Call, stream: &Stream, arenas: &[Allocation], environment: &Envir
     Ok(packed)
 }
 
-/// When a step of a plan ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// The place of the step in the plan.
-    pub step: usize,
-    /// When it began, since the run did.
-    pub begin: Duration,
-    /// When the host had launched it. A device may still be at work then.
-    pub launched: Duration,
-    /// When it was done.
-    pub end: Duration,
-}
-
-/// Notes when steps run. Every step is waited for, so that its work on a device counts as its own.
-pub(crate) struct Clock {
-    start: Instant,
-    pub(crate) timings: Vec<Timing>,
-}
-
-impl Clock {
-    pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), timings: Vec::new() }
-    }
-
-    #[cold]
-    fn time(&mut self, step: usize, device: &Device, run: impl FnOnce() -> Result<()>) -> Result<()> {
-        let begin = self.start.elapsed();
-        run()?;
-        let launched = self.start.elapsed();
-        device.stream()?.synchronize()?;
-        self.timings.push(Timing { step, begin, launched, end: self.start.elapsed() });
-        Ok(())
-    }
+/// What holds for a run and for all that its branches and loops run.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) allowance: &'a Allowance,
+    /// Who wants to know when the steps take place, if anybody does.
+    pub(crate) clock: Option<&'a Clock>,
 }
 
 /// Runs a plan on inputs that have the shapes it was made for.
-pub(crate) fn run(
-    plan: &Plan,
-    environment: &Environment,
-    inputs: &[Datum],
-    allowance: &Allowance,
-    clock: Option<&mut Clock>,
-) -> Result<Vec<Datum>> {
-    allowance.take(plan.steps.len())?;
+pub(crate) fn run(plan: &Arc<Plan>, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
+    run.allowance.take(plan.steps.len())?;
     let mut context = match plan.contexts.pop() {
         Some(context) => context,
-        None => Context::new(plan, environment)?,
+        None => Context::new(plan, run.environment)?,
     };
-    let outputs = context.run(plan, environment, inputs, allowance, clock);
+    let outputs = context.run(plan, run, inputs);
     context.slots.iter_mut().for_each(|slot| *slot = None);
     // A full queue has enough; the memory of this one goes back to the pool.
     _ = plan.contexts.push(context);
@@ -154,23 +125,16 @@ pub(crate) fn run(
 }
 
 impl Context {
-    fn run(
-        &mut self,
-        plan: &Plan,
-        environment: &Environment,
-        inputs: &[Datum],
-        allowance: &Allowance,
-        mut clock: Option<&mut Clock>,
-    ) -> Result<Vec<Datum>> {
+    fn run(&mut self, plan: &Arc<Plan>, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
         for (input, home) in inputs.iter().zip(&plan.inputs) {
             if let Some((slot, device)) = home {
-                self.slots[*slot] = Some(ready_input(input, device, environment)?);
+                self.slots[*slot] = Some(ready_input(input, device, run.environment)?);
             }
         }
         for (at, step) in plan.steps.iter().enumerate() {
-            let ran = match &mut clock {
-                None => self.step(at, step, environment, allowance),
-                Some(clock) => clock.time(at, &step.device, || self.step(at, step, environment, allowance)),
+            let ran = match run.clock {
+                None => self.step(at, step, run),
+                Some(clock) => clock.time(plan, at, &step.device, || self.step(at, step, run)),
             };
             if let Err(error) = ran {
                 let node = &plan.graph.nodes[step.node];
@@ -184,19 +148,13 @@ impl Context {
     }
 
     #[inline]
-    fn step(
-        &mut self,
-        at: usize,
-        step: &Step,
-        environment: &Environment,
-        allowance: &Allowance,
-    ) -> Result<()> {
+    fn step(&mut self, at: usize, step: &Step, run: Run<'_>) -> Result<()> {
         match &step.work {
-            Work::Call(call) => self.call(at, call, environment),
-            Work::Eager(eager) => self.dispatch(eager, &step.device, environment),
+            Work::Call(call) => self.call(at, call, run.environment),
+            Work::Eager(eager) => self.dispatch(eager, &step.device, run.environment),
             Work::View { from, dims, to } => self.view(from, dims, *to),
             Work::Copy { from, to } => self.copy(from, *to, &step.device),
-            Work::Control(control) => control.run(environment, &mut self.slots, allowance),
+            Work::Control(control) => control.run(run, &mut self.slots),
         }
     }
 

@@ -2,11 +2,10 @@
 
 use oarlock_core::{Attribute, Error, Result, Tensor};
 
-use super::Allowance;
+use super::Run;
 use super::control::{Body, given, stack, too_few};
 use super::sequence::part_of;
 use crate::datum::Datum;
-use crate::environment::Environment;
 use crate::graph::Node;
 
 /// A `Scan` node.
@@ -47,17 +46,11 @@ impl Scan {
         })
     }
 
-    pub(super) fn run(
-        &self,
-        environment: &Environment,
-        allowance: &Allowance,
-        own: &[Option<Datum>],
-        captured: &[Datum],
-    ) -> Result<Vec<Datum>> {
+    pub(super) fn run(&self, run: Run<'_>, own: &[Option<Datum>], captured: &[Datum]) -> Result<Vec<Datum>> {
         if !self.has_batch {
             let inputs: Vec<Datum> =
                 (0..own.len()).map(|at| given(own, at).cloned()).collect::<Result<_>>()?;
-            return self.one((environment, allowance), &inputs, captured);
+            return self.one(run, &inputs, captured);
         }
         if own.first().is_some_and(Option::is_some) {
             return Err(Error::unimplemented("expected no lengths of sequences, found some"));
@@ -69,11 +62,9 @@ impl Scan {
         for item in 0..batch.unsigned_abs() {
             let part: Vec<Datum> = inputs
                 .iter()
-                .map(|input| part_of(environment, input, 0, item).map(Datum::Tensor))
+                .map(|input| part_of(run.environment, input, 0, item).map(Datum::Tensor))
                 .collect::<Result<_>>()?;
-            for (index, output) in
-                self.one((environment, allowance), &part, captured)?.into_iter().enumerate()
-            {
+            for (index, output) in self.one(run, &part, captured)?.into_iter().enumerate() {
                 if made.len() <= index {
                     made.push(Vec::new());
                 }
@@ -81,17 +72,12 @@ impl Scan {
             }
         }
         made.iter()
-            .map(|list| stack(environment, list, 0, || self.body.output(0)).map(Datum::Tensor))
+            .map(|list| stack(run.environment, list, 0, || self.body.output(0)).map(Datum::Tensor))
             .collect()
     }
 
     /// Runs over one sequence.
-    fn one(
-        &self,
-        (environment, allowance): (&Environment, &Allowance),
-        inputs: &[Datum],
-        captured: &[Datum],
-    ) -> Result<Vec<Datum>> {
+    fn one(&self, run: Run<'_>, inputs: &[Datum], captured: &[Datum]) -> Result<Vec<Datum>> {
         let (states, scanned) = inputs.split_at(inputs.len().saturating_sub(self.scanned));
         let mut slices = Vec::new();
         for (index, input) in scanned.iter().enumerate() {
@@ -108,9 +94,9 @@ impl Scan {
             let mut given = std::mem::take(&mut states);
             for (tensor, axis, is_backward) in &slices {
                 let place = if *is_backward { length - 1 - step } else { step };
-                given.push(Datum::Tensor(part_of(environment, tensor, *axis, place)?));
+                given.push(Datum::Tensor(part_of(run.environment, tensor, *axis, place)?));
             }
-            let mut made = self.body.run(environment, allowance, given, captured)?.into_iter();
+            let mut made = self.body.run(run, given, captured)?.into_iter();
             states = made.by_ref().take(count).collect();
             for list in &mut stacked {
                 list.push(made.next().ok_or_else(|| too_few("an output to stack"))?.tensor()?.clone());
@@ -123,7 +109,9 @@ impl Scan {
             let rank = list.first().map_or(0, |first| first.dims().len());
             let axis = oarlock_core::shape::axis(at(&self.output_axes, index), rank + 1)?;
             let axis = i64::try_from(axis).unwrap_or(0);
-            states.push(Datum::Tensor(stack(environment, &list, axis, || self.body.output(count + index))?));
+            states.push(Datum::Tensor(stack(run.environment, &list, axis, || {
+                self.body.output(count + index)
+            })?));
         }
         Ok(states)
     }

@@ -17,19 +17,24 @@ use crate::generated::KernelCalls;
 use crate::services::errors::{Code, Failure};
 use crate::{KernelInfo, Plugin};
 
-/// Gives the outputs of a running call their memory, when its kernel asks for it, on whatever thread.
-pub trait OutputMemory: Sync {
+/// What a kernel may ask the maker of a call for while it is at it, on whatever thread.
+pub trait CallServices: Sync {
     /// Gives the output its dtype, shape and memory, and makes the call's own tensor show them.
-    fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure>;
+    fn allocate(&self, _index: u32, _dtype: abi::Dtype, _dims: &[i64]) -> Result<(), Failure> {
+        Err(gives_no_memory())
+    }
+
+    /// Hears how the kernel that is being readied will do such calls.
+    fn describe(&self, _way: String) {}
 }
 
 /// What `host_call` of a call points to.
-pub struct HostCall<'a>(&'a dyn OutputMemory);
+pub struct HostCall<'a>(&'a dyn CallServices);
 
 impl<'a> HostCall<'a> {
-    /// A call whose outputs get their memory from here.
-    pub fn new(outputs: &'a dyn OutputMemory) -> Self {
-        Self(outputs)
+    /// A call whose kernel is served from here.
+    pub fn new(services: &'a dyn CallServices) -> Self {
+        Self(services)
     }
 
     /// For the field `host_call`. Good as long as this is where it is.
@@ -48,16 +53,37 @@ impl<'a> HostCall<'a> {
         dtype: abi::Dtype,
         dims: &[i64],
     ) -> Result<(), Failure> {
-        // SAFETY: the caller vouches for the call.
-        let host_call = unsafe { (&raw const (*call).host_call).read() }.cast::<HostCall<'_>>();
-        if host_call.is_null() {
-            let message = "expected a call in which outputs may be allocated, found one without `host_call`; give the \
-                           kernel the flag `allocates_outputs`, and pass the call on as it was given";
-            return Err(Failure::new("host", Code::PRECONDITION_NOT_MET, message));
-        }
-        // SAFETY: what is behind `host_call` of a running call was put there by its maker, as `HostCall::address`.
-        unsafe { &*host_call }.0.allocate(index, dtype, dims)
+        // SAFETY: as the caller vouches.
+        unsafe { Self::of(call) }.ok_or_else(gives_no_memory)?.0.allocate(index, dtype, dims)
     }
+
+    /// Hears how a kernel does a call; nobody wants to know of one that has no record.
+    ///
+    /// # Safety
+    ///
+    /// As for [`HostCall::allocate`].
+    pub(crate) unsafe fn describe(call: *const abi::Call, way: String) {
+        // SAFETY: as the caller vouches.
+        if let Some(record) = unsafe { Self::of(call) } {
+            record.0.describe(way);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`HostCall::allocate`].
+    unsafe fn of<'call>(call: *const abi::Call) -> Option<&'call HostCall<'call>> {
+        // SAFETY: the caller vouches for the call.
+        let record = unsafe { (&raw const (*call).host_call).read() }.cast::<HostCall<'_>>();
+        // SAFETY: what is behind `host_call` of a running call was put there by its maker, as `HostCall::address`.
+        unsafe { record.as_ref() }
+    }
+}
+
+fn gives_no_memory() -> Failure {
+    let message = "expected a call in which outputs may be allocated, found one that has no memory to give; give the \
+                   kernel the flag `allocates_outputs`, and pass the call on as it was given";
+    Failure::new("host", Code::PRECONDITION_NOT_MET, message)
 }
 
 /// A kernel of a loaded plugin.
@@ -124,7 +150,7 @@ impl KernelHandle {
         unsafe { self.calls().workspace(call) }.unwrap_or(Ok(0))
     }
 
-    /// Readies it for one call site.
+    /// Readies it for one call site. The call's [`HostCall`] hears how it will do it.
     ///
     /// # Safety
     ///

@@ -25,6 +25,8 @@ use crate::services::pool::Pool;
 const MOST_DIMENSIONS: u64 = 64;
 /// The longest key of an option.
 const LONGEST_KEY: u64 = 1024;
+/// The longest description of what a kernel does that is kept whole.
+const LONGEST_WAY: u64 = 200;
 /// The longest log message that is kept whole.
 const LONGEST_LOG: u64 = 16 * 1024;
 
@@ -145,6 +147,7 @@ static TABLE: abi::HostTable = abi::HostTable {
     parallel_for: Some(parallel_for),
     output_allocate: Some(output_allocate),
     experimental: Some(experimental),
+    kernel_describe: Some(kernel_describe),
     ..abi::HostTable::EMPTY
 };
 
@@ -331,6 +334,23 @@ unsafe extern "C" fn output_allocate(
         };
         // SAFETY: the plugin hands back the call it was given, while it runs.
         unsafe { HostCall::allocate(call, index, dtype, dims) }
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve(context, service) }
+}
+
+unsafe extern "C" fn kernel_describe(
+    context: *mut c_void,
+    call: *const abi::Call,
+    way: abi::Str,
+) -> abi::Error {
+    let service = |_: &Services| {
+        if call.is_null() {
+            return Err(wrong("a call", "a null pointer"));
+        }
+        // SAFETY: the plugin vouches for the text while the call lasts, and hands back the call it was given.
+        unsafe { HostCall::describe(call, lossy(way, LONGEST_WAY)) };
+        Ok(())
     };
     // SAFETY: the plugin hands back its context.
     unsafe { serve(context, service) }

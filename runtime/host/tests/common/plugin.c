@@ -132,6 +132,12 @@ static oarlock_error add(void *context, void *state, const oarlock_call *call) {
     }
     return services.parallel_for(host_context, count, 16, add_part, (void *)(uintptr_t)call);
 }
+static oarlock_error prepare(void *context, const oarlock_call *call, void **state) {
+    (void)context;
+    *state = 0;
+    return services.kernel_describe(host_context, call, (oarlock_str)TEXT("one by one"));
+}
+static oarlock_error release(void *context, void *state) { (void)context; (void)state; return 0; }
 
 static oarlock_operand operand = {
     .size = sizeof operand, .dtypes = 1ull << OARLOCK_DTYPE_F32,
@@ -146,6 +152,8 @@ static oarlock_kernel kernel = {
     .inputs = inputs, .inputs_count = 2, .outputs = inputs, .outputs_count = 1,
 #ifdef FAULT_PREPARE_WITHOUT_RELEASE
     .prepare = (oarlock_error (*)(void *, const oarlock_call *, void **))0x10,
+#else
+    .prepare = prepare, .release = release,
 #endif
 #ifndef FAULT_NO_RUN
     .run = add,

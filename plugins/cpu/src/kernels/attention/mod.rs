@@ -34,9 +34,11 @@ pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
     let float = Operand::new(FLOATS).group(1);
     let optional = float.flags(OperandFlags::OPTIONAL);
     let other = |dtypes| Operand::new(dtypes).flags(OperandFlags::OPTIONAL);
-    let attention = Kernel::prepared("Attention", |_: &Cpu, call| {
+    let attention = Kernel::prepared("Attention", |cpu: &Cpu, call| {
         let geometry = Geometry::new(call)?;
         let dtype = call.input(0)?.dtype();
+        let way = if is_plain(&geometry, dtype) { "row by row" } else { "fused, block by block" };
+        call.describe(&format!("{way}, {}", cpu.isa()));
         Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run_of(dtype, cpu, &geometry, call)))
     })
     .workspace(|cpu, call| {

@@ -81,6 +81,7 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     let (convolution, activation) = convolution(cpu, call)?;
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
+    call.describe(&convolution.description(cpu));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
     let packed = convolution.pack_shared(cpu, constants::place(&w), weights)?;

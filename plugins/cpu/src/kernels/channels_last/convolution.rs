@@ -85,6 +85,17 @@ impl Convolution {
         self.geometry.outputs
     }
 
+    /// How it is computed, for people.
+    pub(super) fn description(&self, team: &dyn Team) -> String {
+        let way = match &self.way {
+            Way::Dense(dense) if dense.factors() == Factors::Rounded => "indirect GEMM in bf16",
+            Way::Dense(_) => "indirect GEMM",
+            Way::Depthwise => "depthwise",
+            Way::Winograd(winograd) => winograd.outputs().name(),
+        };
+        format!("{way}, {}", team.isa())
+    }
+
     fn form(&self) -> Form {
         match &self.way {
             Way::Dense(dense) => Form::Panels(dense.factors()),

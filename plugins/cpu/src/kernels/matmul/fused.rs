@@ -191,6 +191,14 @@ impl State {
         } else {
             Right::Aligned(ALIGNED.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
         };
+        let way = match right {
+            Right::Packed(_) => "GEMM, constant packed",
+            Right::Anywhere | Right::Aligned(_) | Right::InPlace if plan.streams() => {
+                "matrix read in one pass"
+            }
+            Right::Anywhere | Right::Aligned(_) | Right::InPlace => "GEMM",
+        };
+        call.describe(&format!("{way}, {}", cpu.isa()));
         let alpha = call.float("alpha")?.unwrap_or(1.0) as f32;
         Ok(Self { plan, right, alpha, activation: Activation::of(call)? })
     }

@@ -51,6 +51,7 @@ fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     } else {
         None
     };
+    super::describe(cpu, call, packed.is_some());
     Ok(Arc::new(move |cpu, call| multiply::<E>(cpu, call, settings, packed.as_ref())))
 }
 

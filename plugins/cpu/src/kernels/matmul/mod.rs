@@ -11,7 +11,7 @@ pub(crate) mod quantised;
 mod shape;
 
 use oarlock_products::size;
-use oarlock_sdk::{Dtype, DtypeSet, Error, Kernel, dtype_set};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, dtype_set};
 
 use crate::device::Cpu;
 use crate::gemm::{Convert, Form, Stored};
@@ -41,6 +41,12 @@ fn form<E: Stored>(items: usize, side_by_side: bool) -> Form {
     } else {
         Form::Anew { items }
     }
+}
+
+/// Says how a product is computed.
+fn describe(cpu: &Cpu, call: &Call<'_>, is_packed: bool) {
+    let way = if is_packed { "GEMM, constant packed" } else { "GEMM" };
+    call.describe(&format!("{way}, {}", cpu.isa()));
 }
 
 /// An operand whose elements lie outside of its memory, which its own checks rule out.

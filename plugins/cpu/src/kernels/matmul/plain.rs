@@ -38,6 +38,7 @@ fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     } else {
         None
     };
+    super::describe(cpu, call, packed.is_some());
     Ok(Arc::new(move |cpu, call| multiply::<E>(cpu, call, packed.as_ref())))
 }
 

@@ -26,7 +26,9 @@ pub(super) fn row(
 ) -> Kernel<Cpu> {
     let weights = weights.flags(OperandFlags::UNALIGNED);
     Kernel::prepared(op, move |cpu: &Cpu, call| {
-        let ready = layer(cpu, call)?.ready(cpu, call)?;
+        let layer = layer(cpu, call)?;
+        call.describe(&format!("{}, {}", layer.description(), cpu.isa()));
+        let ready = layer.ready(cpu, call)?;
         Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| ready.run(cpu, call)))
     })
     .domain("oarlock")

@@ -134,6 +134,14 @@ impl Layer {
         })
     }
 
+    /// How it is computed, for people.
+    pub(super) fn description(&self) -> &'static str {
+        match &self.way {
+            Way::Dense(_) => "indirect GEMM in 8 bits",
+            Way::Depthwise => "depthwise in 8 bits",
+        }
+    }
+
     /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         match &self.way {

@@ -6,7 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use oarlock_engine::{Plan, StepInfo, Timing};
+use oarlock_engine::{StepInfo, Timing, Timings};
+use oarlock_host::clean_text;
 use serde_json::{Value, json};
 
 use super::feeds::Wish;
@@ -35,35 +36,40 @@ pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Ver
     trace.host("read the model", Duration::ZERO, subject.loading);
     trace.host("optimise", subject.loading, subject.loading + subject.preparing);
     let first = since(Instant::now());
-    let plan = subject.session.plan(&inputs)?;
+    subject.session.plan(&inputs)?;
     trace.host("plan, with kernels that are readied", first, since(Instant::now()));
     let first = since(Instant::now());
     subject.run(&inputs)?;
     trace.host("first run", first, since(Instant::now()));
     let mut runs = Vec::new();
+    let (mut taken, mut omitted) = (0, 0);
     for run in 0..call.repeat {
         show(&subject.progress, "running step by step …");
         let begin = since(Instant::now());
-        let timings = subject.session.run_timed(&inputs)?.1;
+        let Timings { steps, omitted: too_many } = subject.session.run_timed(&inputs)?.1;
         let end = since(Instant::now());
         trace.host(&format!("run {}", run + 1), begin, end);
-        timings.iter().for_each(|timing| trace.step(&plan, timing, begin));
+        steps.iter().for_each(|timing| trace.step(timing, begin));
+        (taken, omitted) = (steps.len(), too_many);
         runs.push(milliseconds(end - begin));
     }
     clear(&subject.progress);
     let text = serde_json::to_string(&trace.finish()).map_err(Problem::new)?;
     target::write_text(&call.output, &text)?;
-    let steps = plan.steps().len();
     if global.json {
         let file = call.output.display().to_string();
-        let report = json!({ "file": file, "devices": subject.devices(), "steps": steps, "runs_ms": runs });
+        let report = json!({ "file": file, "devices": subject.devices(), "steps": taken, "omitted": omitted, "runs_ms": runs });
         crate::commands::print_json(output, &report)?;
     } else {
-        let taken: Vec<String> = runs.iter().map(|run| time(*run)).collect();
+        let times: Vec<String> = runs.iter().map(|run| time(*run)).collect();
         let file = call.output.display();
-        let steps = count(steps, "step", "steps");
+        let steps = count(taken, "step", "steps");
         let runs = count(runs.len(), "run", "runs");
-        sentence(output, 0, &format!("{runs} of {steps} in {}, written to `{file}`", taken.join(", ")));
+        sentence(output, 0, &format!("{runs} of {steps} in {}, written to `{file}`", times.join(", ")));
+        if omitted > 0 {
+            let steps = count(omitted, "further step", "further steps");
+            sentence(output, 0, &format!("{steps} of loops are left out, as nobody could look at so many"));
+        }
         sentence(
             output,
             0,
@@ -113,8 +119,8 @@ impl Trace {
     }
 
     /// One step: the host launches it and waits, the device does it.
-    fn step(&mut self, plan: &Plan, timing: &Timing, run: Duration) {
-        let Some(step) = plan.steps().nth(timing.step) else { return };
+    fn step(&mut self, timing: &Timing, run: Duration) {
+        let step = timing.step();
         let node = step.node();
         let op = if step.is_copy() { "copy".to_owned() } else { op_of(&node.domain, &node.op) };
         let name = if node.name.is_empty() { op.clone() } else { format!("{op} {}", node.name) };
@@ -123,7 +129,7 @@ impl Trace {
         let [begin, launched, end] = [timing.begin, timing.launched, timing.end].map(|time| run + time);
         self.span(HOST, &format!("launch {op}"), "launch", (begin, launched), json!({ "node": &*node.name }));
         self.span(HOST, "wait", "wait", (launched, end), json!({ "node": &*node.name }));
-        self.span(row, &name, &op, (begin, end), arguments(plan, step));
+        self.span(row, &name, &op, (begin, end), arguments(step));
         self.arrows += 1;
         let arrow = |phase: &str, row: usize| {
             json!({ "ph": phase, "pid": 1, "tid": row, "name": "launch", "cat": "launch", "id": self.arrows,
@@ -142,15 +148,15 @@ impl Trace {
 }
 
 /// What else there is to know of a step.
-fn arguments(plan: &Plan, step: StepInfo<'_>) -> Value {
+fn arguments(step: StepInfo<'_>) -> Value {
     let (node, cost) = (step.node(), step.cost());
     let kinds = |ids: &[Option<oarlock_engine::graph::ValueId>]| -> Vec<String> {
         ids.iter()
-            .map(|id| id.map_or_else(|| "-".to_owned(), |id| super::kind_of(plan.graph(), id)))
+            .map(|id| id.map_or_else(|| "-".to_owned(), |id| super::kind_of(step.plan().graph(), id)))
             .collect()
     };
     json!({
-        "node": &*node.name, "kernel": step.runner(), "inputs": kinds(&node.inputs), "outputs": kinds(&node.outputs),
+        "node": &*node.name, "kernel": step.runner(), "how": clean_text(step.description()), "inputs": kinds(&node.inputs), "outputs": kinds(&node.outputs),
         "flops": cost.flops, "bytes": cost.bytes
     })
 }

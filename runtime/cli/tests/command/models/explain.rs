@@ -50,6 +50,9 @@ fn an_explanation_is_there_for_programs_and_for_browsers() {
     };
     assert!(nodes.iter().all(|node| chosen(node) == 1 && node["why"].is_string()), "{nodes:?}");
     assert!(nodes.iter().any(|node| node["flops"] == 12), "{nodes:?}");
+    let product = nodes.iter().find(|node| node["op"].as_str().unwrap().contains("MatMul")).unwrap();
+    let how = product["how"].as_str().unwrap();
+    assert!(how.contains("one pass") && how.ends_with(" by `oarlock-cpu`"), "{how}");
     assert_eq!(report["memory"]["weights_bytes"], 24);
     assert!(report["memory"]["arenas"].is_array() && report["passes"].is_array());
     let read = |name: &str| std::fs::read_to_string(user.home.path().join(name)).unwrap();

@@ -47,6 +47,33 @@ fn a_trace_has_a_row_for_the_host_and_one_for_each_device_with_arrows_between() 
 }
 
 #[test]
+fn the_steps_of_a_branch_are_told_within_it() {
+    let user = user();
+    let model =
+        super::build::Build::new().input("c: bool[]").input("x: f32[4]").choice(["Relu(x)", "Neg(x)"]);
+    user.file("choice.onnx", &model.output("y: f32[4]").bytes());
+    let call = ["choice.onnx", "-i", "c=bool:true", "-i", "x=f32:[1,-2,3,-4]"];
+    let outcome = user.run(&[&["trace", "-o", "t.json"], &call[..]].concat());
+    assert!(outcome.out.contains("1 run of 2 steps in "), "{}{}", outcome.out, outcome.err);
+    let trace: Value =
+        serde_json::from_str(&std::fs::read_to_string(user.home.path().join("t.json")).unwrap()).unwrap();
+    let span = |name: &str| {
+        let event = trace["traceEvents"].as_array().unwrap().iter().find(|event| event["name"] == name);
+        let event = event.unwrap_or_else(|| panic!("`{name}` in {trace}"));
+        let begin = event["ts"].as_f64().unwrap();
+        (begin, begin + event["dur"].as_f64().unwrap())
+    };
+    let ((from, to), (begin, end)) = (span("If Y"), span("Relu MADE"));
+    assert!(from <= begin && end <= to, "{from} {begin} {end} {to}");
+
+    let profile = user.run(&[&["bench", "--repeat", "3", "--json"], &call[..]].concat()).json();
+    let ops: Vec<&Value> = profile["ops"].as_array().unwrap().iter().map(|row| &row["op"]).collect();
+    assert!(ops.contains(&&"Relu".into()) && ops.contains(&&"If".into()), "{profile}");
+    let relu = profile["steps"].as_array().unwrap().iter().find(|row| row["op"] == "Relu").unwrap();
+    assert_eq!((&relu["within"], &relu["count"]), (&"Y".into(), &1.into()));
+}
+
+#[test]
 fn a_trace_that_cannot_be_written_is_told() {
     let outcome = user().run(&["trace", "pair.onnx", "-o", "nowhere/t.json"]);
     assert_eq!(outcome.status, 1);

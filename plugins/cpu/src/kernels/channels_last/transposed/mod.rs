@@ -137,6 +137,7 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     let (products, activation) = convolution(cpu, call)?;
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
+    call.describe(&format!("transposed, as ordinary convolutions, {}", cpu.isa()));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
     let key = (cpu.isa(), products.key());

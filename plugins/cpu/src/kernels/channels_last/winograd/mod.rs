@@ -46,6 +46,14 @@ pub(super) enum Outputs {
 }
 
 impl Outputs {
+    /// How people call the algorithm.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Two => "Winograd F(2×2, 3×3)",
+            Self::Four => "Winograd F(4×4, 3×3)",
+        }
+    }
+
     /// The tiles with which a convolution is faster than without, if there are such.
     pub(super) fn that_pay(geometry: &Geometry) -> Option<Self> {
         if !Self::fit(geometry) || geometry.channels.min(geometry.outputs) < FEWEST_CHANNELS {

@@ -57,6 +57,7 @@ pub(super) fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
         let elements = unsafe { b.constant_elements::<f32>()? };
         Ok::<_, oarlock_sdk::Error>(product.pack(cpu, &elements, is_turned))
     })?;
+    call.describe(&format!("GEMM in bf16, constant packed, {}", cpu.isa()));
     let activation = Activation::of(call)?;
     Ok(Arc::new(move |cpu, call| {
         plan.expect_shapes(call)?;

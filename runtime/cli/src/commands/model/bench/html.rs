@@ -56,15 +56,16 @@ pub(super) fn page(report: &Report) -> String {
         text("node"),
         text("op"),
         text("device"),
-        text("kernel"),
+        text("how"),
         number("time"),
         number("share"),
         number("GFLOP/s"),
         number("GB/s"),
     ];
     let step = |row: &&Row| {
-        let names = [row.node.clone().unwrap_or_default(), row.op.clone(), row.device.clone()];
-        [names.to_vec(), vec![row.kernel.clone().unwrap_or_default()], row.rates().to_vec()].concat()
+        let how = row.how.as_ref().or(row.kernel.as_ref()).cloned().unwrap_or_default();
+        let names = [row.label(), row.op.clone(), row.device.clone(), how];
+        [names.to_vec(), row.rates().to_vec()].concat()
     };
     page::table(&mut body, &titles, &report.profile.slowest().iter().map(step).collect::<Vec<_>>());
     page::page(&format!("Benchmark of {}", report.model), &body)

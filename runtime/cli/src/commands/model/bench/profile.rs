@@ -1,16 +1,17 @@
 //! What each step of a run takes, and how near it is to what the machine could do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use oarlock_engine::{Cost, Datum, Session};
+use oarlock_engine::{Cost, Datum, Session, Timing};
+use oarlock_host::clean_text;
 use serde::Serialize;
 
 use crate::commands::model::statistics::median;
 use crate::commands::model::{figures, milliseconds, op_of, time};
 use crate::output::{NAME, Output, QUIET};
 use crate::problem::Problem;
-use crate::render::{Cell, Table};
+use crate::render::{Cell, Table, count, sentence};
 
 /// How many runs are looked at, step by step.
 const RUNS: usize = 7;
@@ -24,8 +25,10 @@ const MOST_STEPS: usize = 10;
 pub(super) struct Profile {
     /// What ops take together, the one that takes most first.
     pub(super) ops: Vec<Row>,
-    /// What each step takes, in the order of the run.
+    /// What each step takes, in the order of the run. One of a body counts as often as it ran.
     pub(super) steps: Vec<Row>,
+    /// How many steps of bodies were too many to be looked at; they count for the steps that they are in.
+    pub(super) omitted: usize,
 }
 
 /// One op, or one step.
@@ -35,8 +38,12 @@ pub(super) struct Row {
     /// The name of the node; nothing for several.
     pub(super) node: Option<String>,
     pub(super) device: String,
+    /// The node in whose branch or body it is, by its name or else its op.
+    pub(super) within: Option<String>,
     /// What runs it; nothing for several.
     pub(super) kernel: Option<String>,
+    /// How the kernel does it, where it says so.
+    pub(super) how: Option<String>,
     pub(super) count: usize,
     pub(super) ms: f64,
     /// Of all steps.
@@ -56,38 +63,26 @@ impl Profile {
         inputs: &[Datum],
         told: impl Fn(usize, usize),
     ) -> Result<Self, Problem> {
-        let plan = session.plan(inputs)?;
-        let mut taken: Vec<Vec<f64>> = vec![Vec::new(); plan.steps().len()];
+        let mut taken: Vec<Taken> = Vec::new();
+        let mut places: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut omitted = 0;
         let began = Instant::now();
         for run in 0..RUNS {
             if run > 0 && began.elapsed() > LONG_ENOUGH {
                 break;
             }
             told(run, RUNS);
-            for timing in session.run_timed(inputs)?.1 {
-                if let Some(times) = taken.get_mut(timing.step) {
-                    times.push(milliseconds(timing.end - timing.begin));
-                }
+            let timings = session.run_timed(inputs)?.1;
+            omitted = timings.omitted;
+            for (timing, own) in timings.steps.iter().zip(own_times(&timings.steps)) {
+                let place = *places.entry(timing.key()).or_insert_with(|| {
+                    taken.push(Taken::new(timing, &timings.steps));
+                    taken.len() - 1
+                });
+                taken[place].add(run, own);
             }
         }
-        let row = |(step, mut times): (oarlock_engine::StepInfo<'_>, Vec<f64>)| {
-            times.sort_by(f64::total_cmp);
-            let node = step.node();
-            let op = if step.is_copy() { "copy".to_owned() } else { op_of(&node.domain, &node.op) };
-            Row {
-                op,
-                node: Some(node.name.to_string()),
-                device: step.device().name().to_owned(),
-                kernel: Some(step.runner()),
-                count: 1,
-                ms: median(&times),
-                share: 0.0,
-                gflops: None,
-                gb_per_s: None,
-                cost: step.cost(),
-            }
-        };
-        Ok(Self::of(plan.steps().zip(taken).map(row).collect()))
+        Ok(Self { omitted, ..Self::of(taken.into_iter().map(Taken::row).collect()) })
     }
 
     fn of(mut steps: Vec<Row>) -> Self {
@@ -96,13 +91,15 @@ impl Profile {
         for step in &steps {
             let all = ops.entry((&step.op, &step.device)).or_insert_with(|| Row {
                 node: None,
+                within: None,
                 kernel: None,
+                how: None,
                 count: 0,
                 ms: 0.0,
                 cost: Cost { flops: Some(0), bytes: Some(0) },
                 ..step.clone()
             });
-            all.count += 1;
+            all.count += step.count;
             all.ms += step.ms;
             let sum = |all: Option<u64>, one: Option<u64>| all.zip(one).map(|(all, one)| all + one);
             all.cost.flops = sum(all.cost.flops, step.cost.flops);
@@ -116,7 +113,7 @@ impl Profile {
             row.gflops = row.cost.flops.and_then(rate);
             row.gb_per_s = row.cost.bytes.filter(|bytes| *bytes > 0).and_then(rate);
         }
-        Self { ops, steps }
+        Self { ops, steps, omitted: 0 }
     }
 
     /// The steps that take most, those first.
@@ -124,6 +121,13 @@ impl Profile {
         let mut steps: Vec<&Row> = self.steps.iter().collect();
         steps.sort_by(|one, other| other.ms.total_cmp(&one.ms));
         steps
+    }
+
+    /// What the figures leave out.
+    pub(super) fn note(&self) -> Option<String> {
+        let steps = count(self.omitted, "step", "steps");
+        (self.omitted > 0)
+            .then(|| format!("{steps} of bodies were not looked at; they count for the loops they are in"))
     }
 
     pub(super) fn print(&self, output: &mut Output) {
@@ -143,18 +147,93 @@ impl Profile {
             let mut table = Table::new(0);
             let all = slowest.len();
             let title = if all > MOST_STEPS { format!("slowest of {all} steps") } else { "step".to_owned() };
-            let titles = [title.as_str(), "op", "time", "share", "GFLOP/s", "GB/s"];
+            let titles = [title.as_str(), "op", "time", "share", "GFLOP/s", "GB/s", "how"];
             table.row(titles.map(|title| Cell::styled(title, QUIET)));
             for row in slowest.into_iter().take(MOST_STEPS) {
-                let name = row.node.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name)");
-                table.row(row.cells(name, &row.op));
+                let how = Cell::new(row.how.as_deref().unwrap_or_default());
+                table.row(row.cells(row.label(), &row.op).into_iter().chain([how]).collect::<Vec<_>>());
             }
             table.print(output);
+        }
+        if let Some(note) = self.note() {
+            sentence(output, 0, &note);
         }
     }
 }
 
+/// A step on its way to a row.
+struct Taken {
+    /// Its first time, which keeps its plan, and so the key, alive.
+    first: Timing,
+    within: Option<String>,
+    /// What it took in each run.
+    times: Vec<f64>,
+    /// How often it ran.
+    count: usize,
+}
+
+impl Taken {
+    fn new(timing: &Timing, all: &[Timing]) -> Self {
+        let name = |at: usize| {
+            let node = all[at].step().node();
+            if node.name.is_empty() { op_of(&node.domain, &node.op) } else { node.name.to_string() }
+        };
+        Self { first: timing.clone(), within: timing.within.map(name), times: Vec::new(), count: 0 }
+    }
+
+    fn add(&mut self, run: usize, time: f64) {
+        self.times.resize(self.times.len().max(run + 1), 0.0);
+        self.times[run] += time;
+        self.count += 1;
+    }
+
+    fn row(mut self) -> Row {
+        let runs = self.times.len().max(1);
+        self.times.sort_by(f64::total_cmp);
+        let step = self.first.step();
+        let (node, how) = (step.node(), step.description());
+        let count = self.count.div_ceil(runs);
+        let all = |amount: Option<u64>| amount.and_then(|amount| amount.checked_mul(count as u64));
+        let Cost { flops, bytes } = step.cost();
+        Row {
+            op: if step.is_copy() { "copy".to_owned() } else { op_of(&node.domain, &node.op) },
+            node: Some(node.name.to_string()),
+            device: step.device().name().to_owned(),
+            within: self.within,
+            kernel: Some(step.runner()),
+            how: (!how.is_empty()).then(|| clean_text(how)),
+            count,
+            ms: median(&self.times),
+            share: 0.0,
+            gflops: None,
+            gb_per_s: None,
+            cost: Cost { flops: all(flops), bytes: all(bytes) },
+        }
+    }
+}
+
+/// What each step takes without the steps of its branches and bodies, in milliseconds.
+fn own_times(timings: &[Timing]) -> Vec<f64> {
+    let mut own: Vec<f64> = timings.iter().map(|timing| milliseconds(timing.end - timing.begin)).collect();
+    for timing in timings {
+        if let Some(outer) = timing.within {
+            own[outer] -= milliseconds(timing.end - timing.begin);
+        }
+    }
+    own
+}
+
 impl Row {
+    /// How people find it: its name, and where it is.
+    pub(super) fn label(&self) -> String {
+        let name = self.node.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name)");
+        match &self.within {
+            Some(outer) if self.count > 1 => format!("{name}, {} times in {outer}", self.count),
+            Some(outer) => format!("{name} in {outer}"),
+            None => name.to_owned(),
+        }
+    }
+
     /// How long it takes and how fast it is, in text.
     pub(super) fn rates(&self) -> [String; 4] {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), figures);
@@ -177,7 +256,9 @@ mod tests {
             op: op.to_owned(),
             node: Some(String::new()),
             device: "cpu:0".to_owned(),
+            within: None,
             kernel: None,
+            how: None,
             count: 1,
             ms,
             share: 0.0,

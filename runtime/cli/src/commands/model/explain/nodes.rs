@@ -3,6 +3,7 @@
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Node, Subgraph, ValueId};
 use oarlock_engine::{Ability, Plan, StepInfo, ability};
+use oarlock_host::clean_text;
 use serde::Serialize;
 
 use crate::commands::model::{kind_of, op_of};
@@ -17,6 +18,8 @@ pub(super) struct NodeReport {
     pub(super) device: String,
     /// What runs it.
     pub(super) kernel: String,
+    /// How the kernel does it and whose it is, where it says so.
+    pub(super) how: Option<String>,
     pub(super) why: String,
     /// The kernels that were looked at, the preferred ones first, on one device after the other.
     pub(super) considered: Vec<Considered>,
@@ -41,7 +44,8 @@ impl NodeReport {
     pub(super) fn rows(&self, depth: usize) -> Vec<[String; 6]> {
         let output = self.outputs.first().cloned().unwrap_or_default();
         let op = format!("{}{}", "  ".repeat(depth), self.op);
-        let own = [op, self.node.clone(), output, self.device.clone(), self.kernel.clone(), self.why.clone()];
+        let kernel = self.how.as_ref().unwrap_or(&self.kernel).clone();
+        let own = [op, self.node.clone(), output, self.device.clone(), kernel, self.why.clone()];
         let inner = self.inner.iter().flat_map(|node| node.rows(depth + 1));
         std::iter::once(own).chain(inner).collect()
     }
@@ -79,6 +83,7 @@ pub(super) fn reports(plan: &Plan, devices: &[Device], runtime: &Runtime) -> Vec
             outputs: kinds(&node.outputs),
             device: step.map_or(first, |step| step.device().name().to_owned()),
             kernel: step.map_or_else(|| "none".to_owned(), |step| step.runner()),
+            how: step.and_then(how),
             why: why(&abilities, step),
             considered: abilities.iter().flat_map(considered).collect(),
             flops: cost.flops,
@@ -106,6 +111,7 @@ fn inner(node: &Node, devices: &[Device], runtime: &Runtime) -> Vec<NodeReport> 
                 outputs: node.outputs.iter().map(name).collect(),
                 device: device.unwrap_or_default(),
                 kernel: "found in the run".to_owned(),
+                how: None,
                 why: match able {
                     Some(_) => format!("in `{}`, which is planned when it runs", subgraph.attribute),
                     None => format!("in `{}`; no device has a kernel for it", subgraph.attribute),
@@ -132,6 +138,12 @@ fn considered((device, ability): &(&Device, Ability)) -> Vec<Considered> {
         refusal: considered.refusal().map(str::to_owned),
     };
     explanation.considered.iter().map(one).collect()
+}
+
+/// How a kernel does a step, in its own words, and whose kernel it is.
+fn how(step: StepInfo<'_>) -> Option<String> {
+    let (row, way) = (step.row()?, step.description());
+    (!way.is_empty()).then(|| format!("{} by `{}`", clean_text(way), row.plugin()))
 }
 
 /// Why a node runs where and how it does, from what each device up to its own can do.

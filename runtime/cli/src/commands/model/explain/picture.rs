@@ -153,7 +153,8 @@ impl Picture {
             picture.lines.extend(read.into_iter().map(|from| (from, at)));
             makers.extend(node.makes().map(|value| (value, at)));
             let on = if several { format!(" on {}", report.device) } else { String::new() };
-            let NodeReport { node: name, op, inputs, outputs, kernel, why, .. } = report;
+            let NodeReport { node: name, op, inputs, outputs, kernel, how, why, .. } = report;
+            let kernel = how.as_ref().unwrap_or(kernel);
             let details = format!(
                 "{op} {name}; reads {}; makes {}; {kernel}; {why}",
                 inputs.join(", "),
