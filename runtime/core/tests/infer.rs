@@ -106,6 +106,7 @@ const SHAPES: &str = "
     RotaryEmbedding 23 f32[2,4,3,8] f32[50,4] f32[50,4] i64[2,3] -> f32[2,4,3,8]
     DFT 20 (onesided=1) f32[1,10,1] -> f32[1,6,2]
     STFT 17 f32[1,128,1] i64:8 f32[16] -> f32[1,15,9,2]
+    STFT 17 f32[3,128] i64:8 f32[16] -> f32[3,15,9,2]
     HannWindow 17 i64:9 -> f32[9]
     SoftmaxCrossEntropyLoss 13 (reduction=none) f32[2,5,3] i64[2,3] -> f32[2,3] f32[2,5,3]
     StringSplit 20 string[2] -> string[2,?] i64[2]

@@ -69,7 +69,12 @@ fn length_value(call: &Call<'_>, input: usize) -> Result<Option<Dim>> {
 }
 
 fn short_transform(call: &Call<'_>) -> Result<Vec<Output>> {
-    let [batches, length, _] = call.dims_of_rank(0)?.unwrap_or([Dim::Unknown; 3]);
+    let (batches, length) = match call.dims_of_at_least(0, 2)? {
+        // The standard wants a last dimension of 1 for real signals, which exporters leave out.
+        Some([batches, length] | [batches, length, _]) => (*batches, *length),
+        Some(other) => return Err(call.wrong(0, "2 or 3 dimensions", other.len())),
+        None => (Dim::Unknown, Dim::Unknown),
+    };
     call.input(1)?;
     let step = length_value(call, 1)?.unwrap_or(Dim::Unknown);
     let window = if call.given(2).is_some() { Some(call.list_length(2)?) } else { None };

@@ -55,6 +55,11 @@ impl Port {
         Self { conversion, ..self }
     }
 
+    /// The most bytes that an element takes on its way: before or after its conversion.
+    pub(super) fn largest_size(&self) -> usize {
+        self.computed_size.max(self.bits.div_ceil(8))
+    }
+
     /// Whether several elements share a byte of memory.
     pub(super) fn is_packed(&self) -> bool {
         self.bits < 8

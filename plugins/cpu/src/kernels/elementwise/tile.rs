@@ -70,7 +70,7 @@ impl<'a> Tiling<'a> {
     pub(super) fn new(plan: &'a Plan, inputs: &'a [Port], output: &'a Port, shared: bool) -> Result<Self> {
         let axes = plan.axes();
         let ports = || inputs.iter().chain([output]);
-        let largest = ports().map(|port| port.computed_size).max().unwrap_or(1);
+        let largest = ports().map(Port::largest_size).max().unwrap_or(1);
         let capacity = TILE / largest;
         let goes_on = |axis: &Axis, operand: usize, row: usize| axis.steps[operand] == row;
         let (mut cut, mut row) = (0, 1);

@@ -19,7 +19,7 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         dispatch!(dtype, floating_and_half + bf16, T => transform::<T>(cpu, *is_onesided, operands))
     });
     let inputs = [
-        number.named("signal").rank(3, 3),
+        number.named("signal").rank(2, 3),
         length("frame_step"),
         number.named("window").rank(1, 1).flags(OperandFlags::OPTIONAL),
         optional_length("frame_length"),
@@ -30,8 +30,12 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
 fn transform<T: Real>(cpu: &Cpu, is_onesided: bool, operands: &Operands<'_, '_>) -> Result<()> {
     let call = operands.call();
     let (signal, output) = (call.input(0)?, call.output(0)?);
-    let &[signals, samples, parts] = signal.dims() else {
-        return Err(Error::invalid_argument(format!("expected three dimensions, found {:?}", signal.dims())));
+    let (signals, samples, parts) = match *signal.dims() {
+        [signals, samples] => (signals, samples, 1),
+        [signals, samples, parts] => (signals, samples, parts),
+        ref other => {
+            return Err(Error::invalid_argument(format!("expected 2 or 3 dimensions, found {other:?}")));
+        }
     };
     let window = operands.read_optional::<T>(2)?;
     let window: Option<Vec<f64>> =
@@ -79,4 +83,27 @@ fn transform<T: Real>(cpu: &Cpu, is_onesided: bool, operands: &Operands<'_, '_>)
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::testing::{Array, run};
+
+    #[test]
+    fn a_real_signal_may_lack_its_last_dimension() {
+        let samples: Vec<f32> = (0..24).map(|n| (n as f32 * 0.7).sin()).collect();
+        let [step, frame] = [4i64, 6].map(|size| Array::of(&[], &[size]));
+        let transforms = |dims: &[i64]| {
+            let signal = Array::of(dims, &samples);
+            let inputs = [Some(&signal), Some(&step), None, Some(&frame)];
+            let made = run("STFT", 17, &[], &inputs, &[Some((Dtype::F32, &[2, 2, 4, 2]))]).unwrap();
+            made.into_iter().next().flatten().unwrap().values::<f32>()
+        };
+        let first = transforms(&[2, 12]);
+        assert_eq!(first, transforms(&[2, 12, 1]));
+        // The lowest frequency of the first frame is the sum of its samples.
+        assert!((first[0] - samples[..6].iter().sum::<f32>()).abs() < 1e-5, "{first:?}");
+    }
 }

@@ -112,6 +112,9 @@ fn powers_are_of_any_exponents() {
     assert_eq!(power(&x, &Array::of(&[], &[2f32])).values::<f32>(), [1.0, 4.0, 9.0, 0.0625]);
     assert_eq!(power(&x, &Array::of(&[1], &[3i64])).values::<f32>(), [1.0, -8.0, 27.0, 0.015625]);
     assert_eq!(power(&x, &Array::of(&[4], &[0i32, -1, 2, 1])).values::<f32>(), [1.0, -0.5, 9.0, 0.25]);
+    // More elements than fit into a tile as they come, though they do as they are computed with.
+    let x = Array::of(&[3000], &[3f32; 3000]);
+    assert_eq!(power(&x, &Array::of(&[], &[2i64])).values::<f32>(), [9.0; 3000]);
     let x = Array::of(&[5], &[2i32, -1, 3, 1, -2]);
     assert_eq!(
         power(&x, &Array::of(&[5], &[-1i64, -3, 40, -9, 31])).values::<i32>(),
