@@ -240,6 +240,7 @@ impl<'a> Tiling<'a> {
         if scratch.filled[index].is_some_and(|(from, length)| from == offset && count <= length) {
             return Ok(result);
         }
+        debug_assert!(count * port.largest_size() <= TILE, "a tile that is larger than its buffers");
         scratch.filled[index] = Some((offset, count));
         let is_collected = self.access[index] == Access::Collected;
         let collected = scratch.buffer(COLLECTED);
