@@ -55,7 +55,7 @@ const AS_MANY: &[&str] = &[
 
 /// Changes one thing.
 pub(super) fn something(case: &mut Case, source: &mut Source<'_>) {
-    match source.below(14) {
+    match source.below(15) {
         0 => {}
         1 => dtype(case, source),
         2 | 3 => dims(case, source),
@@ -65,6 +65,7 @@ pub(super) fn something(case: &mut Case, source: &mut Source<'_>) {
         8 => count(case, source),
         9..=11 => known_attribute(case, source),
         12 => constant(case, source),
+        13 => large_together(case, source),
         _ => version_or_outputs(case, source),
     }
 }
@@ -181,6 +182,25 @@ fn huge_together(case: &mut Case, source: &mut Source<'_>) {
         if dims.contains(&0) {
             input.dims = dims.iter().map(|dim| i64::from(*dim != 0)).collect();
             input.views = vec![View::Expand(dims)];
+        }
+    }
+}
+
+/// Has dimensions of one size be in the thousands in all inputs, so that kernels have more than one tile, panel or piece of
+/// work for a thread.
+fn large_together(case: &mut Case, source: &mut Source<'_>) {
+    const MOST_ELEMENTS: u64 = 1 << 15;
+    let sizes: Vec<i64> = case.inputs.iter().flatten().flat_map(|input| input.dims.clone()).collect();
+    if sizes.is_empty() {
+        return;
+    }
+    let (chosen, large) = (source.one_of(&sizes), source.one_of(&[513, 1025, 2049, 4099, 5000]));
+    let values = oarlock_core::infer::value_inputs(&case.domain, &case.op, case.opset);
+    let inputs = case.inputs.iter_mut().enumerate().filter(|(at, _)| !values.contains(at));
+    for input in inputs.filter_map(|(_, input)| input.as_mut()).filter(|input| input.views.is_empty()) {
+        let dims: Vec<i64> = input.dims.iter().map(|dim| if *dim == chosen { large } else { *dim }).collect();
+        if shape::element_count(&dims).is_ok_and(|count| count <= MOST_ELEMENTS) {
+            input.dims = dims;
         }
     }
 }
