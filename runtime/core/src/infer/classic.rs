@@ -18,6 +18,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("LinearRegressor", 1, LATEST, &[], |call| regress(call, "targets")).of_domain(DOMAIN),
     rule("TreeEnsemble TreeEnsembleRegressor", 1, LATEST, &[], |call| regress(call, "n_targets"))
         .of_domain(DOMAIN),
+    rule("SVMRegressor", 1, LATEST, &[], |call| one([rows(call)?, Dim::Known(1)].as_slice()))
+        .of_domain(DOMAIN),
+    rule("SVMClassifier", 1, LATEST, &[], classify_by_vectors).of_domain(DOMAIN),
     rule("LinearClassifier", 1, LATEST, &[], |call| classify(call, "classlabels_ints")).of_domain(DOMAIN),
     rule("TreeEnsembleClassifier", 1, LATEST, &[], |call| classify(call, "classlabels_int64s"))
         .of_domain(DOMAIN),
@@ -116,4 +119,16 @@ fn classify(call: &Call<'_>, numbers: &str) -> Result<Vec<Output>> {
     let rows = rows(call)?;
     let scores = Output::from([rows, Dim::from(classes)].as_slice()).of_dtype(Dtype::F32);
     Ok(vec![Output::from([rows].as_slice()).of_dtype(dtype), scores])
+}
+
+/// The same by support vectors: without probabilities there is a score for each pair of more than two classes.
+fn classify_by_vectors(call: &Call<'_>) -> Result<Vec<Output>> {
+    let mut outputs = classify(call, "classlabels_ints")?;
+    let is_given = |name| count(call, name).is_some_and(|count| count > 0);
+    let labels = count(call, "classlabels_ints").max(count(call, "classlabels_strings")).unwrap_or(0);
+    if is_given("vectors_per_class") && !is_given("prob_a") && labels > 2 {
+        let pairs = Dim::Known(labels as i64).times(labels as i64 - 1)?.over(2)?;
+        outputs[1] = Output::from([rows(call)?, pairs].as_slice()).of_dtype(Dtype::F32);
+    }
+    Ok(outputs)
 }

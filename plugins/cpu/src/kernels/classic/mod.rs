@@ -1,4 +1,5 @@
-//! Models that are no networks: the ops of the domain `ai.onnx.ml`, for features, linear models and trees.
+//! Models that are no networks: the ops of the domain `ai.onnx.ml`, for features, linear models, trees and support
+//! vectors.
 
 mod features;
 mod finish;
@@ -6,6 +7,7 @@ mod forest;
 mod labels;
 mod linear;
 mod matrix;
+mod svm;
 mod trees;
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, family};
@@ -18,7 +20,7 @@ const NUMBERS: DtypeSet = family::FLOATING.union(DtypeSet::I32).union(DtypeSet::
 
 /// The kernels of this family.
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let kernels = [features::kernels(), labels::kernels(), linear::kernels(), trees::kernels()];
+    let kernels = [features::kernels(), labels::kernels(), linear::kernels(), svm::kernels(), trees::kernels()];
     let finish = |kernel: Kernel<Cpu>| kernel.domain(DOMAIN).flags(KernelFlags::DETERMINISTIC);
     kernels.into_iter().flatten().map(finish).collect()
 }

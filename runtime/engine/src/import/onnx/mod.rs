@@ -14,6 +14,7 @@ mod attribute;
 mod body;
 mod budget;
 mod call;
+mod classic;
 mod external;
 mod legacy;
 pub mod messages;

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::attribute::{Content, Read};
 use super::body::{Importer, label};
 use super::messages::NodeProto;
-use super::{domain_of, legacy};
+use super::{classic, domain_of, legacy};
 use crate::graph::{Node, Subgraph, ValueId, ValueType, Weight};
 use crate::import::place::{Within as _, quoted, wrong};
 
@@ -69,6 +69,7 @@ impl<'m> Importer<'m> {
         if domain.is_empty() {
             legacy::modernise(&mut node, &mut self.scopes)?;
         }
+        let node = classic::lower(node, self.scopes.graph());
         self.scopes.graph().nodes.push(node);
         Ok(())
     }
