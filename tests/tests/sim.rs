@@ -7,6 +7,7 @@ use oarlock_core::{Op, Runtime, Tensor};
 use oarlock_host::{
     BuiltIn, Code, Config, Device, Environment, Failure, Host, HostOptions, Identity, Reason,
 };
+use oarlock_sdk::abi;
 
 const POISON: u8 = 0xCD;
 
@@ -30,10 +31,12 @@ fn options(script: &str) -> (HostOptions, tempfile::TempDir) {
     let built = here.with_file_name("liboarlock_plugin_sim.so");
     let file = place.path().join("liboarlock_plugin_sim.so");
     std::fs::copy(&built, &file).expect("the plugin is built beside this program");
-    let manifest = "name = 'oarlock-sim'\nversion = '0.1.0'\nkind = 'device'\ndevice_type = 'sim'\ncontract = '1.0'\n\
+    let manifest = "name = 'oarlock-sim'\nversion = '0.1.0'\nkind = 'device'\ndevice_type = 'sim'\n\
                     profiles = ['core', 'async']\n";
+    let abi::Versions { major, oldest_minor, newest_minor } = abi::Versions::OURS;
+    let contract = format!("contract = '{major}.{oldest_minor}..{major}.{newest_minor}'\n");
     let architecture = format!("architecture = '{}-linux'\n", std::env::consts::ARCH);
-    std::fs::write(file.with_extension("oarlock.toml"), format!("{manifest}{architecture}"))
+    std::fs::write(file.with_extension("oarlock.toml"), format!("{manifest}{contract}{architecture}"))
         .expect("a manifest");
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
     let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");

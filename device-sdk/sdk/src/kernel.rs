@@ -228,28 +228,31 @@ unsafe impl<D: Send + Sync> Send for Registered<D> {}
 unsafe impl<D: Send + Sync> Sync for Registered<D> {}
 
 impl<D: Send + Sync + 'static> Registered<D> {
-    pub(crate) fn new(kernel: Kernel<D>, device: Arc<D>, host: Host) -> Box<Self> {
+    /// The record holds the address of what it is in. Unlike a `Box`, an `Arc` that is moved leaves such an address good.
+    pub(crate) fn new(kernel: Kernel<D>, device: Arc<D>, host: Host) -> Arc<Self> {
         let raw = |operands: &[Operand]| operands.iter().map(|operand| operand.0).collect::<Vec<_>>();
         let (inputs, outputs) = (raw(&kernel.inputs), raw(&kernel.outputs));
-        let mut registered = Box::new(Self {
-            kernel,
-            input_pointers: inputs.iter().map(|operand| &raw const *operand).collect(),
-            output_pointers: outputs.iter().map(|operand| &raw const *operand).collect(),
-            inputs,
-            outputs,
-            device,
-            host,
-            record: abi::Kernel::EMPTY,
-        });
-        registered.record = registered.describe();
-        registered
+        Arc::new_cyclic(|place| {
+            let mut registered = Self {
+                kernel,
+                input_pointers: inputs.iter().map(|operand| &raw const *operand).collect(),
+                output_pointers: outputs.iter().map(|operand| &raw const *operand).collect(),
+                inputs,
+                outputs,
+                device,
+                host,
+                record: abi::Kernel::EMPTY,
+            };
+            registered.record = registered.describe(place.as_ptr());
+            registered
+        })
     }
 
     pub(crate) fn record(&self) -> &abi::Kernel {
         &self.record
     }
 
-    fn describe(&self) -> abi::Kernel {
+    fn describe(&self, place: *const Self) -> abi::Kernel {
         let kernel = &self.kernel;
         abi::Kernel {
             op: abi::Str::borrowed(&kernel.op),
@@ -265,7 +268,7 @@ impl<D: Send + Sync + 'static> Registered<D> {
             outputs_count: self.outputs.len() as u64,
             in_place: kernel.in_place.as_ptr(),
             in_place_count: kernel.in_place.len() as u64,
-            context: (&raw const *self).cast_mut().cast(),
+            context: place.cast_mut().cast(),
             supports: kernel.supports.is_some().then_some(supports::<D>),
             infer: kernel.infer.is_some().then_some(infer::<D>),
             workspace: kernel.workspace.is_some().then_some(workspace::<D>),

@@ -195,8 +195,7 @@ struct Answered<D> {
     identity: Identity,
     tables: Tables,
     /// The records point into these.
-    #[expect(clippy::vec_box, reason = "a kernel's record holds the address of the kernel")]
-    _kernels: Vec<Box<Registered<D>>>,
+    _kernels: Vec<Arc<Registered<D>>>,
     /// The kernel table points into these.
     _records: Vec<*const abi::Kernel>,
     kernel_table: Option<abi::KernelTable>,

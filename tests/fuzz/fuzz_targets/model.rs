@@ -1,36 +1,125 @@
 //! Models that are planned and run: files of any bytes, and graphs that are put together well and make no sense.
+//!
+//! Most changes of files are made to what the bytes mean, so that there still is a model afterwards.
 #![no_main]
 
 #[expect(dead_code, unused_imports, reason = "the rest is for the test of calls")]
 #[path = "../../tests/front_door/door/mod.rs"]
 mod door;
+#[path = "../../tests/hostile_models/files.rs"]
+mod files;
 #[path = "../../tests/hostile_models/graphs.rs"]
 mod graphs;
+#[expect(dead_code, reason = "the rest is for models that are only read")]
+mod message;
 #[path = "../../tests/hostile_models/trial.rs"]
 mod trial;
 
 use std::sync::{Arc, LazyLock};
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
 use oarlock_core::Runtime;
+use oarlock_engine::import;
 
 use door::Source;
+use message::Dice;
 use trial::Trial;
 
 /// Every request has a chunk of its own, so that a step out of it is one that AddressSanitizer sees.
 const FLAGS: [(&str, &str); 3] =
     [("allocator_strategy", "best_fit"), ("device_memory_initial", "1"), ("device_memory_refill", "1")];
 
+/// What an input begins with: what kind it is of, choices of how it is run, and how many bytes of parameters follow, before
+/// the file begins.
+const HEAD: usize = 1 + 80 + 2;
+
 static RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| Arc::new(trial::start(&FLAGS)));
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((how, rest)) = bytes.split_first() else { return };
-    let mut source = Source::new(rest);
-    let trial = match how % 4 {
-        0 => Trial::of_file(rest.to_vec(), &mut source, |_| Ok(Vec::new())),
-        _ => Trial::made_up(&mut source),
+    let trial = match kind(bytes) {
+        Kind::Onnx => {
+            let (choices, _, file) = parts(bytes);
+            let model = import::onnx::decode(file.to_vec().into(), None);
+            Trial::of_file(model, &mut Source::new(choices), |_| Ok(Vec::new()))
+        }
+        Kind::Paddle => {
+            let (choices, parameters, file) = parts(bytes);
+            let model = import::paddle::decode(file.to_vec().into(), Some(parameters.to_vec().into()));
+            Trial::of_file(model, &mut Source::new(choices), |_| Ok(Vec::new()))
+        }
+        Kind::MadeUp => Trial::made_up(&mut Source::new(bytes.get(1..).unwrap_or_default())),
     };
     if let Err(complaint) = trial.run(&RUNTIME) {
         panic!("{complaint}");
     }
 });
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    let mut dice = Dice::new(seed);
+    let kind = kind(&data[..size]);
+    if kind == Kind::MadeUp || dice.below(8) == 0 {
+        return fuzzer_mutate(data, size, max_size);
+    }
+    if dice.below(6) == 0 {
+        // The kind stays, and so does the number of parameters.
+        let choices = &mut data[1..HEAD - 2];
+        let count = choices.len();
+        fuzzer_mutate(choices, count, count);
+        return size;
+    }
+    let begin = size - parts(&data[..size]).2.len();
+    let file = &data[begin..size];
+    let changed = match kind {
+        Kind::Onnx if dice.below(2) == 0 => Some(files::changed(file, &mut Source::new(&dice.bytes(256)))),
+        _ => message::changed(file, &mut dice),
+    };
+    match changed.filter(|changed| begin + changed.len() <= max_size) {
+        Some(changed) => replace(data, begin, &changed),
+        None => fuzzer_mutate(data, size, max_size),
+    }
+});
+
+fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
+    let (kind, other) = (kind(data1), kind(data2));
+    let crossed = if kind == other && kind != Kind::MadeUp {
+        message::crossed(parts(data1).2, parts(data2).2, &mut Dice::new(seed))
+    } else {
+        None
+    };
+    let begin = crossed.as_ref().map_or(data1.len(), |_| data1.len() - parts(data1).2.len());
+    let crossed = crossed.unwrap_or_default();
+    if begin + crossed.len() > out.len() {
+        return 0;
+    }
+    out[..begin].copy_from_slice(&data1[..begin]);
+    replace(out, begin, &crossed)
+});
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Onnx,
+    Paddle,
+    MadeUp,
+}
+
+fn kind(bytes: &[u8]) -> Kind {
+    match bytes.first().map(|how| how % 4) {
+        Some(0) if bytes.len() >= HEAD => Kind::Onnx,
+        Some(1) if bytes.len() >= HEAD => Kind::Paddle,
+        _ => Kind::MadeUp,
+    }
+}
+
+/// The choices, the parameters and the file of an input that has a head.
+fn parts(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
+    let (head, rest) = bytes.split_at(HEAD);
+    let size = u16::from_be_bytes([head[HEAD - 2], head[HEAD - 1]]);
+    let (parameters, file) = rest.split_at(usize::from(size).min(rest.len()));
+    (&head[1..HEAD - 2], parameters, file)
+}
+
+/// Puts a file in the place of another; gives the size of the whole.
+fn replace(data: &mut [u8], begin: usize, file: &[u8]) -> usize {
+    data[begin..begin + file.len()].copy_from_slice(file);
+    begin + file.len()
+}

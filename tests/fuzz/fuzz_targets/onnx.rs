@@ -1,11 +1,14 @@
 //! Models: any bytes, and any messages that could be a model, whose names mostly mean something.
 #![no_main]
 
+#[expect(dead_code, reason = "the rest is for models that are run")]
+mod message;
+
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use oarlock_engine::graph;
 use oarlock_engine::import::onnx::{self, messages::*};
 use prost::Message as _;
@@ -39,6 +42,13 @@ fuzz_target!(|bytes: &[u8]| {
     };
     if let Ok(model) = onnx::decode(encoded.into(), Some(&DIRECTORY)) {
         graph::check(&model.graph).expect("what is read is a graph");
+    }
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    match data[..size].first() {
+        Some(how) if how % 4 == 0 => message::mutate(data, size, max_size, |_| 0, seed),
+        _ => fuzzer_mutate(data, size, max_size),
     }
 });
 

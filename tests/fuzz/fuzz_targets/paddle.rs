@@ -1,8 +1,11 @@
 //! Programs of Paddle: any bytes, and programs of ops that are supported, with operands and attributes that may be any.
 #![no_main]
 
+#[expect(dead_code, reason = "the rest is for models that are run")]
+mod message;
+
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use oarlock_engine::graph;
 use oarlock_engine::import::paddle::{self, messages::*};
 use prost::Message as _;
@@ -60,6 +63,18 @@ fuzz_target!(|bytes: &[u8]| {
         graph::check(&model.graph).expect("what is read is a graph");
     }
 });
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    match data[..size].first() {
+        Some(how) if how % 5 == 0 => message::mutate(data, size, max_size, parameters_size, seed),
+        _ => fuzzer_mutate(data, size, max_size),
+    }
+});
+
+/// How many bytes of parameters follow a program of some size.
+fn parameters_size(program: usize) -> usize {
+    program / 3
+}
 
 fn some<T>(
     source: &mut Unstructured,

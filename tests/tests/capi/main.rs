@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use oarlock::print;
+use oarlock_sdk::abi;
 use tempfile::TempDir;
 
 const WARNINGS: [&str; 6] =
@@ -50,11 +51,24 @@ fn flags(what: &str) -> Vec<String> {
     run(&mut command).split_whitespace().map(str::to_owned).collect()
 }
 
-/// Compiles one source against the installed library.
+/// Compiles one source against the installed library, which expects of the program to have the sanitizer that it has.
 fn compile(compiler: &str, standard: &str, source: &Path, program: &Path) {
-    let mut command = Command::new(compiler);
+    let sanitizer = abi::SANITIZER.name().filter(|_| abi::SANITIZER != abi::Sanitizer::NONE);
+    let mut command = Command::new(match (compiler, sanitizer) {
+        ("cc", Some(_)) => "clang",
+        ("c++", Some(_)) => "clang++",
+        _ => compiler,
+    });
     command.arg(format!("-std={standard}")).args(WARNINGS).args(["-O1", "-pthread"]).args(flags("--cflags"));
     command.arg(source).arg("-o").arg(program).args(flags("--libs"));
+    if let Some(name) = sanitizer {
+        // The compiler's own code of a sanitizer may lack what that of Rust has.
+        let libraries = run(Command::new("rustc").args(["--print", "target-libdir"]));
+        let code = format!("librustc-nightly_rt.{}san.a", &name[..1]);
+        command.args([&format!("-fsanitize={name}"), "-fno-sanitize-link-runtime", "-rdynamic"]);
+        command.arg("-Wl,--whole-archive").arg(Path::new(libraries.trim()).join(code));
+        command.args(["-Wl,--no-whole-archive", "-lm", "-ldl", "-lrt", "-lstdc++"]);
+    }
     run(command.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display())));
 }
 
@@ -167,9 +181,11 @@ fn a_device_of_a_plugin_runs_a_model() {
     let (plugin, config) = (place.path().join("sim.so"), place.path().join("config.toml"));
     fs::copy(library().with_file_name("liboarlock_plugin_sim.so"), &plugin).expect("it is built beside this");
     let manifest = "name = 'oarlock-sim'\nversion = '0.1.0'\nkind = 'device'\ndevice_type = 'sim'\n\
-        contract = '1.0'\nprofiles = ['core', 'async']\n";
+        profiles = ['core', 'async']\n";
+    let abi::Versions { major, oldest_minor, newest_minor } = abi::Versions::OURS;
+    let contract = format!("contract = '{major}.{oldest_minor}..{major}.{newest_minor}'\n");
     let architecture = format!("architecture = '{}-linux'\n", std::env::consts::ARCH);
-    let manifest = format!("{manifest}{architecture}");
+    let manifest = format!("{manifest}{contract}{architecture}");
     fs::write(plugin.with_extension("oarlock.toml"), manifest).expect("it can be written");
     fs::write(&config, "[plugin.oarlock-sim]\nscript = 'ids 3,9'\n").expect("it can be written");
     let program = place.path().join("devices");

@@ -9,49 +9,49 @@ use crate::sketch::{Sketch, random};
 
 /// How a tensor is quantised.
 #[derive(Clone, Copy)]
-struct Step {
-    dtype: Dtype,
-    scale: f32,
-    zero: i8,
+pub(crate) struct Step {
+    pub(crate) dtype: Dtype,
+    pub(crate) scale: f32,
+    pub(crate) zero: i8,
 }
 
-const fn step(scale: f32, zero: i8) -> Step {
+pub(crate) const fn step(scale: f32, zero: i8) -> Step {
     Step { dtype: Dtype::U8, scale, zero }
 }
 
 /// A sketch of a quantised graph.
-struct Quantized {
-    sketch: Sketch,
+pub(crate) struct Quantized {
+    pub(crate) sketch: Sketch,
     seed: u32,
 }
 
 impl Quantized {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { sketch: Sketch::new(), seed: 1 }
     }
 
-    fn step(&mut self, step: Step) -> [ValueId; 2] {
+    pub(crate) fn step(&mut self, step: Step) -> [ValueId; 2] {
         let zero = Constant::new(step.dtype, &[], vec![step.zero.cast_unsigned()]).expect("a scalar");
         [self.sketch.scalar(step.scale), self.sketch.constant(zero)]
     }
 
-    fn quantized(&mut self, x: ValueId, step: Step) -> ValueId {
+    pub(crate) fn quantized(&mut self, x: ValueId, step: Step) -> ValueId {
         let [scale, zero] = self.step(step);
         self.sketch.op("QuantizeLinear", &[x, scale, zero])
     }
 
-    fn real(&mut self, x: ValueId, step: Step) -> ValueId {
+    pub(crate) fn real(&mut self, x: ValueId, step: Step) -> ValueId {
         let [scale, zero] = self.step(step);
         self.sketch.op("DequantizeLinear", &[x, scale, zero])
     }
 
     /// Rounded to a step, as floats.
-    fn stepped(&mut self, x: ValueId, step: Step) -> ValueId {
+    pub(crate) fn stepped(&mut self, x: ValueId, step: Step) -> ValueId {
         let x = self.quantized(x, step);
         self.real(x, step)
     }
 
-    fn bytes(&mut self, dtype: Dtype, dims: &[i64]) -> ValueId {
+    pub(crate) fn bytes(&mut self, dtype: Dtype, dims: &[i64]) -> ValueId {
         self.seed += 1;
         let count = usize::try_from(dims.iter().product::<i64>()).expect("few elements");
         let bytes = crate::sketch::noise(count, self.seed)
@@ -62,20 +62,20 @@ impl Quantized {
     }
 
     /// Scales of channels: powers of two.
-    fn scales(&mut self, count: i64) -> ValueId {
+    pub(crate) fn scales(&mut self, count: i64) -> ValueId {
         let scales: Vec<f32> = (0..count).map(|at| 1.0 / (64 << (at % 3)) as f32).collect();
         self.sketch.floats(&[count], &scales)
     }
 
     /// Weights with a scale for each of the sizes along an axis, as floats.
-    fn weights(&mut self, dims: &[i64], axis: usize) -> ValueId {
+    pub(crate) fn weights(&mut self, dims: &[i64], axis: usize) -> ValueId {
         let (w, scales) = (self.bytes(Dtype::I8, dims), self.scales(dims[axis]));
         let axis = Attribute::Int(axis as i64);
         self.sketch.op_with("DequantizeLinear", &[w, scales], &[("axis", axis)])
     }
 
     /// A bias of whole steps, as floats.
-    fn bias(&mut self, count: i64, x: f32) -> ValueId {
+    pub(crate) fn bias(&mut self, count: i64, x: f32) -> ValueId {
         let bytes = (0..count as i32).flat_map(|at| (at * 31 - 200).to_ne_bytes()).collect::<Vec<u8>>();
         let bias = self.sketch.constant(Constant::new(Dtype::I32, &[count], bytes).expect("a list"));
         let scales: Vec<f32> = (0..count).map(|at| x / (64 << (at % 3)) as f32).collect();
@@ -89,7 +89,7 @@ impl Quantized {
         self.sketch.op_with("Conv", &[x, w, b], &[pads, ("group", Attribute::Int(group))])
     }
 
-    fn input(&mut self, dims: &[i64]) -> ValueId {
+    pub(crate) fn input(&mut self, dims: &[i64]) -> ValueId {
         self.sketch.input("x", Dtype::F32, dims)
     }
 

@@ -24,6 +24,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use oarlock_core::Runtime;
+use oarlock_engine::import;
 
 use door::Source;
 use trial::Trial;
@@ -99,7 +100,8 @@ fn files_in_which_something_is_changed_end_with_an_error_or_with_outputs() {
         let case = &cases[source.below(cases.len())];
         (case.model().len() <= 1 << 20).then(|| {
             let (bytes, case) = (files::changed(&case.model(), source), case.clone());
-            Trial::of_file(bytes, source, move |host| case.inputs(0, host, host))
+            let model = import::onnx::decode(bytes.into(), None);
+            Trial::of_file(model, source, move |host| case.inputs(0, host, host))
         })
     });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Device, Error, ErrorKind, Result, Runtime};
-use oarlock_engine::{Datum, Model, Session, SessionOptions, Slot, import};
+use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions, Slot};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 use crate::door::Source;
@@ -27,13 +27,19 @@ pub(crate) fn start(flags: &[(&str, &str)]) -> Runtime {
     Runtime::start(options, all).expect("a runtime")
 }
 
-/// What makes the inputs of a model.
-type Feeds = Box<dyn Fn(&Runtime, &Session) -> Result<Vec<Datum>>>;
+/// How many bytes there are to choose the inputs of one run by.
+const CHOICES: usize = 32;
+
+/// What makes the inputs of a model for a run, of bytes that are its choices.
+type Feeds = Box<dyn Fn(&Runtime, &Session, &[u8]) -> Result<Vec<Datum>>>;
 
 /// A model to be tried, with the choices of what it is given.
 pub(crate) struct Trial {
     model: Result<Model>,
     about: String,
+    options: SessionOptions,
+    /// Of two runs, whose inputs may differ.
+    choices: [[u8; CHOICES]; 2],
     inputs: Feeds,
 }
 
@@ -41,29 +47,22 @@ impl Trial {
     /// A graph that nobody would make.
     pub(crate) fn made_up(source: &mut Source<'_>) -> Self {
         let model = graphs::model(source);
-        let choices: Vec<u8> = (0..64).map(|_| source.below(256) as u8).collect();
-        let inputs = move |runtime: &Runtime, session: &Session| {
-            let (device, mut source) = (runtime.device("cpu")?, Source::new(&choices));
-            Ok(session
-                .inputs()
-                .iter()
-                .map(|slot| graphs::feed(&device, &slot.declared, &mut source))
-                .collect())
+        let inputs = |runtime: &Runtime, session: &Session, choices: &[u8]| {
+            let (device, mut source) = (runtime.device("cpu")?, Source::new(choices));
+            let feed = |slot: &Slot| graphs::feed(&device, &slot.declared, &mut source);
+            Ok(session.inputs().iter().map(feed).collect())
         };
-        Self { about: model.graph.to_string(), model: Ok(model), inputs: Box::new(inputs) }
+        Self::new(Ok(model), source, Box::new(inputs))
     }
 
     /// The model of a file, and what it is given: what is usual, and now and then something else.
     pub(crate) fn of_file(
-        bytes: Vec<u8>,
+        model: Result<Model>,
         source: &mut Source<'_>,
         usual: impl Fn(&Device) -> Result<Vec<Datum>> + 'static,
     ) -> Self {
-        let model = import::onnx::decode(bytes.into(), None);
-        let about = model.as_ref().map_or_else(Error::to_string, |model| model.graph.to_string());
-        let choices: Vec<u8> = (0..64).map(|_| source.below(256) as u8).collect();
-        let inputs = move |runtime: &Runtime, session: &Session| {
-            let (device, mut source) = (runtime.device("cpu")?, Source::new(&choices));
+        let inputs = move |runtime: &Runtime, session: &Session, choices: &[u8]| {
+            let (device, mut source) = (runtime.device("cpu")?, Source::new(choices));
             let mut usual = usual(&device)?.into_iter();
             let input = |slot: &Slot| match usual.next() {
                 Some(usual) if !source.once_in(4) => usual,
@@ -71,7 +70,18 @@ impl Trial {
             };
             Ok(session.inputs().iter().map(input).collect())
         };
-        Self { about, model, inputs: Box::new(inputs) }
+        Self::new(model, source, Box::new(inputs))
+    }
+
+    fn new(model: Result<Model>, source: &mut Source<'_>, inputs: Feeds) -> Self {
+        let about = model.as_ref().map_or_else(Error::to_string, |model| model.graph.to_string());
+        let options = SessionOptions {
+            is_plain: source.once_in(8),
+            precision: if source.once_in(4) { Precision::Bf16 } else { Precision::F32 },
+            ..SessionOptions::default()
+        };
+        let choices = [(); 2].map(|()| [(); CHOICES].map(|()| source.below(256) as u8));
+        Self { model, about, options, choices, inputs }
     }
 
     /// Says whether it worked, or in what way the runtime did wrong.
@@ -93,15 +103,20 @@ impl Trial {
         if before == after { Ok(()) } else { Err(complaint()) }
     }
 
-    /// Runs it twice, since only the first run makes a plan.
+    /// Runs it with what it is given twice, since only the first run makes a plan, and then with something else. A run that
+    /// fails must not harm the next.
     fn work(&self, runtime: &Arc<Runtime>) -> Result<()> {
         let model = self.model.as_ref().map_err(Clone::clone)?;
-        let session = Session::new(runtime.clone(), model, &SessionOptions::default())?;
-        let inputs = (self.inputs)(runtime, &session)?;
-        for _ in 0..2 {
-            session.run(&inputs)?.iter().try_for_each(read)?;
-        }
-        Ok(())
+        let session = Session::new(runtime.clone(), model, &self.options)?;
+        let run = |choices: &[u8], times| {
+            let inputs = (self.inputs)(runtime, &session, choices)?;
+            (0..times).try_for_each(|_| session.run(&inputs)?.iter().try_for_each(read))
+        };
+        let [first, second] = &self.choices;
+        let done = [run(first, 2), run(second, 1)];
+        // A bad error is one wherever it is.
+        let bad = done.iter().find(|done| done.as_ref().is_err_and(|error| !is_good(error)));
+        bad.unwrap_or(&done[0]).clone()
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::channels_last::{add_turned, transpose};
+use super::channels_last::transpose;
 use super::common::{Look, pass, replace};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, ValueId};
@@ -40,7 +40,7 @@ const PAST_KEY: usize = 4;
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let found: Vec<(usize, Scores)> = {
-        let look = Look::at(graph);
+        let look = Look::at(graph, scene);
         let nodes = graph.nodes.iter().enumerate();
         nodes.filter_map(|(at, node)| Some((at, scores(&look, node)?))).collect()
     };
@@ -52,13 +52,13 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
             Key::Turned(key) => key,
             // The transpose that puts the parts of keys before their rows does more; what it does otherwise stays.
             Key::By { from, order } => {
-                let Some(key) = add_turned(graph, from, &order) else { continue };
+                let Some(key) = scene.add_turned(graph, from, &order) else { continue };
                 nodes.push(transpose(from, key, order));
                 key
             }
             Key::Plain(key) => {
                 let order = [0, 1, 3, 2];
-                let Some(turned) = add_turned(graph, key, &order) else { continue };
+                let Some(turned) = scene.add_turned(graph, key, &order) else { continue };
                 nodes.push(transpose(key, turned, order.to_vec()));
                 turned
             }
@@ -99,7 +99,7 @@ enum Key {
 fn scores(look: &Look<'_>, product: &Node) -> Option<Scores> {
     let (weights, value) = product.is("MatMul").then(|| product.input(0).zip(product.input(1)))??;
     let softmax = look.made_only_for(weights, "Softmax")?;
-    let rank = look.dims(weights)?.len();
+    let rank = look.rank(weights)?;
     let axis = softmax.attributes.int("axis").ok()?.unwrap_or(if softmax.opset >= 13 { -1 } else { 1 });
     let is_last = axis == -1 || usize::try_from(axis) == Ok(rank - 1);
     if rank != 4 || !is_last || look.dtype(weights)? != Dtype::F32 {
@@ -108,23 +108,29 @@ fn scores(look: &Look<'_>, product: &Node) -> Option<Scores> {
     let mut scaled = softmax.input(0)?;
     let mut mask = None;
     if let Some(add) = look.made_only_for(scaled, "Add") {
-        let dims = look.dims(scaled)?;
         // The scores have the shape of the sum; the mask repeats to it.
-        let pair =
-            look.either_way(add).into_iter().flatten().find(|(own, _)| {
-                look.dims(*own).as_ref() == Some(&dims) && product_of(look, *own).is_some()
-            })?;
+        let (own, other) = look
+            .either_way(add)
+            .into_iter()
+            .flatten()
+            .find(|(own, _)| product_of(look, *own).is_some() && look.has_same_shape(*own, scaled))?;
         // A mask that is shorter than the keys hides those that are left, where the sum would repeat it.
-        if look.dims(pair.1)?.last() != dims.last() {
+        let has_all_keys =
+            move |graph: &Graph| Some(graph.value(other).dims()?.last() == graph.value(own).dims()?.last());
+        if !look.asks(has_all_keys) {
             return None;
         }
-        (scaled, mask) = (pair.0, Some(pair.1));
+        (scaled, mask) = (own, Some(other));
     }
     let (product, scale) = product_of(look, scaled)?;
     let (query, key) = product.input(0).zip(product.input(1))?;
-    let heads =
-        |value: ValueId| look.dims(value).filter(|dims| dims.len() == 4).map(|dims| (dims[0], dims[1]));
-    if heads(query)? != heads(key)? || heads(query)? != heads(value)? {
+    let have_same_heads = move |graph: &Graph| {
+        let heads = |value: ValueId| {
+            graph.value(value).dims().filter(|dims| dims.len() == 4).map(|dims| (dims[0], dims[1]))
+        };
+        Some(heads(query)? == heads(key)? && heads(query)? == heads(value)?)
+    };
+    if !look.asks(have_same_heads) {
         return None;
     }
     Some(Scores { query, key: key_of(look, key), value, mask, scale })
@@ -162,7 +168,7 @@ fn key_of(look: &Look<'_>, key: ValueId) -> Key {
 
 fn run_past(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let found: Vec<(usize, Node, [ValueId; 2])> = {
-        let look = Look::at(graph);
+        let look = Look::at(graph, scene);
         let nodes = graph.nodes.iter().enumerate();
         nodes.filter_map(|(at, node)| with_past(&look, at, node)).collect()
     };
@@ -185,6 +191,10 @@ fn run_past(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 /// Attention that puts past and present together itself.
 fn with_past(look: &Look<'_>, at: usize, node: &Node) -> Option<(usize, Node, [ValueId; 2])> {
     if !node.is("Attention") || node.inputs.len() > PAST_KEY || node.outputs.len() > 1 {
+        return None;
+    }
+    // How far a query sees depends on how much of the keys is the past.
+    if node.attributes.int("is_causal").ok()?.unwrap_or(0) != 0 {
         return None;
     }
     let (key, value) = node.input(1).zip(node.input(2))?;
@@ -212,7 +222,7 @@ fn with_past(look: &Look<'_>, at: usize, node: &Node) -> Option<(usize, Node, [V
 
 fn run_rows(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let found: Vec<(usize, InRows)> = {
-        let look = Look::at(graph);
+        let look = Look::at(graph, scene);
         let nodes = graph.nodes.iter().enumerate();
         nodes.filter_map(|(at, node)| Some((at, in_rows(&look, at, node)?))).collect()
     };
@@ -253,11 +263,13 @@ fn in_rows(look: &Look<'_>, at: usize, node: &Node) -> Option<InRows> {
     }
     let (joining, joined) = behind().find(|(_, other)| other.input(0) == Some(turned))?;
     let output = joined.output(0)?;
-    let (dims, heads) = (look.dims(made)?, look.dims(node.input(0)?)?[1]);
-    let key_heads = look.dims(node.input(1)?)?[1];
-    let is_joined = joined.is("Reshape")
-        && look.dims(output)?.as_slice() == [dims[0], dims[2], dims[1].saturating_mul(dims[3])];
-    if !is_joined {
+    let (heads, key_heads) = (look.size(node.input(0)?, 1)?, look.size(node.input(1)?, 1)?);
+    let is_joined = move |graph: &Graph| {
+        let dims = graph.value(made).dims().filter(|dims| dims.len() == 4)?;
+        let rows = [dims[0], dims[2], dims[1].saturating_mul(dims[3])];
+        Some(graph.value(output).dims()?.as_slice() == rows)
+    };
+    if !joined.is("Reshape") || !look.asks(is_joined) {
         return None;
     }
     let mut own = node.clone();
@@ -278,10 +290,11 @@ fn rows_of(look: &Look<'_>, value: ValueId) -> Option<ValueId> {
         return None;
     }
     let parted = look.made_by(turned.input(0)?, "Reshape")?;
-    let (rows, dims) = (look.dims(parted.input(0)?)?, look.dims(parted.output(0)?)?);
-    let is_parted = rows.len() == 3
-        && dims.len() == 4
-        && rows[..2] == dims[..2]
-        && rows[2] == dims[2].saturating_mul(dims[3]);
-    is_parted.then(|| parted.input(0))?
+    let (rows, heads) = parted.input(0).zip(parted.output(0))?;
+    let is_parted = move |graph: &Graph| {
+        let (rows, dims) = (graph.value(rows).dims()?, graph.value(heads).dims()?);
+        let are_ranks_right = rows.len() == 3 && dims.len() == 4;
+        Some(are_ranks_right && rows[..2] == dims[..2] && rows[2] == dims[2].saturating_mul(dims[3]))
+    };
+    look.asks(is_parted).then_some(rows)
 }

@@ -123,12 +123,14 @@ mod tests {
     #[test]
     fn the_threads_of_a_program_share_the_pool_and_no_two_in_a_loop_have_the_same_number() {
         let pool = pool(4);
+        // Miri takes its time.
+        let rounds = if cfg!(miri) { 5 } else { 200 };
         // More threads than loops find helpers, and pauses in which the pool goes to sleep.
         std::thread::scope(|scope| {
             for caller in 0..12 {
                 let pool = &pool;
                 scope.spawn(move || {
-                    for round in 0..200 {
+                    for round in 0..rounds {
                         let busy: [AtomicU64; 4] = Default::default();
                         let total = AtomicU64::new(0);
                         pool.run(64, 1, |begin, end, worker| {
@@ -150,7 +152,9 @@ mod tests {
     fn what_a_loop_wrote_is_there_when_it_is_done() {
         let pool = pool(2);
         let mut numbers = vec![0u64; 4096];
-        for round in 1..500 {
+        // Miri takes its time.
+        let rounds = if cfg!(miri) { 5 } else { 500 };
+        for round in 1..rounds {
             let cells: Vec<AtomicU64> = numbers.iter().map(|number| AtomicU64::new(*number)).collect();
             pool.run(4096, 16, |begin, end, _| {
                 cells[begin as usize..end as usize]

@@ -1,23 +1,10 @@
-//! Random graphs: whatever passes make of them, they compute the same.
+//! Graphs of floats: images, products, and what moves them about.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::ValueId;
 
+use super::Dice;
 use crate::sketch::{Sketch, random};
-
-/// Numbers that differ from seed to seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % count as u64).unwrap_or(0)
-    }
-
-    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len())]
-    }
-}
 
 /// A graph that grows, with the shapes of its values, which all have four dimensions.
 struct Growing {
@@ -151,18 +138,13 @@ const SHAPE: [i64; 4] = [2, 4, 5, 6];
 
 #[test]
 fn passes_never_change_what_a_graph_computes() {
-    for seed in 0..300 {
+    for seed in super::seeds(0..300) {
         let mut growing = Growing::new(seed * 7919 + 1);
         while growing.values.len() < 12 && growing.sketch.graph.nodes.len() < 60 {
             growing.grow();
         }
         let count = growing.values.len();
         let outputs = [growing.values[count - 1].0, growing.values[count / 2].0];
-        let sketch = growing.sketch.output(&outputs);
-        let text = sketch.graph.to_string();
-        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            sketch.optimised(&[random(&SHAPE, 3)]);
-        }));
-        assert!(checked.is_ok(), "the graph of seed {seed}:\n{text}");
+        super::check(seed, &growing.sketch.output(&outputs), &[random(&SHAPE, 3)]);
     }
 }
