@@ -7,6 +7,7 @@ use oarlock_core::infer::Dim;
 use oarlock_core::{Device, Dtype, Error, Result, Runtime};
 
 use crate::datum::Datum;
+use crate::defaults::Defaults;
 use crate::environment::Environment;
 use crate::graph::{self, Dimension, Graph, Value, ValueType};
 use crate::import::Model;
@@ -36,6 +37,9 @@ pub struct Session {
     environment: Environment,
     program: Program,
     inputs: Vec<Slot>,
+    /// What a run may be given beside.
+    optional_inputs: Vec<Slot>,
+    defaults: Option<Defaults>,
     outputs: Vec<Slot>,
 }
 
@@ -70,17 +74,24 @@ impl Session {
             let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
             ids.iter().map(|id| slot(graph.value(*id))).collect()
         };
-        let (inputs, outputs) =
-            (slots(&model.graph, &model.graph.inputs), slots(&model.graph, &model.graph.outputs));
+        let of = &model.graph;
+        let [inputs, optional_inputs, outputs] =
+            [&of.inputs, &of.defaults, &of.outputs].map(|ids| slots(of, ids));
+        let defaults = Defaults::of(of);
         let program = Program::new(model.graph.clone(), &environment)?;
         environment.keep(program.graph());
         let outputs = truthful(outputs, program.graph())?;
-        Ok(Self { environment, program, inputs, outputs })
+        Ok(Self { environment, program, inputs, optional_inputs, defaults, outputs })
     }
 
     /// What a run is to be given.
     pub fn inputs(&self) -> &[Slot] {
         &self.inputs
+    }
+
+    /// What a run may be given besides. The model has a value for each, which is taken where a run is given none.
+    pub fn optional_inputs(&self) -> &[Slot] {
+        &self.optional_inputs
     }
 
     /// What a run gives.
@@ -98,14 +109,19 @@ impl Session {
         self.program.effects()
     }
 
-    /// Runs the model on its inputs, in their order.
+    /// Runs the model on its inputs, in their order. The optional ones may follow, all of them, with [`Datum::Nothing`] where
+    /// the model's own value is to be taken. The first run with another value readies the model a second time.
+    #[inline]
     pub fn run(&self, inputs: &[Datum]) -> Result<Vec<Datum>> {
-        self.program.run(&self.environment, self.checked(inputs)?)
+        if inputs.len() == self.inputs.len() {
+            return self.program.run(&self.environment, self.checked(inputs)?);
+        }
+        self.with_others(inputs, |program, environment, inputs| program.run(environment, inputs))
     }
 
     /// Runs the model, waits for each step, and says when it ran. Those of branches and bodies are told too.
     pub fn run_timed(&self, inputs: &[Datum]) -> Result<(Vec<Datum>, Timings)> {
-        self.program.run_timed(&self.environment, self.checked(inputs)?)
+        self.with_others(inputs, |program, environment, inputs| program.run_timed(environment, inputs))
     }
 
     /// Runs the model on inputs by name.
@@ -113,31 +129,69 @@ impl Session {
         self.run(&self.in_order(feeds)?)
     }
 
-    /// The input of this name.
+    /// The input of this name, which may be an optional one.
     pub fn input(&self, name: &str) -> Result<&Slot> {
-        self.inputs.iter().find(|slot| &*slot.name == name).ok_or_else(|| {
-            let nearest = oarlock_host::did_you_mean(name, self.inputs.iter().map(|slot| &*slot.name));
+        let all = || self.inputs.iter().chain(&self.optional_inputs);
+        all().find(|slot| &*slot.name == name).ok_or_else(|| {
+            let nearest = oarlock_host::did_you_mean(name, all().map(|slot| &*slot.name));
             Error::not_found(format!("expected one of the inputs {}, found `{name}`{nearest}", self.names()))
         })
     }
 
-    /// Puts inputs that have names into their order.
+    /// Puts inputs that have names into their order, as [`Session::run`] takes them.
     pub fn in_order(&self, feeds: &[(&str, Datum)]) -> Result<Vec<Datum>> {
         for (name, _) in feeds {
             self.input(name)?;
         }
+        let fed =
+            |slot: &Slot| feeds.iter().find(|(name, _)| *name == &*slot.name).map(|(_, datum)| datum.clone());
         let find = |slot: &Slot| {
-            let fed = feeds.iter().find(|(name, _)| *name == &*slot.name).map(|(_, datum)| datum.clone());
-            fed.ok_or_else(|| {
+            fed(slot).ok_or_else(|| {
                 Error::invalid_argument(format!("expected the input `{slot}`, found no value for it"))
             })
         };
-        self.inputs.iter().map(find).collect()
+        let mut inputs = self.inputs.iter().map(find).collect::<Result<Vec<Datum>>>()?;
+        if feeds.iter().any(|(name, _)| self.optional_inputs.iter().any(|slot| *name == &*slot.name)) {
+            inputs.extend(self.optional_inputs.iter().map(|slot| fed(slot).unwrap_or(Datum::Nothing)));
+        }
+        Ok(inputs)
     }
 
     /// The plan for inputs of these shapes.
     pub fn plan(&self, inputs: &[Datum]) -> Result<Arc<Plan>> {
-        self.program.plan(&self.environment, self.checked(inputs)?)
+        self.with_others(inputs, |program, environment, inputs| program.plan(environment, inputs))
+    }
+
+    /// Does something with the program that takes what is given: that of the session, or one in which constants that others
+    /// are given for are inputs.
+    fn with_others<T>(
+        &self,
+        inputs: &[Datum],
+        run: impl FnOnce(&Program, &Environment, &[Datum]) -> Result<T>,
+    ) -> Result<T> {
+        let (Some((always, given)), Some(defaults)) =
+            (inputs.split_at_checked(self.inputs.len()), &self.defaults)
+        else {
+            return run(&self.program, &self.environment, self.checked(inputs)?);
+        };
+        let is_given = |(place, datum): (usize, &Datum)| (!matches!(datum, Datum::Nothing)).then_some(place);
+        let places: Vec<usize> = given.iter().enumerate().filter_map(is_given).collect();
+        if places.is_empty() && (given.is_empty() || given.len() == self.optional_inputs.len()) {
+            return run(&self.program, &self.environment, self.checked(always)?);
+        }
+        self.checked(inputs)?;
+        let opened = defaults.opened(&places, || self.like_environment())?;
+        run(&opened.program, &opened.environment, &opened.inputs(always, given))
+    }
+
+    /// What a second program is readied with: the same as the first.
+    fn like_environment(&self) -> Result<Environment> {
+        let own = &self.environment;
+        let mut environment = Environment::new(own.runtime.clone(), own.devices.clone())?;
+        environment.progress = own.progress.clone();
+        environment.is_plain = own.is_plain;
+        environment.precision = own.precision;
+        Ok(environment)
     }
 
     fn names(&self) -> String {
@@ -146,8 +200,8 @@ impl Session {
 
     /// Checks that inputs are what the model says it takes.
     fn checked<'a>(&self, inputs: &'a [Datum]) -> Result<&'a [Datum]> {
-        if inputs.len() != self.inputs.len() {
-            let (expected, found) = (self.inputs.len(), inputs.len());
+        let (expected, found) = (self.inputs.len(), inputs.len());
+        if found != expected && found != expected + self.optional_inputs.len() {
             return Err(Error::invalid_argument(format!(
                 "expected {expected} inputs ({}), found {found}",
                 self.names()
@@ -156,6 +210,11 @@ impl Session {
         for (slot, input) in self.inputs.iter().zip(inputs) {
             check(slot, input)?;
         }
+        for (slot, input) in self.optional_inputs.iter().zip(&inputs[expected..]) {
+            if !matches!(input, Datum::Nothing) {
+                check(slot, input)?;
+            }
+        }
         self.check_symbols(inputs)?;
         Ok(inputs)
     }
@@ -163,7 +222,7 @@ impl Session {
     /// Checks that dimensions of one name have one size.
     fn check_symbols(&self, inputs: &[Datum]) -> Result<()> {
         let mut known: Vec<(&str, i64, &str)> = Vec::new();
-        for (slot, input) in self.inputs.iter().zip(inputs) {
+        for (slot, input) in self.inputs.iter().chain(&self.optional_inputs).zip(inputs) {
             let (ValueType::Tensor { dims: Some(dims), .. }, Datum::Tensor(tensor)) = (&slot.declared, input)
             else {
                 continue;

@@ -1,5 +1,5 @@
-//! What the engine makes of whole models, compared with what ONNX's own tests say: all of those that the package onnx
-//! brings without downloads.
+//! What the engine makes of whole models, compared with what ONNX's own tests say, all of those that the package onnx
+//! brings without downloads, and with what onnxruntime gives for the ops that it adds.
 //!
 //! `scripts/export-operator-cases` writes them; without them there is one test, which is ignored and says so.
 //! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it the only one is `cpu`. What is not right yet is
@@ -39,7 +39,13 @@ fn main() -> ExitCode {
         let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
         return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
     }
-    let cases: Vec<Arc<Case>> = Case::read_all(&file).into_iter().map(Arc::new).collect();
+    let mut cases = Case::read_all(&file);
+    // What onnxruntime says about the ops that it adds.
+    let contrib = file.with_file_name("contrib");
+    if contrib.with_extension("jsonl").is_file() {
+        cases.extend(Case::read_all(&contrib));
+    }
+    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
     let runtime = Arc::new(start());
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
     let outcomes: Vec<Arc<Outcomes>> =

@@ -16,18 +16,21 @@ pub use value::{Dimension, Value, ValueId, ValueType, Weight};
 
 use std::sync::Arc;
 
-/// Values, and nodes in an order in which each finds its inputs made.
+/// Values, and nodes in an order in which each finds its inputs made. Clones share the values that neither changes.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// What the model calls it.
     pub name: Arc<str>,
-    values: Vec<Value>,
+    values: Vec<Arc<Value>>,
     /// The nodes, each behind those whose outputs it reads.
     pub nodes: Vec<Node>,
     /// The values that a run is given. In a subgraph those that it captures follow the formal ones.
     pub inputs: Vec<ValueId>,
     /// The values that a run is to give.
     pub outputs: Vec<ValueId>,
+    /// Constants of the model that a run may be given others for, in their order. In a subgraph those are among them that it
+    /// captures.
+    pub defaults: Vec<ValueId>,
 }
 
 impl Graph {
@@ -39,7 +42,7 @@ impl Graph {
     /// Adds a value.
     pub fn add(&mut self, value: Value) -> ValueId {
         let id = ValueId::of(self.values.len());
-        self.values.push(value);
+        self.values.push(Arc::new(value));
         id
     }
 
@@ -50,12 +53,22 @@ impl Graph {
 
     /// A value, to be changed.
     pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
-        &mut self.values[id.index()]
+        Arc::make_mut(&mut self.values[id.index()])
+    }
+
+    /// A value, to be kept or put into another graph.
+    pub(crate) fn shared(&self, id: ValueId) -> &Arc<Value> {
+        &self.values[id.index()]
+    }
+
+    /// Puts another value into the place of one.
+    pub(crate) fn share(&mut self, id: ValueId, value: &Arc<Value>) {
+        self.values[id.index()].clone_from(value);
     }
 
     /// Every value that was ever added, with its id. Not all of them are used.
     pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
-        self.values.iter().enumerate().map(|(index, value)| (ValueId::of(index), value))
+        self.values.iter().enumerate().map(|(index, value)| (ValueId::of(index), &**value))
     }
 
     /// How many values were ever added.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use oarlock_core::infer::Fact;
 use oarlock_core::{Device, Op, Runtime};
 use oarlock_engine::graph::{self, Graph, Node};
-use oarlock_engine::passes::{self, Scene};
+use oarlock_engine::passes::{self, Notes, Scene};
 use oarlock_engine::{Model, Precision, ability, weight_bytes};
 use serde::Serialize;
 
@@ -173,7 +173,8 @@ impl DeviceReport {
         (device, cpu): (&Device, &Device),
         is_plain: bool,
     ) -> Result<Self, Failure> {
-        let scene = Scene { runtime, host: cpu, device, is_plain, precision: Precision::F32 };
+        let notes = Notes::default();
+        let scene = Scene { runtime, host: cpu, device, is_plain, precision: Precision::F32, notes };
         let mut graph = with_facts(model, facts);
         if let Err(error) = passes::run(&mut graph, &scene) {
             if !has_unknown_op(&model.graph, runtime) {

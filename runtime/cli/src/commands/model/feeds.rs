@@ -47,8 +47,8 @@ impl Wish<'_> {
         for (name, array) in &arrays {
             let datum = Datum::Tensor(array.to_tensor(device)?);
             let is_sequence = |slot: &Slot| matches!(slot.declared, ValueType::Sequence(_));
-            let slot = slots.iter().find(|slot| &*slot.name == name.as_str());
-            match (fed.iter_mut().find(|(other, _)| other == name), slot.is_some_and(is_sequence)) {
+            let slot = session.input(name);
+            match (fed.iter_mut().find(|(other, _)| other == name), slot.is_ok_and(is_sequence)) {
                 (Some((_, Datum::Sequence(elements))), true) => elements.push(datum),
                 (None, true) => fed.push((name, Datum::Sequence(vec![datum]))),
                 (None, false) => fed.push((name, datum)),
@@ -69,7 +69,7 @@ impl Wish<'_> {
                 fed.push((&*slot.name, datum));
             }
             assumed.extend(symbols.notes());
-        } else if !missing.is_empty() && fed.iter().all(|(name, _)| is_input(slots, name)) {
+        } else if !missing.is_empty() && fed.iter().all(|(name, _)| session.input(name).is_ok()) {
             return Err(wanted(&missing));
         }
         Ok(Given { data: session.in_order(&fed)?, made_up, assumed })
@@ -87,7 +87,7 @@ impl Wish<'_> {
             let own = |name: &str, value| {
                 Ok::<_, Problem>((name.to_owned(), array(value, &|dtype, dims| judge(name, dtype, dims))?))
             };
-            match (split(text, slots), slots) {
+            match (split(text, session), slots) {
                 (Some((name, value)), _) => arrays.push(own(name, value)?),
                 (None, _) if npz::is_named_so(whole) => arrays.extend(npz::read(whole, &judge)?),
                 (None, [only]) => arrays.push(own(&only.name, text)?),
@@ -306,13 +306,13 @@ fn symbols_of(slots: &[Slot]) -> impl Iterator<Item = &str> {
 }
 
 /// The name of an input and what it is given. A name may itself have `=` in it; the longest one that is there is meant.
-fn split<'a>(text: &'a OsStr, slots: &[Slot]) -> Option<(&'a str, &'a OsStr)> {
+fn split<'a>(text: &'a OsStr, session: &Session) -> Option<(&'a str, &'a OsStr)> {
     // A name is text, but a path may be any bytes.
     let bytes = text.as_bytes();
     let signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'=').filter_map(|(at, _)| {
         Some((std::str::from_utf8(&bytes[..at]).ok()?, OsStr::from_bytes(&bytes[at + 1..])))
     });
-    let known = signs.clone().rfind(|(name, _)| is_input(slots, name));
+    let known = signs.clone().rfind(|(name, _)| session.input(name).is_ok());
     // What names no input is told to be none, unless it is the path of an archive.
     let is_archive = npz::is_named_so(Path::new(text)) && Path::new(text).exists();
     known.or_else(|| signs.clone().next().filter(|(name, _)| !is_archive && !name.is_empty()))

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use oarlock_engine::Datum;
 use serde::Serialize;
 
 use super::accuracy::Accuracy;
@@ -47,7 +48,8 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
     let accuracy = Accuracy::measure(&subject, &given.data, &data)?;
     super::clear(&subject.progress);
     if global.json {
-        let inputs = subject.session.inputs().iter().zip(&given.data);
+        let slots = subject.session.inputs().iter().chain(subject.session.optional_inputs());
+        let inputs = slots.zip(&given.data).filter(|(_, datum)| !matches!(datum, Datum::Nothing));
         let report = Report {
             model: call.choice.file.display().to_string(),
             devices: subject.devices(),

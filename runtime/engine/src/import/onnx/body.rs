@@ -72,7 +72,7 @@ impl<'m> Importer<'m> {
         Ok(())
     }
 
-    /// Inputs. One of the model that is a weight too is none, while a body is always given all of its own.
+    /// Inputs. One of the model that is a weight too is made as such, while a body is always given all of its own.
     fn inputs(&mut self, proto: &'m GraphProto) -> Result<()> {
         let weights: HashSet<&str> = weight_names(proto).collect();
         for input in &proto.input {
@@ -89,25 +89,32 @@ impl<'m> Importer<'m> {
     }
 
     fn weights(&mut self, proto: &'m GraphProto) -> Result<()> {
-        let inputs: HashSet<&str> = proto.input.iter().map(ValueInfoProto::name).collect();
+        let inputs: HashMap<&str, &ValueInfoProto> =
+            proto.input.iter().map(|input| (input.name(), input)).collect();
         let is_given = !self.scopes.is_outermost();
-        for tensor in proto.initializer.iter().filter(|it| !(is_given && inputs.contains(it.name()))) {
+        for tensor in proto.initializer.iter().filter(|it| !(is_given && inputs.contains_key(it.name()))) {
             let place = || format!("initializer {}", quoted(tensor.name()));
             let weight = tensor::weight(tensor, &mut self.external).within(place)?;
-            self.weight(tensor.name(), weight).within(place)?;
+            self.weight(tensor.name(), weight, inputs.get(tensor.name()).copied()).within(place)?;
         }
         for tensor in &proto.sparse_initializer {
             let name = tensor.values.as_ref().map(|values| values.name()).unwrap_or_default();
             let place = || format!("sparse initializer {}", quoted(name));
             let weight = sparse::weight(tensor, &mut self.external, &mut self.budget).within(place)?;
-            self.weight(name, weight).within(place)?;
+            self.weight(name, weight, inputs.get(name).copied()).within(place)?;
         }
         Ok(())
     }
 
-    fn weight(&mut self, name: &'m str, weight: Weight) -> Result<()> {
-        let id = self.scopes.define(name, ValueType::Unknown)?;
-        self.scopes.graph().value_mut(id).weight = Some(weight);
+    /// Makes a constant, which is a default where it is an input of the model too.
+    fn weight(&mut self, name: &'m str, weight: Weight, input: Option<&'m ValueInfoProto>) -> Result<()> {
+        let declared = input.map_or(Ok(ValueType::Unknown), declared)?;
+        let id = self.scopes.define(name, declared)?;
+        let graph = self.scopes.graph();
+        graph.value_mut(id).weight = Some(weight);
+        if input.is_some() {
+            graph.defaults.push(id);
+        }
         Ok(())
     }
 

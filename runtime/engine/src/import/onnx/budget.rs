@@ -43,6 +43,16 @@ impl Budget {
         Ok(())
     }
 
+    /// Takes the nodes that an op becomes which is written as others.
+    pub(super) fn lower(&mut self, nodes: usize) -> Result<()> {
+        self.nodes = self.nodes.checked_sub(nodes as u64).ok_or_else(|| {
+            Error::resource_exhausted(format!(
+                "expected functions and ops of other domains that become at most {MOST_NODES} nodes, found more"
+            ))
+        })?;
+        Ok(())
+    }
+
     /// Takes the bytes that a sparse tensor becomes.
     pub(super) fn densify(&mut self, size: u64, values: usize) -> Result<()> {
         if size <= (values as u64).saturating_mul(DENSE) {
@@ -68,6 +78,14 @@ mod tests {
         let node = NodeProto::default();
         (0..MOST_NODES).for_each(|_| budget.inline(&node).unwrap());
         assert!(budget.inline(&node).unwrap_err().message().contains("at most 200000 nodes"));
+    }
+
+    #[test]
+    fn nodes_that_ops_become_are_counted_with_those_of_functions() {
+        let mut budget = Budget::new();
+        budget.lower(MOST_NODES as usize).unwrap();
+        assert!(budget.inline(&NodeProto::default()).is_err());
+        assert!(budget.lower(1).unwrap_err().message().contains("at most 200000 nodes"));
     }
 
     #[test]

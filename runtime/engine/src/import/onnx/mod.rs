@@ -7,14 +7,15 @@
 //! Where the standard is stricter than what models do, this is lenient: nodes may stand in any order that can be sorted,
 //! names of nodes may repeat or be missing, and the type of an attribute may be left to its content.
 //!
-//! Until IR 3 a weight had to be an input too, and since then one may be, to be overridden. Both are weights here and no
-//! inputs.
+//! Until IR 3 a weight had to be an input too, and since then one may be, to be overridden. Both are weights here, which a
+//! run may be given others for.
 
 mod attribute;
 mod body;
 mod budget;
 mod call;
 mod classic;
+mod contrib;
 mod external;
 mod legacy;
 pub mod messages;

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::attribute::{Content, Read};
 use super::body::{Importer, label};
 use super::messages::NodeProto;
-use super::{classic, domain_of, legacy};
+use super::{classic, contrib, domain_of, legacy};
 use crate::graph::{Node, Subgraph, ValueId, ValueType, Weight};
 use crate::import::place::{Within as _, quoted, wrong};
 
@@ -69,8 +69,13 @@ impl<'m> Importer<'m> {
         if domain.is_empty() {
             legacy::modernise(&mut node, &mut self.scopes)?;
         }
-        let node = classic::lower(node, self.scopes.graph());
-        self.scopes.graph().nodes.push(node);
+        let graph = self.scopes.graph();
+        let before = graph.nodes.len();
+        let node = classic::lower(node, graph);
+        match contrib::lower(node, graph)? {
+            Some(node) => graph.nodes.push(node),
+            None => self.budget.lower(graph.nodes.len().saturating_sub(before))?,
+        }
         Ok(())
     }
 

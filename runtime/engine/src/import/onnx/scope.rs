@@ -148,10 +148,15 @@ impl<'m> Scopes<'m> {
 
     /// Makes a value of the graph around a graph one of its inputs. A constant becomes a constant of both.
     fn capture(&mut self, graph: usize, outer: ValueId) -> ValueId {
-        let value = self.graphs[graph - 1].graph.value(outer).clone();
-        let is_constant = value.weight.is_some();
+        let around = &self.graphs[graph - 1].graph;
+        let value = around.value(outer).clone();
+        let (is_constant, is_default) =
+            (value.weight.is_some(), around.defaults.binary_search(&outer).is_ok());
         let Open { graph, captures } = &mut self.graphs[graph];
         let here = graph.add(value);
+        if is_default {
+            graph.defaults.push(here);
+        }
         if !is_constant {
             graph.inputs.push(here);
             captures.push(outer);

@@ -23,6 +23,9 @@ use nodes::NodeReport;
 /// Names of more letters are cut in tables for people, so that one of them does not push all others off the screen.
 const MOST_LETTERS: usize = 60;
 
+/// How many optional inputs are told one by one.
+const MOST_OPTIONAL: usize = 8;
+
 /// What there is to say about a model.
 #[derive(Serialize)]
 struct Report {
@@ -33,6 +36,8 @@ struct Report {
     opsets: std::collections::BTreeMap<String, u32>,
     devices: Vec<String>,
     inputs: Vec<End>,
+    /// What a run may be given beside; with the dtype and the shape of the value that the model has for it.
+    optional_inputs: Vec<End>,
     outputs: Vec<End>,
     /// What was assumed, in sentences.
     notes: Vec<String>,
@@ -82,6 +87,16 @@ pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> V
         let Kind { name, dtype, shape } = Kind::of(&slot.name, datum);
         End { name, declared: slot.declared.to_string(), dtype, shape }
     });
+    let defaults = subject.session.optional_inputs().iter().zip(&subject.model.graph.defaults);
+    let optional_inputs = defaults.map(|(slot, id)| {
+        let value = subject.model.graph.value(*id);
+        End {
+            name: slot.name.to_string(),
+            declared: slot.declared.to_string(),
+            dtype: value.dtype().map(|dtype| dtype.name()),
+            shape: value.dims().map(|dims| dims.to_vec()),
+        }
+    });
     let outputs = subject.session.outputs().iter().zip(&graph.outputs).map(|(slot, id)| End {
         name: slot.name.to_string(),
         declared: slot.declared.to_string(),
@@ -109,6 +124,7 @@ pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> V
         opsets: subject.model.opsets.clone(),
         devices: subject.devices(),
         inputs: inputs.collect(),
+        optional_inputs: optional_inputs.collect(),
         outputs: outputs.collect(),
         notes: given.assumed,
         nodes: nodes::reports(&plan, subject.session.devices(), &subject.core.runtime),
@@ -141,6 +157,7 @@ impl Report {
         sentence(output, 0, &self.origin());
         End::print(&self.inputs, "inputs", output);
         self.notes.iter().for_each(|note| sentence(output, 2, note));
+        self.print_optional(output);
         End::print(&self.outputs, "outputs", output);
         if with_passes {
             heading_line(output, "passes");
@@ -171,6 +188,17 @@ impl Report {
         if let Some(precision) = &self.precision {
             heading_line(output, "precision");
             precision.sentences().iter().for_each(|text| sentence(output, 2, text));
+        }
+    }
+
+    /// Old models have all of their weights among these, so not all of them are told.
+    fn print_optional(&self, output: &mut Output) {
+        let (shown, rest) = self.optional_inputs.split_at(self.optional_inputs.len().min(MOST_OPTIONAL));
+        if !shown.is_empty() {
+            End::print(shown, "optional inputs, which the model has values for", output);
+        }
+        if !rest.is_empty() {
+            sentence(output, 2, &format!("and {}", count(rest.len(), "other", "others")));
         }
     }
 
