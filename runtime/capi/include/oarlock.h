@@ -128,8 +128,8 @@ typedef uint32_t oarlock_log_level;
 #define OARLOCK_LOG_LEVEL_INFO 3u
 #define OARLOCK_LOG_LEVEL_DEBUG 4u
 
-/** How precise products have to be. With `BF16` their factors may be rounded to it where the device is faster so; sums, and
- *  all values between ops, stay what they are. */
+/** How precise products have to be. With `BF16` their factors, and images between convolutions, may be rounded to it where
+ *  the device is faster so; sums, and all other values between ops, stay what they are. */
 typedef uint32_t oarlock_precision;
 #define OARLOCK_PRECISION_F32 0u
 #define OARLOCK_PRECISION_BF16 1u

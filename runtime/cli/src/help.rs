@@ -179,8 +179,8 @@ are legal tokens, indices and masks. Dimensions that have a name and no size are
 Each node runs on the first of the devices that has a kernel for it, and on the CPU where none of them has.
 
 With `--precision bf16`, convolutions and products of f32 may round what they multiply to bf16, where the processor is faster \
-so; sums and all values between ops stay what they are. The model then runs in f32 too, and how far the outputs of both are \
-apart is told. Where nothing can be rounded the model runs in f32, and it says why.
+so, and images that only convolutions read may be kept so; sums and all other values between ops stay what they are. The \
+model then runs in f32 too, and how far the outputs of both are apart is told. Where nothing can be rounded the model runs in f32, and it says why.
 
 With `--json`, what goes wrong is an object on the standard output too: `error`, with `kind`, `message`, `node`, `op` and \
 `hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace` and `check`.

@@ -15,8 +15,8 @@ pub enum Precision {
     /// Nothing: numbers of f32 are multiplied as such.
     #[default]
     F32,
-    /// Numbers of f32 may be rounded to bf16, which keeps two to three of their digits, before they are multiplied. Sums are
-    /// numbers of f32, and so are all values between ops.
+    /// Numbers of f32 may be rounded to bf16, which keeps two to three of their digits, before they are multiplied, and in
+    /// images that only convolutions read. Sums are numbers of f32, and so are all other values between ops.
     Bf16,
 }
 

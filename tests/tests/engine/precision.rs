@@ -88,3 +88,92 @@ fn what_passes_do_not_touch_stays_exact() {
     let made = [plain, rounded].map(|options| bytes(&run(&sketch.session(&options), &inputs)[0]));
     assert_eq!(made[0], made[1]);
 }
+
+/// The dtype of what each convolution makes, in order.
+fn made_by_convolutions(session: &Session, inputs: &[Datum]) -> Vec<Option<Dtype>> {
+    let plan = session.plan(inputs).unwrap_or_else(|error| panic!("{error}"));
+    let graph = plan.graph();
+    let convolutions = graph.nodes.iter().filter(|node| &*node.op == "Conv");
+    convolutions.map(|node| graph.value(node.output(0)?).dtype()).collect()
+}
+
+/// Convolutions of 24 channels with pads, so that images keep their size.
+fn conv(sketch: &mut Sketch, x: ValueId, dims: &[i64], group: i64) -> ValueId {
+    let (w, b) = (sketch.weights(dims, 1), sketch.weights(&dims[..1], 2));
+    let attributes = [("pads", Attribute::Ints(vec![dims[2] / 2; 4])), ("group", Attribute::Int(group))];
+    sketch.op_with("Conv", &[x, w, b], &attributes)
+}
+
+#[test]
+fn images_that_only_convolutions_read_are_kept_rounded() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[1, 3, 12, 12]);
+    let first = conv(&mut sketch, x, &[24, 3, 3, 3], 1);
+    let wide = conv(&mut sketch, first, &[48, 24, 1, 1], 1);
+    let wide = sketch.op("Relu", &[wide]);
+    let depthwise = conv(&mut sketch, wide, &[48, 1, 3, 3], 48);
+    let narrow = conv(&mut sketch, depthwise, &[24, 48, 1, 1], 1);
+    // It is added, and so read by a convolution in the end.
+    let sum = sketch.op("Add", &[narrow, first]);
+    let last = conv(&mut sketch, sum, &[10, 24, 1, 1], 1);
+    let sketch = sketch.output(&[last]);
+    let inputs = [random(&[1, 3, 12, 12], 6)];
+    check(&sketch, &inputs, 5);
+    let exact = made_by_convolutions(&session(&sketch, Precision::F32), &inputs);
+    assert_eq!(exact, [Some(Dtype::F32); 5]);
+    let session = session(&sketch, Precision::Bf16);
+    if rounding(&session, &inputs).rounded > 0 {
+        let [images @ .., output] = &*made_by_convolutions(&session, &inputs) else { panic!("five") };
+        assert_eq!((images, *output), (&[Some(Dtype::BF16); 4][..], Some(Dtype::F32)));
+    }
+}
+
+#[test]
+fn images_that_others_read_or_convolutions_cannot_are_kept_whole() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[1, 4, 8, 8]);
+    // What is read by a pool, or given out, or has an odd number of channels, or an activation that does more than cut off.
+    let pooled = conv(&mut sketch, x, &[8, 4, 3, 3], 1);
+    let attributes = [("kernel_shape", Attribute::Ints(vec![2, 2]))];
+    let pool = sketch.op_with("MaxPool", &[pooled], &attributes);
+    let given = conv(&mut sketch, pool, &[8, 8, 1, 1], 1);
+    let odd = conv(&mut sketch, given, &[7, 8, 1, 1], 1);
+    let curved = conv(&mut sketch, odd, &[6, 7, 1, 1], 1);
+    let curved = sketch.op("HardSwish", &[curved]);
+    let kept = conv(&mut sketch, curved, &[6, 6, 1, 1], 1);
+    let last = conv(&mut sketch, kept, &[6, 6, 1, 1], 1);
+    let sketch = sketch.output(&[given, last]);
+    let inputs = [random(&[1, 4, 8, 8], 7)];
+    let (exact, rounded) = (session(&sketch, Precision::F32), session(&sketch, Precision::Bf16));
+    for (exact, rounded) in run(&exact, &inputs).iter().zip(&run(&rounded, &inputs)) {
+        let (exact, rounded) = (floats(exact), floats(rounded));
+        let largest = exact.iter().fold(0f32, |largest, element| largest.max(element.abs()));
+        assert!(exact.iter().zip(&rounded).all(|(a, b)| (a - b).abs() <= 0.02 * largest));
+    }
+    if rounding(&rounded, &inputs).rounded > 0 {
+        let whole = Some(Dtype::F32);
+        let made = made_by_convolutions(&rounded, &inputs);
+        assert_eq!(made, [whole, whole, whole, whole, Some(Dtype::BF16), whole]);
+    }
+}
+
+#[test]
+fn images_of_other_sizes_are_kept_rounded_as_well() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[-1, 4, -1, -1]);
+    let first = conv(&mut sketch, x, &[24, 4, 3, 3], 1);
+    let depthwise = conv(&mut sketch, first, &[24, 1, 3, 3], 24);
+    let last = conv(&mut sketch, depthwise, &[5, 24, 1, 1], 1);
+    let sketch = sketch.output(&[last]);
+    let (exact, rounded) = (session(&sketch, Precision::F32), session(&sketch, Precision::Bf16));
+    for dims in [[1, 4, 9, 9], [2, 4, 16, 5], [1, 4, 9, 9], [1, 4, 1, 1]] {
+        let inputs = [random(&dims, 8)];
+        let (expected, found) = (floats(&run(&exact, &inputs)[0]), floats(&run(&rounded, &inputs)[0]));
+        let largest = expected.iter().fold(0f32, |largest, element| largest.max(element.abs()));
+        assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() <= 0.02 * largest), "{dims:?}");
+        if rounding(&rounded, &inputs).rounded > 0 {
+            let made = made_by_convolutions(&rounded, &inputs);
+            assert_eq!(made, [Some(Dtype::BF16), Some(Dtype::BF16), Some(Dtype::F32)], "{dims:?}");
+        }
+    }
+}

@@ -48,8 +48,8 @@ enumerations! {
     Kind = "oarlock_kind", slot::kinds();
     /// How loud a message is.
     LogLevel = "oarlock_log_level", levels();
-    /// How precise products have to be. With `BF16` their factors may be rounded to it where the device is faster so; sums, and
-    /// all values between ops, stay what they are.
+    /// How precise products have to be. With `BF16` their factors, and images between convolutions, may be rounded to it where
+    /// the device is faster so; sums, and all other values between ops, stay what they are.
     Precision = "oarlock_precision", session::precisions();
     /// What proves that a device works. It is the claim of its plugin.
     SupportLevel = "oarlock_support_level", device::support_levels();

@@ -6,10 +6,10 @@ use super::fact::{Dim, Listed, PartialDims};
 use super::output::{Output, one};
 use super::table::{LATEST, Rule, rule};
 use super::window::{Window, spatial};
-use crate::Result;
+use crate::{Dtype, Result};
 
 pub(super) const RULES: &[Rule] = &[
-    rule("Conv", 1, LATEST, &[], |call| conv(call, 2, 3)).of_domain("oarlock"),
+    rule("Conv", 1, LATEST, &[], conv_of_precision).of_domain("oarlock"),
     rule("ConvTranspose", 1, LATEST, &[], conv_transpose).of_domain("oarlock"),
     rule("MaxPool AveragePool", 1, LATEST, &[], pool).of_domain("oarlock"),
 ];
@@ -61,6 +61,16 @@ fn groups(call: &Call<'_>) -> Result<i64> {
         groups if groups >= 1 => Ok(groups),
         groups => Err(wrong_attribute("group", "at least 1", groups)),
     }
+}
+
+/// A convolution whose output may be rounded.
+fn conv_of_precision(call: &Call<'_>) -> Result<Vec<Output>> {
+    let dtype = match call.text("output_precision", "")? {
+        "" => call.input(1)?.dtype,
+        "bf16" => Dtype::BF16,
+        other => return Err(wrong_attribute("output_precision", "nothing or `bf16`", format!("`{other}`"))),
+    };
+    Ok(conv(call, 2, 3)?.into_iter().map(|output| output.of_dtype(dtype)).collect())
 }
 
 /// A convolution whose bias and residual are at these places.

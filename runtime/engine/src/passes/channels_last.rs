@@ -5,12 +5,11 @@
 
 use std::collections::HashMap;
 
-use oarlock_core::infer::Fact;
-use oarlock_core::{Attribute, Attributes, Dims, Dtype, Result};
+use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
 use super::common::{Look, OARLOCK, pass, replace};
 use super::{Pass, Scene};
-use crate::graph::{Graph, Node, Value, ValueId};
+use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const PASS: Pass = pass(
     "channels last",
@@ -23,7 +22,7 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
         return Ok(0);
     }
     let found: Vec<(usize, Wanted)> = {
-        let look = Look::at(graph);
+        let look = Look::at(graph, scene);
         let wanted = graph.nodes.iter().enumerate();
         wanted.filter_map(|(at, node)| Some((at, wanted_for(&look, node)?))).collect()
     };
@@ -47,7 +46,7 @@ struct Wanted {
 
 fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
     let x = node.input(0)?;
-    let dims = look.dims(x)?;
+    let rank = look.rank(x)?;
     let is_plain = node.domain.is_empty() && node.outputs.iter().skip(1).all(Option::is_none);
     // Numbers of eight bits are compared as those are that they stand for.
     let is_taken = match look.dtype(x)? {
@@ -55,30 +54,27 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
         Dtype::I8 | Dtype::U8 => &*node.op == "MaxPool",
         _ => false,
     };
-    if !is_plain || !is_taken || !(3..=4).contains(&dims.len()) {
+    if !is_plain || !is_taken || !(3..=4).contains(&rank) {
         return None;
     }
     let own = |op: &'static str, attributes| Wanted { domain: OARLOCK, op, opset: 1, attributes };
     match &*node.op {
         "Conv" => {
             let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
-            Some(own("Conv", window(look, node, &dims[2..], kernel, &["group"])?))
+            Some(own("Conv", window(look, node, kernel, &["group"])?))
         }
         "ConvTranspose" => {
             let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
-            Some(own("ConvTranspose", transposed_window(look, node, &dims[2..], kernel)?))
+            Some(own("ConvTranspose", transposed_window(look, node, kernel)?))
         }
         "MaxPool" | "AveragePool" => {
             let kernel = node.attributes.ints("kernel_shape").ok()??.to_vec();
             let is_max = &*node.op == "MaxPool";
             let kept: &[&str] = if is_max { &["ceil_mode"] } else { &["ceil_mode", "count_include_pad"] };
-            Some(own(
-                if is_max { "MaxPool" } else { "AveragePool" },
-                window(look, node, &dims[2..], kernel, kept)?,
-            ))
+            Some(own(if is_max { "MaxPool" } else { "AveragePool" }, window(look, node, kernel, kept)?))
         }
         "GlobalAveragePool" => {
-            let axes = (1..i64::try_from(dims.len()).ok()? - 1).collect();
+            let axes = (1..i64::try_from(rank).ok()? - 1).collect();
             let attributes =
                 Attributes::new().with("axes", Attribute::Ints(axes)).with("keepdims", Attribute::Int(1));
             Some(Wanted { domain: "", op: "ReduceMean", opset: 13, attributes })
@@ -88,26 +84,22 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
 }
 
 /// The attributes of a window that slides over an image, with pads in place of `auto_pad`.
-pub(super) fn window(
-    look: &Look<'_>,
-    node: &Node,
-    size: &[i64],
-    kernel: Vec<i64>,
-    kept: &[&str],
-) -> Option<Attributes> {
-    let rank = size.len();
+pub(super) fn window(look: &Look<'_>, node: &Node, kernel: Vec<i64>, kept: &[&str]) -> Option<Attributes> {
+    let (x, y) = node.input(0).zip(node.output(0))?;
+    let rank = look.rank(x)?.checked_sub(2)?;
     let list = |name: &str, default: i64, count: usize| numbers(node, name, default, count);
     let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
-    let made = look.dims(node.output(0)?)?;
+    look.rank(y)?;
     let pads = match node.attributes.string("auto_pad").ok()? {
         None | Some("NOTSET" | "") => list("pads", 0, 2 * rank)?,
         Some("VALID") => vec![0; 2 * rank],
         Some(mode @ ("SAME_UPPER" | "SAME_LOWER")) => {
             let mut pads = vec![0; 2 * rank];
+            let (size, made) = (look.dims(x)?, look.dims(y)?);
             for axis in 0..rank {
                 let reach = (wide(kernel.get(axis)?) - 1) * wide(&dilations[axis]) + 1;
                 let total =
-                    (wide(made.get(2 + axis)?) - 1) * wide(&strides[axis]) + reach - wide(&size[axis]);
+                    (wide(made.get(2 + axis)?) - 1) * wide(&strides[axis]) + reach - wide(&size[2 + axis]);
                 let total = i64::try_from(total.max(0)).ok()?;
                 let (less, more) = (total / 2, total - total / 2);
                 (pads[axis], pads[rank + axis]) =
@@ -131,20 +123,22 @@ pub(super) fn window(
 }
 
 /// The same for a transposed convolution, whose pads may also follow from `output_shape`.
-fn transposed_window(look: &Look<'_>, node: &Node, size: &[i64], kernel: Vec<i64>) -> Option<Attributes> {
-    let rank = size.len();
+fn transposed_window(look: &Look<'_>, node: &Node, kernel: Vec<i64>) -> Option<Attributes> {
+    let (x, y) = node.input(0).zip(node.output(0))?;
+    let rank = look.rank(x)?.checked_sub(2)?;
     let strides = numbers(node, "strides", 1, rank)?;
     let dilations = numbers(node, "dilations", 1, rank)?;
     let mut more = numbers(node, "output_padding", 0, rank)?;
     let mut pads = vec![0; 2 * rank];
-    let made = look.dims(node.output(0)?)?;
+    look.rank(y)?;
     let mode = node.attributes.string("auto_pad").ok()?.unwrap_or("NOTSET");
     let has_shape = node.attributes.ints("output_shape").ok()?.is_some_and(|shape| !shape.is_empty());
     match mode {
         _ if has_shape || matches!(mode, "SAME_UPPER" | "SAME_LOWER") => {
+            let (size, made) = (look.dims(x)?, look.dims(y)?);
             for axis in 0..rank {
                 let reach = (wide(kernel.get(axis)?) - 1) * wide(&dilations[axis]) + 1;
-                let needed = wide(&strides[axis]) * (wide(&size[axis]) - 1) + reach + wide(&more[axis]);
+                let needed = wide(&strides[axis]) * (wide(&size[2 + axis]) - 1) + reach + wide(&more[axis]);
                 let left = needed - wide(made.get(2 + axis)?);
                 more[axis] = i64::try_from(wide(&more[axis]) + (-left).max(0)).ok()?;
                 let left = i64::try_from(left.max(0)).ok()?;
@@ -192,25 +186,14 @@ pub(super) fn orders(rank: usize) -> (Vec<i64>, Vec<i64>) {
 fn turned(graph: &mut Graph, scene: &Scene<'_>, node: &Node, wanted: Wanted) -> Option<Vec<Node>> {
     let (x, y) = node.input(0).zip(node.output(0))?;
     let (last, first) = orders(graph.value(x).dims()?.len());
-    let turned_x = add_turned(graph, x, &last)?;
-    let turned_y = add_turned(graph, y, &last)?;
+    let turned_x = scene.add_turned(graph, x, &last)?;
+    let turned_y = scene.add_turned(graph, y, &last)?;
     let others = node.inputs.iter().skip(1).copied();
     let inputs = std::iter::once(Some(turned_x)).chain(others);
     let mut own = Node::new(wanted.domain, wanted.op, wanted.opset, inputs, [Some(turned_y)]);
     own.attributes = wanted.attributes;
     own.name = node.name.clone();
     scene.takes(graph, &own).then(|| vec![transpose(x, turned_x, last), own, transpose(turned_y, y, first)])
-}
-
-/// A new value that is another one with its dimensions in another order.
-pub(super) fn add_turned(graph: &mut Graph, value: ValueId, order: &[i64]) -> Option<ValueId> {
-    let of = graph.value(value);
-    let (dtype, dims) = (of.dtype()?, of.dims()?);
-    let turned: Dims =
-        order.iter().map(|axis| usize::try_from(*axis).ok().map(|axis| dims[axis])).collect::<Option<_>>()?;
-    // It may be turned again and again.
-    let name = format!("{} in another order", of.name.trim_end_matches(" in another order"));
-    Some(graph.add(Value::known(name, Fact::of_shape(dtype, &turned))))
 }
 
 pub(super) fn transpose(from: ValueId, to: ValueId, order: Vec<i64>) -> Node {

@@ -4,9 +4,15 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, ensure};
+use std::slice;
+
+use oarlock_sdk::{
+    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, bf16, dtype_set,
+    ensure,
+};
 
 use super::convolution::Convolution;
+use super::dense::Paired;
 use super::finish::{Finish, Residual};
 use super::geometry::Geometry;
 use crate::constants;
@@ -18,7 +24,7 @@ use crate::kernels::precision::Precision;
 
 pub(super) fn kernel() -> Kernel<Cpu> {
     let number = Operand::new(DtypeSet::F32);
-    let image = number.rank(3, 4);
+    let image = Operand::new(dtype_set(&[Dtype::F32, Dtype::BF16])).rank(3, 4);
     Kernel::prepared("Conv", prepare)
         .domain("oarlock")
         .supports(|cpu, call| {
@@ -34,7 +40,7 @@ pub(super) fn kernel() -> Kernel<Cpu> {
         .flags(KernelFlags::DETERMINISTIC)
         .inputs([
             image.named("X"),
-            image.named("W").flags(OperandFlags::UNALIGNED),
+            number.rank(3, 4).named("W").flags(OperandFlags::UNALIGNED),
             number.named("B").rank(1, 1).flags(OperandFlags::OPTIONAL),
             image.named("Z").flags(OperandFlags::OPTIONAL),
         ])
@@ -49,11 +55,36 @@ fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Convolution, Activation)> 
     let groups = call.int("group")?.unwrap_or(1);
     let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
     check_finish(call, geometry.outputs)?;
+    let (paired, activation) = (paired(call)?, Activation::of(call)?);
+    ensure!(
+        !paired.output || activation.bounds().is_some(),
+        unimplemented,
+        "expected an activation that only cuts off for an output in bf16, found another"
+    );
     let convolution = match Precision::of(call)? {
-        Precision::F32 => Convolution::new(cpu, &geometry),
-        Precision::Bf16 => Convolution::rounded(cpu, &geometry)?,
+        Precision::F32 if paired == Paired::NONE => Convolution::new(cpu, &geometry),
+        Precision::F32 => {
+            let has_residual = call.optional_input(3)?.is_some();
+            ensure!(
+                paired.input && paired.output && (paired.residual || !has_residual),
+                unimplemented,
+                "expected all images in bf16 or none, found some"
+            );
+            Convolution::of_rounded_images(cpu, &geometry)?
+        }
+        Precision::Bf16 => Convolution::rounded(cpu, &geometry, paired)?,
     };
-    Ok((convolution, Activation::of(call)?))
+    Ok((convolution, activation))
+}
+
+/// Which images of a call are in bf16.
+fn paired(call: &Call<'_>) -> Result<Paired> {
+    let is_rounded = |tensor: &Tensor<'_>| tensor.dtype() == Dtype::BF16;
+    Ok(Paired {
+        input: is_rounded(&call.input(0)?),
+        residual: call.optional_input(3)?.as_ref().is_some_and(is_rounded),
+        output: is_rounded(&call.output(0)?),
+    })
 }
 
 /// Checks the bias and the residual of a convolution with so many output channels.
@@ -104,25 +135,69 @@ pub(super) fn with_operands(
 ) -> Result<()> {
     let (x, z, y) = (call.input(0)?, call.optional_input(3)?, call.output(0)?);
     let is_in_place = z.is_some_and(|z| z.place() == y.place());
+    super::expect_prepared(
+        z.is_none_or(|z| z.dims() == y.dims() && (!is_in_place || z.dtype() == y.dtype())),
+    )?;
     // SAFETY: the device's memory is the host's, and the call vouches for its operands; a residual that lies where the output
     // goes is only reached through the output.
     let (x, bias, residual, y) = unsafe {
         (
-            x.elements()?,
+            words(&x)?,
             call.optional_input(2)?.map(|bias| bias.elements()).transpose()?,
-            z.filter(|_| !is_in_place).map(|z| z.elements()).transpose()?,
-            y.elements_mut()?,
+            z.filter(|_| !is_in_place).map(|z| words(&z)).transpose()?,
+            words_mut(&y)?,
         )
     };
-    super::expect_prepared(
-        bias.is_none_or(|bias: &[f32]| bias.len() == outputs)
-            && residual.is_none_or(|residual: &[f32]| residual.len() == y.len()),
-    )?;
+    super::expect_prepared(bias.is_none_or(|bias: &[f32]| bias.len() == outputs))?;
     let residual = match residual {
         _ if is_in_place => Residual::InPlace,
         Some(residual) => Residual::Apart(residual),
         None => Residual::None,
     };
     run(x, &Finish { bias, residual, activation }, y);
+    Ok(())
+}
+
+/// The numbers of an image, or the pairs that it holds in their places.
+///
+/// # Safety
+///
+/// As for [`Tensor::elements`].
+unsafe fn words<'a>(image: &Tensor<'a>) -> Result<&'a [f32]> {
+    // SAFETY: as the caller vouches.
+    unsafe {
+        if image.dtype() != Dtype::BF16 {
+            return image.elements();
+        }
+        let numbers = image.elements::<bf16>()?;
+        expect_pairs(numbers.as_ptr(), numbers.len())?;
+        // Two of them are as many bytes as a number of f32, of which every pattern is one.
+        Ok(slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2))
+    }
+}
+
+/// The same, to be written.
+///
+/// # Safety
+///
+/// As for [`Tensor::elements_mut`].
+unsafe fn words_mut<'a>(image: &Tensor<'a>) -> Result<&'a mut [f32]> {
+    // SAFETY: as the caller vouches.
+    unsafe {
+        if image.dtype() != Dtype::BF16 {
+            return image.elements_mut();
+        }
+        let numbers = image.elements_mut::<bf16>()?;
+        expect_pairs(numbers.as_ptr(), numbers.len())?;
+        Ok(slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len() / 2))
+    }
+}
+
+fn expect_pairs(place: *const bf16, count: usize) -> Result<()> {
+    ensure!(
+        place.cast::<f32>().is_aligned() && count.is_multiple_of(2),
+        invalid_argument,
+        "expected whole pairs of bf16 at places that are multiples of four bytes, found others"
+    );
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oarlock_sdk::{Result, ensure};
 
-use super::dense::{Dense, Factors};
+use super::dense::{Dense, Factors, Paired};
 use super::depthwise;
 use super::finish::Finish;
 use super::geometry::Geometry;
@@ -19,6 +19,7 @@ use crate::isa::Isa;
 pub(super) struct Convolution {
     geometry: Geometry,
     way: Way,
+    paired: Paired,
 }
 
 /// How it is computed.
@@ -60,8 +61,8 @@ impl Convolution {
         Self::by(way, geometry)
     }
 
-    /// One whose products are of numbers in bf16, or why there is none.
-    pub(super) fn rounded(team: &dyn Team, geometry: &Geometry) -> Result<Self> {
+    /// One whose products are of numbers in bf16, as its images may be, or why there is none.
+    pub(super) fn rounded(team: &dyn Team, geometry: &Geometry, paired: Paired) -> Result<Self> {
         ensure!(
             team.isa().has_bf16(),
             unimplemented,
@@ -72,12 +73,39 @@ impl Convolution {
             unimplemented,
             "expected a convolution of several channels at a time for bf16, found one of each for itself"
         );
-        Ok(Self::by(Way::Dense(Dense::new(team, geometry, Factors::Rounded)), geometry))
+        let whole_pairs = |channels: usize, are_paired: bool| !are_paired || channels.is_multiple_of(2);
+        ensure!(
+            whole_pairs(geometry.channels_of_group(), paired.input)
+                && whole_pairs(geometry.outputs_of_group(), paired.output || paired.residual),
+            unimplemented,
+            "expected even numbers of channels in each group for images in bf16, found {} and {}",
+            geometry.channels_of_group(),
+            geometry.outputs_of_group()
+        );
+        let dense = Dense::of_pairs(team, geometry, paired);
+        Ok(Self { paired, ..Self::by(Way::Dense(dense), geometry) })
+    }
+
+    /// One that computes each channel for itself, of images that are all in bf16, or why there is none.
+    pub(super) fn of_rounded_images(team: &dyn Team, geometry: &Geometry) -> Result<Self> {
+        ensure!(
+            team.isa().has_bf16(),
+            unimplemented,
+            "expected a processor with AVX512-BF16 for images in bf16, found one without"
+        );
+        ensure!(
+            geometry.is_depthwise() && geometry.channels.is_multiple_of(2),
+            unimplemented,
+            "expected a convolution that may round for images in bf16, or one of each of an even number of channels for \
+             itself, found neither"
+        );
+        let paired = Paired { input: true, residual: true, output: true };
+        Ok(Self { paired, ..Self::by(Way::Depthwise, geometry) })
     }
 
     /// Computed in a given way, which must be for this geometry.
     pub(super) fn by(way: Way, geometry: &Geometry) -> Self {
-        Self { geometry: geometry.clone(), way }
+        Self { geometry: geometry.clone(), way, paired: Paired::NONE }
     }
 
     /// How many channels the output has.
@@ -163,7 +191,7 @@ impl Convolution {
                 winograd.compute(team, (x, weights), finish, y, scratch);
             }
             (Way::Depthwise, Packed::Channels(weights)) => {
-                depthwise::compute(team, &self.geometry, (x, weights), finish, y);
+                depthwise::compute(team, &self.geometry, (x, weights), finish, y, self.paired.input);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),
         }

@@ -5,7 +5,8 @@
 //! is padded along its rows.
 //!
 //! Products may be of numbers in bf16. Then the inputs under the windows of a tile are rounded, into rows that are read instead:
-//! that is little work beside multiplying them with all the weights of a task, and leaves images what they are.
+//! that is little work beside multiplying them with all the weights of a task, and leaves images what they are. Images that
+//! hold numbers in bf16 are read as they lie.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -41,10 +42,29 @@ pub(super) enum Factors {
     Rounded,
 }
 
+/// Which images hold numbers in bf16: in the place of each number of f32 a pair of them, two channels of a pixel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Paired {
+    pub(super) input: bool,
+    pub(super) residual: bool,
+    pub(super) output: bool,
+}
+
+impl Paired {
+    /// None of them.
+    pub(super) const NONE: Self = Self { input: false, residual: false, output: false };
+}
+
+/// How many numbers of f32 so many numbers take where they may be pairs, each whole.
+pub(super) fn words(numbers: usize, are_paired: bool) -> usize {
+    if are_paired { numbers / 2 } else { numbers }
+}
+
 /// A convolution that is ready to be computed.
 pub(super) struct Dense {
     geometry: Geometry,
     factors: Factors,
+    paired: Paired,
     kernels: &'static Kernels,
     /// Whether a row of the window is one tap.
     by_rows: bool,
@@ -60,6 +80,15 @@ pub(super) struct Dense {
 
 impl Dense {
     pub(super) fn new(team: &dyn Team, geometry: &Geometry, factors: Factors) -> Self {
+        Self::of_images(team, geometry, factors, Paired::NONE)
+    }
+
+    /// One with rounded factors, whose images may hold pairs.
+    pub(super) fn of_pairs(team: &dyn Team, geometry: &Geometry, paired: Paired) -> Self {
+        Self::of_images(team, geometry, Factors::Rounded, paired)
+    }
+
+    fn of_images(team: &dyn Team, geometry: &Geometry, factors: Factors, paired: Paired) -> Self {
         let kernels = match factors {
             Factors::Whole => Kernels::of(team.isa()),
             Factors::Rounded => Kernels::of_pairs(team.isa()),
@@ -69,13 +98,14 @@ impl Dense {
             && geometry.channels <= FEW_CHANNELS
             && along.kernel > 1
             && along.dilation == 1
-            && along.pad.0 + along.pad.1 <= along.input;
-        let is_paged = factors == Factors::Whole
+            && along.pad.0 + along.pad.1 <= along.input
+            && !paired.input;
+        let is_paged = (factors == Factors::Whole || paired.input)
             && kernels.pixels() > WAYS
             && geometry.taps() == 1
             && geometry.groups == 1
             && geometry.channels > 0
-            && (along.stride * geometry.channels).is_multiple_of(PAGE);
+            && (along.stride * words(geometry.channels, paired.input)).is_multiple_of(PAGE);
         let width = if by_rows { along.input + along.pad.0 + along.pad.1 } else { along.input };
         let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
         let steps = geometry.taps() * geometry.channels_of_group();
@@ -93,7 +123,8 @@ impl Dense {
         let across = across.max(wanted.div_ceil(down).min(panels));
         let task =
             (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
-        Self { geometry: geometry.clone(), factors, kernels, by_rows, is_paged, width, threads, tile, task }
+        let geometry = geometry.clone();
+        Self { geometry, factors, paired, kernels, by_rows, is_paged, width, threads, tile, task }
     }
 
     /// The weights in the order in which they are read.
@@ -126,9 +157,9 @@ impl Dense {
         let copy = if self.width > along.input { images * down.input * self.width * channels } else { 0 };
         let pointers = taps * MOST_PIXELS * size_of::<*const f32>() / size_of::<f32>();
         let rows = match self.factors {
-            Factors::Rounded => MOST_PIXELS * self.rounded_row(),
-            Factors::Whole if self.is_paged => MOST_PIXELS * (depth + 16),
-            Factors::Whole => 0,
+            Factors::Rounded if !self.paired.input => MOST_PIXELS * self.rounded_row(),
+            _ if self.is_paged => MOST_PIXELS * (words(depth, self.paired.input) + 16),
+            _ => 0,
         };
         [channels.max(depth), copy, pointers, rows].map(|count| count.next_multiple_of(16))
     }
@@ -235,9 +266,10 @@ impl Job<'_> {
         let (taps, depth) = self.dense.taps();
         let skip = group * self.dense.geometry.channels_of_group();
         // What the micro-kernels see: rows that were rounded are one tap.
-        let (lines, length, offset) = match self.dense.factors {
-            Factors::Whole => (taps, depth, skip),
-            Factors::Rounded => (taps.min(1), pairs_of(taps * depth), 0),
+        let Dense { factors, paired, .. } = *self.dense;
+        let (lines, length, offset) = match factors {
+            Factors::Rounded if !paired.input => (taps.min(1), pairs_of(taps * depth), 0),
+            _ => (taps, words(depth, paired.input), words(skip, paired.input)),
         };
         let first_output = group * self.dense.geometry.outputs_of_group();
         for first in pixels.clone().step_by(self.dense.tile) {
@@ -245,7 +277,7 @@ impl Job<'_> {
             if taps > 0 {
                 self.point(first, count, pointers);
             }
-            if self.dense.factors == Factors::Rounded {
+            if factors == Factors::Rounded && !paired.input {
                 self.round(count, skip, pointers, rows);
             } else if self.dense.is_paged {
                 self.gather(count, pointers, rows);
@@ -253,6 +285,7 @@ impl Job<'_> {
             for channel in channels.clone().step_by(self.weights.width()) {
                 let width = self.weights.width().min(channels.end - channel);
                 let place = first * outputs + first_output + channel;
+                let output = self.y.pointer(words(place, paired.output));
                 // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
                 unsafe {
                     self.dense.kernels.get(count, width)(&Tile {
@@ -262,11 +295,12 @@ impl Job<'_> {
                         skip: offset,
                         weights: self.weights.panel(group, channel),
                         bias: self.finish.bias_from(first_output + channel),
-                        output: self.y.pointer(place),
+                        output,
                         pixel: outputs,
-                        residual: self.finish.residual_from(place, self.y.pointer(place)),
+                        residual: self.finish.residual_from(words(place, paired.residual), output),
                         channels: width,
                         bounds: self.finish.bounds(),
+                        paired,
                     });
                 }
             }
@@ -284,7 +318,8 @@ impl Job<'_> {
     /// Writes the pointers of some pixels, for each tap.
     fn point(&self, first: usize, count: usize, pointers: *mut *const f32) {
         let Dense { geometry, by_rows, width, .. } = self.dense;
-        let windows = Windows { geometry, by_rows: *by_rows, width: *width, pixel: geometry.channels };
+        let pixel = words(geometry.channels, self.dense.paired.input);
+        let windows = Windows { geometry, by_rows: *by_rows, width: *width, pixel };
         // SAFETY: there is room for the pointers of a tile for each tap.
         unsafe { windows.point((self.images.as_ptr(), self.zeros.as_ptr()), first, count, pointers) };
     }
@@ -303,7 +338,7 @@ impl Job<'_> {
 
     /// Copies the rows of a tile to where they are not pages apart, and points there.
     fn gather(&self, count: usize, pointers: *mut *const f32, rows: *mut f32) {
-        let depth = self.dense.geometry.channels;
+        let depth = words(self.dense.geometry.channels, self.dense.paired.input);
         for index in 0..count {
             let row = rows.wrapping_add(index * (depth + 16));
             // SAFETY: each pointer leads to as many inputs, and there is room for as many rows.

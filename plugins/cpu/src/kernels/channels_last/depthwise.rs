@@ -1,13 +1,17 @@
 //! Convolutions of each channel for itself: vectors of channels, some pixels of a row at a time, so that a weight is loaded
 //! once for them.
 
+//!
+//! Images may hold numbers in bf16, which become those of f32 while they are loaded, and are rounded while they are stored.
+
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
 use std::ops::Range;
 
+use super::dense::words;
 use super::finish::Finish;
 use super::geometry::Geometry;
-use super::lanes::{Lanes, Work, with_lanes};
+use super::lanes::{Lanes, Work, with_lanes, with_rounding_lanes};
 use super::weights::Aligned;
 use crate::gemm::{Parts, Team};
 use crate::isa::Isa;
@@ -33,13 +37,14 @@ fn padded(channels: usize) -> usize {
     channels.next_multiple_of(16)
 }
 
-/// Computes the convolution.
+/// Computes the convolution, of images of which all or none hold pairs of bf16.
 pub(super) fn compute(
     team: &dyn Team,
     geometry: &Geometry,
     (x, weights): (&[f32], &Aligned),
     finish: &Finish<'_>,
     y: &mut [f32],
+    are_paired: bool,
 ) {
     let rows = geometry.images * geometry.down.output;
     let row_size = geometry.along.output * geometry.channels;
@@ -50,9 +55,15 @@ pub(super) fn compute(
     let y = Parts::new(y);
     team.each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
+        let row_size = words(row_size, are_paired);
         // SAFETY: no two pieces have rows in common.
         let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
-        with_lanes(team.isa(), Rows { isa: team.isa(), geometry, x, weights, finish, rows, y });
+        let rows = Rows { isa: team.isa(), geometry, x, weights, finish, rows, y };
+        if are_paired {
+            with_rounding_lanes(team.isa(), rows);
+        } else {
+            with_lanes(team.isa(), rows);
+        }
     });
 }
 
@@ -70,9 +81,92 @@ struct Rows<'a> {
 impl Work for Rows<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
+        if V::ROUNDS {
+            // SAFETY: as the caller vouches.
+            unsafe { self.compute::<V, u16>() };
+        } else {
+            // SAFETY: as above.
+            unsafe { self.compute::<V, f32>() };
+        }
+    }
+}
+
+/// What images hold: numbers, or the bits of such in bf16.
+trait Element: Copy {
+    /// Whether two of them are in the place of a number.
+    const ARE_PAIRS: bool;
+
+    /// # Safety
+    ///
+    /// All lanes can be read, or some, or written, and the machine has the instructions.
+    unsafe fn load<V: Lanes>(place: *const Self) -> V;
+    unsafe fn load_some<V: Lanes>(place: *const Self, count: usize) -> V;
+    unsafe fn store<V: Lanes>(vector: V, place: *mut Self);
+    unsafe fn store_some<V: Lanes>(vector: V, place: *mut Self, count: usize);
+}
+
+impl Element for f32 {
+    const ARE_PAIRS: bool = false;
+
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(place: *const Self) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load(place) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_some<V: Lanes>(place: *const Self, count: usize) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load_some(place, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Lanes>(vector: V, place: *mut Self) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store(place) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_some<V: Lanes>(vector: V, place: *mut Self, count: usize) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store_some(place, count) };
+    }
+}
+
+impl Element for u16 {
+    const ARE_PAIRS: bool = true;
+
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(place: *const Self) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load_rounded(place, V::COUNT) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_some<V: Lanes>(place: *const Self, count: usize) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load_rounded(place, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Lanes>(vector: V, place: *mut Self) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store_rounded(place, V::COUNT) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_some<V: Lanes>(vector: V, place: *mut Self, count: usize) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store_rounded(place, count) };
+    }
+}
+
+impl Rows<'_> {
+    #[inline(always)]
+    unsafe fn compute<V: Lanes, E: Element>(self) {
         let Self { isa, geometry, x, weights, finish, rows, y } = self;
         let Geometry { channels, down, along, .. } = *geometry;
-        let row_size = along.output * channels;
+        let row_size = words(along.output * channels, E::ARE_PAIRS);
         for (row, output) in rows.zip(y.chunks_exact_mut(row_size)) {
             let (image, window) = (row / down.output, row % down.output);
             let steps = steps_inside(&down, window);
@@ -83,11 +177,13 @@ impl Work for Rows<'_> {
             let strip = Strip {
                 geometry,
                 lines: steps.len(),
-                input: x[(line * along.input * channels).min(x.len())..].as_ptr(),
+                input: x[words(line * along.input * channels, E::ARE_PAIRS).min(x.len())..]
+                    .as_ptr()
+                    .cast::<E>(),
                 weights: weights[steps.start * along.kernel * padded(channels)..].as_ptr(),
                 bias: finish.bias_from(0),
-                residual: finish.residual_from(row * row_size, first),
-                output: first,
+                residual: finish.residual_from(row * row_size, first).cast(),
+                output: first.cast(),
                 bounds: finish.bounds(),
             };
             // SAFETY: all lines of the window lie in the image, and the output is a row; the caller vouches for the
@@ -109,20 +205,20 @@ pub(in crate::kernels) fn steps_inside(axis: &Axis, window: usize) -> Range<usiz
 }
 
 /// One row of the output, for all channels.
-struct Strip<'a> {
+struct Strip<'a, E> {
     geometry: &'a Geometry,
     /// How many lines of the image are under the windows, and where the first begins.
     lines: usize,
-    input: *const f32,
+    input: *const E,
     /// The weights for the first of the lines.
     weights: *const f32,
     bias: *const f32,
-    residual: *const f32,
-    output: *mut f32,
+    residual: *const E,
+    output: *mut E,
     bounds: Option<[f32; 2]>,
 }
 
-impl Strip<'_> {
+impl<E: Element> Strip<'_, E> {
     #[inline(always)]
     unsafe fn compute<V: Lanes>(&self) {
         let along = &self.geometry.along;
@@ -215,7 +311,7 @@ impl Strip<'_> {
         const STRIDE: usize,
     >(
         &self,
-        pixels: &Pixels,
+        pixels: &Pixels<E>,
         channel: usize,
         count: usize,
     ) {
@@ -223,8 +319,13 @@ impl Strip<'_> {
         let padded = padded(channels);
         // SAFETY: as the caller vouches: the steps of these windows lie in the image.
         unsafe {
-            let load = |place: *const f32| if SOME { V::load_some(place, count) } else { V::load(place) };
-            let bias = if self.bias.is_null() { V::splat(0.0) } else { load(self.bias.add(channel)) };
+            let load =
+                |place: *const E| if SOME { E::load_some::<V>(place, count) } else { E::load::<V>(place) };
+            let bias = match self.bias.wrapping_add(channel) {
+                _ if self.bias.is_null() => V::splat(0.0),
+                bias if SOME => V::load_some(bias, count),
+                bias => V::load(bias),
+            };
             let mut sums = [bias; PIXELS];
             let mut input = pixels.input.wrapping_add(channel);
             let mut weights = pixels.weights.wrapping_add(channel);
@@ -265,9 +366,9 @@ impl Strip<'_> {
                     sum = sum.at_least(V::splat(low)).at_most(V::splat(high));
                 }
                 if SOME {
-                    sum.store_some(self.output.add(place), count);
+                    E::store_some(sum, self.output.add(place), count);
                 } else {
-                    sum.store(self.output.add(place));
+                    E::store(sum, self.output.add(place));
                 }
             }
         }
@@ -275,9 +376,9 @@ impl Strip<'_> {
 }
 
 /// Some pixels of a row.
-struct Pixels {
+struct Pixels<E> {
     /// The first element under the first window, its weights, and the steps of each window.
-    input: *const f32,
+    input: *const E,
     weights: *const f32,
     steps: usize,
     /// Where the first output is in its row.

@@ -16,6 +16,7 @@ pub(super) struct Finish<'a> {
 pub(super) enum Residual<'a> {
     /// There is none.
     None,
+    /// In memory of its own: as numbers, or as pairs of bf16 where a convolution is told of them.
     Apart(&'a [f32]),
     /// Where the output goes: each element is read before it is written, by the same thread.
     InPlace,

@@ -14,6 +14,8 @@ pub(super) use pairs::PlainPairs;
 #[cfg(target_arch = "x86_64")]
 pub(super) use pairs::{YmmPairs, ZmmPairs};
 
+use self::pairs::Alone;
+use super::rounded::bits;
 use crate::isa::Isa;
 
 /// Numbers that one instruction works on.
@@ -72,7 +74,46 @@ pub(super) trait Lanes: Copy + 'static {
 
     /// The smaller of the two; `self` where they do not compare.
     fn at_most(self, high: Self) -> Self;
+
+    /// Whether images may hold bf16 where these are used. Vectors of which it is not so need no code for it.
+    const ROUNDS: bool = false;
+
+    /// The first lanes from numbers in bf16, and 0 in the others.
+    ///
+    /// # Safety
+    ///
+    /// So many numbers can be read.
+    #[inline(always)]
+    unsafe fn load_rounded(place: *const u16, count: usize) -> Self {
+        let mut numbers = [0.0; MOST_LANES];
+        for (lane, number) in numbers.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller vouches for these numbers.
+            *number = f32::from_bits(u32::from(unsafe { *place.add(lane) }) << 16);
+        }
+        // SAFETY: there are numbers for all lanes, and the caller vouches for the instructions.
+        unsafe { Self::load(numbers.as_ptr()) }
+    }
+
+    /// Stores the first lanes rounded to bf16.
+    ///
+    /// # Safety
+    ///
+    /// So many numbers can be written, and the machine has the instructions for bf16.
+    #[inline(always)]
+    unsafe fn store_rounded(self, place: *mut u16, count: usize) {
+        let mut numbers = [0.0; MOST_LANES];
+        // SAFETY: there is room for all lanes, and the caller vouches for so many numbers.
+        unsafe {
+            self.store(numbers.as_mut_ptr());
+            for (lane, number) in numbers.into_iter().enumerate().take(count) {
+                *place.add(lane) = bits(number) as u16;
+            }
+        }
+    }
 }
+
+/// The most lanes of a vector.
+const MOST_LANES: usize = 16;
 
 /// Work that is compiled for each kind of vector.
 pub(super) trait Work {
@@ -97,6 +138,25 @@ pub(super) fn with_lanes(isa: Isa, work: impl Work) {
         // SAFETY: this kind of vector needs no instructions of its own.
         _ => unsafe { work.run::<Plain>() },
     }
+}
+
+/// The same with vectors that can be loaded from and stored as bf16.
+pub(super) fn with_rounding_lanes(isa: Isa, work: impl Work) {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_bf16() {
+        // SAFETY: the machine has the instructions.
+        return unsafe { run_bf16(work) };
+    }
+    let _ = isa;
+    // SAFETY: this kind of vector needs no instructions of its own.
+    unsafe { work.run::<pairs::Pairs<Plain, Alone>>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
+unsafe fn run_bf16<W: Work>(work: W) {
+    // SAFETY: this function is only called where the machine has the instructions.
+    unsafe { work.run::<pairs::Pairs<Zmm, Alone>>() }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -202,7 +262,7 @@ impl Lanes for Plain {
 #[cfg(target_arch = "x86_64")]
 macro_rules! intrinsics {
     ($name:ident, $vector:ident, $count:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident,
-     $div:ident, $fused:ident, $max:ident, $min:ident, $load_some:expr, $store_some:expr) => {
+     $div:ident, $fused:ident, $max:ident, $min:ident, $load_some:expr, $store_some:expr $(, $more:item)*) => {
         #[cfg(target_arch = "x86_64")]
         impl Lanes for $name {
             const COUNT: usize = $count;
@@ -279,6 +339,8 @@ macro_rules! intrinsics {
                 // SAFETY: as above.
                 Self(unsafe { $min(high.0, self.0) })
             }
+
+            $($more)*
         }
     };
 }
@@ -344,6 +406,30 @@ mod x86 {
         |place, count: usize| _mm512_maskz_loadu_ps(((1u32 << count) - 1) as __mmask16, place),
         |place, count: usize, vector| {
             _mm512_mask_storeu_ps(place, ((1u32 << count) - 1) as __mmask16, vector);
+        },
+        #[inline(always)]
+        unsafe fn load_rounded(place: *const u16, count: usize) -> Self {
+            // SAFETY: the caller vouches for the instructions and so many numbers.
+            unsafe {
+                let numbers = if count == 16 {
+                    _mm256_loadu_si256(place.cast())
+                } else {
+                    _mm256_maskz_loadu_epi16(((1u32 << count) - 1) as __mmask16, place.cast())
+                };
+                Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(numbers))))
+            }
+        },
+        #[inline(always)]
+        unsafe fn store_rounded(self, place: *mut u16, count: usize) {
+            // SAFETY: as above; both types are 32 bytes of any kind.
+            unsafe {
+                let rounded = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(self.0));
+                if count == 16 {
+                    _mm256_storeu_si256(place.cast(), rounded);
+                } else {
+                    _mm256_mask_storeu_epi16(place.cast(), ((1u32 << count) - 1) as __mmask16, rounded);
+                }
+            }
         }
     );
 }

@@ -79,7 +79,7 @@ pub(super) fn round_rows(isa: Isa, rows: [&[f32]; 2], pairs: &mut [f32]) {
 
 /// The bits of a number in bf16. What is no number stays none.
 #[inline(always)]
-fn bits(number: f32) -> u32 {
+pub(super) fn bits(number: f32) -> u32 {
     let bits = number.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
     // The sum reaches the sign of what is no number, but no other number does.

@@ -1,13 +1,14 @@
 //! Convolutions and poolings against sums written down plainly, for many sizes, on every instruction set, with one thread and
 //! with two.
 
+mod paired;
 pub(in crate::kernels) mod reference;
 mod rows;
 mod transposed;
 
 use self::reference::{Case, Numbers, Threads, levels};
 use super::convolution::{Convolution, Way};
-use super::dense::{Dense, Factors};
+use super::dense::{Dense, Factors, Paired};
 use super::finish::{Finish, Residual};
 use super::winograd::{Outputs, Winograd};
 use crate::gemm::Scratch;
@@ -126,8 +127,8 @@ fn rounding_is_refused_where_it_is_not_faster() {
     let depthwise = Case::of_groups(&mut numbers, (9, 9), 32, (1, 1), 1);
     for isa in levels() {
         let team = Threads { isa, count: 1 };
-        let refusal =
-            |case: &Case| Convolution::rounded(&team, &case.geometry).err().map(|error| error.to_string());
+        let rounded = |case: &Case| Convolution::rounded(&team, &case.geometry, Paired::NONE);
+        let refusal = |case: &Case| rounded(case).err().map(|error| error.to_string());
         if isa.has_bf16() {
             assert_eq!(refusal(&dense), None);
             assert!(refusal(&depthwise).is_some_and(|text| text.contains("each for itself")));

@@ -6,6 +6,7 @@
 
 use std::ptr;
 
+use super::dense::Paired;
 use super::lanes::Lanes;
 use crate::isa::{Isa, prefetch};
 use crate::unrolled::unrolled;
@@ -30,7 +31,7 @@ pub(super) struct Tile {
     pub(super) weights: *const f32,
     /// Where the sums begin for each channel; null for 0.
     pub(super) bias: *const f32,
-    /// The first output, and how far the pixels are apart.
+    /// The first output, and how many numbers the pixels are apart.
     pub(super) output: *mut f32,
     pub(super) pixel: usize,
     /// What is added, and lies as the output does; null for nothing.
@@ -39,6 +40,8 @@ pub(super) struct Tile {
     pub(super) channels: usize,
     /// Where the results are cut off.
     pub(super) bounds: Option<[f32; 2]>,
+    /// Which images hold pairs of bf16. That is only so where inputs and weights are pairs as well.
+    pub(super) paired: Paired,
 }
 
 /// Computes one tile.
@@ -143,7 +146,16 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
             }
             pointers = pointers.add(PIXELS);
         }
-        if !tile.residual.is_null() {
+        if V::ROUNDS && tile.paired.residual && !tile.residual.is_null() {
+            let residual = tile.residual.cast::<u16>();
+            unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    let place = residual.add(PIXEL * tile.pixel + VECTOR * V::COUNT);
+                    let residual = V::load_rounded(place, lanes_of(VECTOR));
+                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
+                });
+            });
+        } else if !tile.residual.is_null() {
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     let residual = load(tile.residual.add(PIXEL * tile.pixel), VECTOR);
@@ -158,6 +170,17 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].at_least(low).at_most(high);
                 });
             });
+        }
+        if V::ROUNDS && tile.paired.output {
+            let output = tile.output.cast::<u16>();
+            unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                let count = lanes_of(VECTOR);
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    sums[PIXEL][VECTOR]
+                        .store_rounded(output.add(PIXEL * tile.pixel + VECTOR * V::COUNT), count);
+                });
+            });
+            return;
         }
         unrolled!(VECTOR in 0..VECTORS, at most 2 {
             let count = lanes_of(VECTOR);
@@ -201,7 +224,7 @@ kernels!(avx2, Ymm, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain, Plain, [1 2 3 4 5 6]);
 
 #[cfg(target_arch = "x86_64")]
-kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 #[cfg(target_arch = "x86_64")]
 kernels!(widened, YmmPairs, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);

@@ -20,7 +20,8 @@ const NUMBERS: DtypeSet = family::FLOATING.union(DtypeSet::I32).union(DtypeSet::
 
 /// The kernels of this family.
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let kernels = [features::kernels(), labels::kernels(), linear::kernels(), svm::kernels(), trees::kernels()];
+    let kernels =
+        [features::kernels(), labels::kernels(), linear::kernels(), svm::kernels(), trees::kernels()];
     let finish = |kernel: Kernel<Cpu>| kernel.domain(DOMAIN).flags(KernelFlags::DETERMINISTIC);
     kernels.into_iter().flatten().map(finish).collect()
 }

@@ -251,6 +251,12 @@ impl Classifier {
         (best, scores)
     }
 
+    /// The pairs of classes, in the order of what there is for each.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let classes = self.labels.len();
+        (0..classes).flat_map(move |one| (one + 1..classes).map(move |other| (one, other)))
+    }
+
     /// How often each class wins against another, and by how much the first of each pair does.
     fn duels(&self, row: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let similarities = self.machine.similarities(row);
@@ -259,15 +265,11 @@ impl Classifier {
             let weights = &self.machine.coefficients[line * self.machine.count..][..self.machine.count];
             product(&weights[vectors.clone()], &similarities[vectors])
         };
-        let classes = self.labels.len();
-        let (mut votes, mut scores) = (vec![0.0; classes], Vec::new());
-        for one in 0..classes {
-            for other in one + 1..classes {
-                let score =
-                    weighed(other - 1, one) + weighed(one, other) + self.machine.offsets[scores.len()];
-                votes[if score > 0.0 { one } else { other }] += 1.0;
-                scores.push(score);
-            }
+        let (mut votes, mut scores) = (vec![0.0; self.labels.len()], Vec::new());
+        for ((one, other), offset) in self.pairs().zip(&self.machine.offsets) {
+            let score = weighed(other - 1, one) + weighed(one, other) + offset;
+            votes[if score > 0.0 { one } else { other }] += 1.0;
+            scores.push(score);
         }
         (votes, scores)
     }
@@ -277,14 +279,10 @@ impl Classifier {
     fn probabilities(&self, scores: &[f64]) -> Vec<f64> {
         let classes = self.labels.len();
         let mut wins = vec![vec![0.0; classes]; classes];
-        let mut pairs = scores.iter().zip(&self.shares);
-        for one in 0..classes {
-            for other in one + 1..classes {
-                let Some((score, (factor, summand))) = pairs.next() else { continue };
-                let share = 1.0 / (1.0 + (score * factor + summand).exp());
-                let share = share.clamp(LEAST_DOUBT, 1.0 - LEAST_DOUBT);
-                (wins[one][other], wins[other][one]) = (share, 1.0 - share);
-            }
+        for ((one, other), (score, (factor, summand))) in self.pairs().zip(scores.iter().zip(&self.shares)) {
+            let share = 1.0 / (1.0 + (score * factor + summand).exp());
+            let share = share.clamp(LEAST_DOUBT, 1.0 - LEAST_DOUBT);
+            (wins[one][other], wins[other][one]) = (share, 1.0 - share);
         }
         agree(&wins)
     }

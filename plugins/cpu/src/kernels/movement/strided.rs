@@ -153,6 +153,13 @@ fn transpose<const N: usize>(
     rows: usize,
     columns: usize,
 ) {
+    match columns {
+        _ if pitch != columns => {}
+        2 => return weave::<N, 2>(input, stride, &mut out[..rows * columns]),
+        3 => return weave::<N, 3>(input, stride, &mut out[..rows * columns]),
+        4 => return weave::<N, 4>(input, stride, &mut out[..rows * columns]),
+        _ => {}
+    }
     let mut block = [[[0; N]; BLOCK]; BLOCK];
     for left in (0..columns).step_by(BLOCK) {
         let width = BLOCK.min(columns - left);
@@ -168,6 +175,20 @@ fn transpose<const N: usize>(
                     *cell = cells[row];
                 }
             }
+        }
+    }
+}
+
+/// The same for few columns without gaps: as the channels of an image are put side by side.
+fn weave<const N: usize, const COLUMNS: usize>(input: &[[u8; N]], stride: usize, out: &mut [[u8; N]]) {
+    let (rows, _) = out.as_chunks_mut::<COLUMNS>();
+    let mut columns = [input; COLUMNS];
+    for (index, column) in columns.iter_mut().enumerate() {
+        *column = &input[index * stride..][..rows.len()];
+    }
+    for (index, row) in rows.iter_mut().enumerate() {
+        for (cell, column) in row.iter_mut().zip(columns) {
+            *cell = column[index];
         }
     }
 }

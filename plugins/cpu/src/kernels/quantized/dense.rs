@@ -4,13 +4,14 @@
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
 use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::finish::{Finish, Finished};
+use super::finish::{Ending, Finish};
 use super::layer::Images;
 use super::packed::{Order, Panels};
 use super::rows::Rows;
-use super::tile::{Kernels, MOST_PIXELS, MOST_SUMS, Tile};
+use super::tile::{Kernels, MOST_PIXELS, Tile};
 use super::vector::QUAD;
 use crate::gemm::{Parts, Scratch, Team};
 use crate::isa::Isa;
@@ -67,10 +68,10 @@ impl Dense {
         Panels::new(team, &self.geometry, &self.rows, weights)
     }
 
-    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and sums.
+    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers.
     fn parts(&self) -> [usize; 3] {
         let words = |bytes: usize| bytes.div_ceil(WORD);
-        let lane = self.rows.taps().0 * MOST_PIXELS + words(MOST_SUMS * size_of::<i32>());
+        let lane = self.rows.taps().0 * MOST_PIXELS;
         // A lane of its own for each thread begins at a line.
         [words(self.rows.padding_size()), words(self.rows.copy_size()), lane]
             .map(|count| count.next_multiple_of(64 / WORD))
@@ -122,8 +123,7 @@ impl Dense {
         let (next, lanes) = (AtomicUsize::new(0), Parts::new(lanes));
         team.each(self.threads.min(count), &|lane| {
             // SAFETY: each lane has a part of its own.
-            let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
-            let (pointers, sums) = memory.split_at_mut(self.rows.taps().0 * MOST_PIXELS);
+            let pointers = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
             loop {
                 let task = next.fetch_add(1, Ordering::Relaxed);
                 if task >= count {
@@ -136,7 +136,7 @@ impl Dense {
                     group,
                     first..pixels.min(first + self.task.0),
                     channel..outputs.min(channel + self.task.1),
-                    (pointers.as_mut_ptr().cast(), sums.as_mut_ptr().cast()),
+                    pointers.as_mut_ptr().cast(),
                 );
             }
         });
@@ -169,13 +169,7 @@ unsafe impl Sync for Job<'_> {}
 
 impl Job<'_> {
     /// Computes some pixels and channels of a group.
-    fn run(
-        &self,
-        group: usize,
-        pixels: Range<usize>,
-        channels: Range<usize>,
-        (pointers, sums): (*mut *const u8, *mut i32),
-    ) {
+    fn run(&self, group: usize, pixels: Range<usize>, channels: Range<usize>, pointers: *mut *const u8) {
         let Geometry { outputs, .. } = self.dense.geometry;
         let (kernels, outputs_of_group) = (Kernels::of(self.isa), self.dense.geometry.outputs_of_group());
         let starts = &self.starts[group * outputs_of_group.next_multiple_of(kernels.lanes)..];
@@ -192,8 +186,21 @@ impl Job<'_> {
             for channel in channels.clone().step_by(self.weights.width()) {
                 let width = self.weights.width().min(channels.end - channel);
                 let whole = width.next_multiple_of(kernels.lanes);
-                // SAFETY: the pointers and weights are there for all taps, and a lane has room for the sums of a tile.
-                let sums = unsafe {
+                let (output, place) = (first_output + channel, first * outputs + first_output + channel);
+                // The last result of the tile lies in the output.
+                let last = self.y.pointer(place + (count - 1) * outputs + width - 1);
+                let residual =
+                    self.finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr());
+                let ending = Ending {
+                    requantize: *self.finish.requantize,
+                    factors: &self.finish.factors[output..output + width],
+                    residual,
+                    output: last.wrapping_sub((count - 1) * outputs + width - 1),
+                    pixel: outputs,
+                };
+                // SAFETY: the pointers and weights are there for all taps, and the results are this thread's; what is added
+                // has the size of the output.
+                unsafe {
                     kernels.get(self.is_signed, count, width)(&Tile {
                         inputs: pointers,
                         taps,
@@ -201,23 +208,9 @@ impl Job<'_> {
                         skip: self.dense.rows.skip(group),
                         weights: self.weights.panel(group, channel),
                         start: starts[channel..channel + whole].as_ptr(),
-                        sums,
+                        ending: &ending,
                     });
-                    std::slice::from_raw_parts(sums, count * kernels.channels())
-                };
-                self.finish.tile(
-                    self.isa,
-                    &Finished {
-                        sums,
-                        sums_of_pixel: kernels.channels(),
-                        pixels: count,
-                        channel: first_output + channel,
-                        channels: width,
-                        output: &self.y,
-                        place: first * outputs + first_output + channel,
-                        pixel: outputs,
-                    },
-                );
+                }
             }
         }
     }

@@ -1,12 +1,12 @@
 //! What becomes of a sum: eight bits again.
 
-#![expect(unsafe_code, reason = "threads write parts of one output")]
+#![expect(unsafe_code, reason = "tiles are written through pointers")]
+
+use std::slice;
 
 use oarlock_sdk::{Call, Dtype, Result, ensure};
 
 use super::vector::TURNED;
-use crate::gemm::Parts;
-use crate::isa::{Isa, Target, Vectorized};
 
 /// How sums become numbers of eight bits, beside the factor of each channel.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,9 @@ pub(super) struct Addition {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
     /// What a step of it is in steps of the result.
-    factor: f32,
+    pub(super) factor: f32,
     /// The bounds, less its zero point.
-    bounds: [f32; 2],
+    pub(super) bounds: [f32; 2],
 }
 
 /// What is added to the smallest numbers so that they are rounded to whole ones, to even ones from the middle: beyond it
@@ -168,11 +168,6 @@ impl Finish<'_> {
         // Arrays of more elements are not kept in registers.
         part.finish::<16>(requantize).finish::<8>(requantize).finish::<1>(requantize);
     }
-
-    /// Finishes a tile.
-    pub(super) fn tile(&self, isa: Isa, tile: &Finished<'_>) {
-        isa.vectorize(Work { finish: self, tile });
-    }
 }
 
 /// Sums that are to be finished, with what belongs to each.
@@ -200,37 +195,37 @@ impl Part<'_> {
     }
 }
 
-/// The sums of some pixels and channels.
-pub(super) struct Finished<'a> {
-    /// So many for each pixel.
-    pub(super) sums: &'a [i32],
-    pub(super) sums_of_pixel: usize,
-    pub(super) pixels: usize,
-    /// The first channel, and how many there are.
-    pub(super) channel: usize,
-    pub(super) channels: usize,
-    /// Where the outputs begin, and how far the pixels are apart. They are the caller's alone.
-    pub(super) output: &'a Parts<'a, u8>,
-    pub(super) place: usize,
+/// Where the results of some pixels and channels go, and how they are made of sums.
+pub(super) struct Ending<'a> {
+    pub(super) requantize: Requantize,
+    /// The factors of the channels, as many as there are channels.
+    pub(super) factors: &'a [f32],
+    /// What is added to the first pixel, if anything is.
+    pub(super) residual: *const u8,
+    /// Where the results of the first pixel go, and how far the pixels are apart, here and in what is added.
+    pub(super) output: *mut u8,
     pub(super) pixel: usize,
 }
 
-struct Work<'a> {
-    finish: &'a Finish<'a>,
-    tile: &'a Finished<'a>,
-}
-
-impl Vectorized for Work<'_> {
-    type Output = ();
-
+impl Ending<'_> {
+    /// Makes results of the sums of some pixels.
+    ///
+    /// # Safety
+    ///
+    /// There is room for the results of so many pixels, which is the caller's alone, and there is as much of what is added.
     #[inline(always)]
-    fn run<T: Target>(self) {
-        let (tile, requantize) = (self.tile, *self.finish.requantize);
-        for (pixel, sums) in tile.sums.chunks_exact(tile.sums_of_pixel).take(tile.pixels).enumerate() {
-            let place = tile.place + pixel * tile.pixel;
-            // SAFETY: the outputs of a tile are those of one thread.
-            let results = unsafe { tile.output.part(place..place + tile.channels) };
-            self.finish.pixel(&requantize, sums, (tile.channel, place), results);
+    pub(super) unsafe fn finish<const COUNT: usize>(&self, sums: &[[i32; COUNT]]) {
+        let (requantize, channels) = (self.requantize, self.factors.len());
+        for (pixel, sums) in sums.iter().enumerate() {
+            let place = pixel * self.pixel;
+            // SAFETY: as the caller vouches.
+            let (residual, results) = unsafe {
+                let residual = self.residual.wrapping_add(place);
+                let residual = (!self.residual.is_null()).then(|| slice::from_raw_parts(residual, channels));
+                (residual, slice::from_raw_parts_mut(self.output.add(place), channels))
+            };
+            let part = Part { sums: &sums[..channels], factors: self.factors, residual, results };
+            part.finish::<16>(&requantize).finish::<8>(&requantize).finish::<1>(&requantize);
         }
     }
 }

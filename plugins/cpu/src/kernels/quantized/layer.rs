@@ -9,6 +9,7 @@ use oarlock_sdk::{Call, Dtype, Result, Tensor, ensure};
 use super::dense::Dense;
 use super::depthwise;
 use super::finish::{Finish, Requantize, zero_point};
+use super::interleaved::{self, Interleaved, Operands, Weights};
 use super::packed::{Order, Panels};
 use super::tile::Kernels;
 use super::vector::TURNED;
@@ -37,6 +38,7 @@ pub(super) struct Layer {
 enum Way {
     Dense(Box<Dense>),
     Depthwise,
+    Interleaved(Interleaved),
 }
 
 /// Images to read.
@@ -51,11 +53,12 @@ pub(super) struct Images<'a> {
 pub(super) enum Packed {
     Panels(Panels),
     Channels(Vec<i8>),
+    Interleaved(Weights),
 }
 
 /// What packed weights depend on beside the weights: the vectors of the kernels, the order they were given in, and the
-/// groups, the channels of a group, the outputs, the taps, and the taps and inputs as they are read.
-type Key = (usize, Order, [usize; 6]);
+/// groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
+type Key = (usize, Order, [usize; 7]);
 
 static PACKED: Constants<Key, Packed> = Constants::new();
 
@@ -119,10 +122,14 @@ impl Layer {
             }
         }
         let dtype = call.input(0)?.dtype();
-        let way = if geometry.is_depthwise() {
-            Way::Depthwise
-        } else {
+        let way = if !geometry.is_depthwise() {
             Way::Dense(Box::new(Dense::new(cpu, &geometry)))
+        } else if call.optional_input(RESIDUAL)?.is_none()
+            && let Some(interleaved) = Interleaved::new(cpu.isa(), &geometry)
+        {
+            Way::Interleaved(interleaved)
+        } else {
+            Way::Depthwise
         };
         Ok(Self {
             way,
@@ -139,6 +146,7 @@ impl Layer {
         match &self.way {
             Way::Dense(_) => "indirect GEMM in 8 bits",
             Way::Depthwise => "depthwise in 8 bits",
+            Way::Interleaved(_) => "interleaved depthwise in 8 bits",
         }
     }
 
@@ -158,14 +166,16 @@ impl Layer {
         if self.geometry.pixels() * outputs == 0 {
             // There may be many outputs of no pixels, and nothing is to be made ready for them.
             let packed = Arc::new(Packed::Channels(Vec::new()));
-            return Ok(Ready { layer: self, packed, factors: Vec::new(), starts: Vec::new(), dims });
+            let (factors, starts, padding) = Default::default();
+            return Ok(Ready { layer: self, packed, factors, starts, padding, dims });
         }
         let steps = match &self.way {
             Way::Dense(dense) => dense.taps(),
             Way::Depthwise => (0, 0),
+            Way::Interleaved(interleaved) => interleaved.sizes(),
         };
-        let sizes =
-            [groups, self.geometry.channels_of_group(), outputs, self.geometry.taps(), steps.0, steps.1];
+        let (depth, kernel) = (self.geometry.channels_of_group(), self.geometry.along.kernel);
+        let sizes = [groups, depth, outputs, kernel, self.geometry.taps(), steps.0, steps.1];
         let lanes = Kernels::of(cpu.isa()).lanes;
         // SAFETY: the device's memory is the host's, and these operands are constant.
         let (factors, bias) = unsafe {
@@ -178,27 +188,39 @@ impl Layer {
             Ok::<_, oarlock_sdk::Error>(match &self.way {
                 Way::Dense(dense) => Packed::Panels(dense.pack(cpu, (&weights, self.order))),
                 Way::Depthwise => Packed::Channels(depthwise::pack(&self.geometry, &weights)),
+                Way::Interleaved(interleaved) => {
+                    Packed::Interleaved(interleaved.pack(&self.geometry, &weights))
+                }
             })
         })?;
         let factors = if factors.len() == 1 { vec![factors[0]; outputs] } else { factors.into_owned() };
         let starts = self.starts(bias.as_deref(), &packed, lanes);
-        Ok(Ready { layer: self, packed, factors, starts, dims })
+        let (factors, padding) = match &*packed {
+            Packed::Interleaved(_) => (interleaved::in_order(&factors), vec![self.zero as u8; outputs]),
+            _ => (factors, Vec::new()),
+        };
+        Ok(Ready { layer: self, packed, factors, starts, padding, dims })
     }
 
     /// Where the sums of each output begin: with the bias, less what the zero point adds to the sum. Those of each group are
     /// whole vectors.
     fn starts(&self, bias: Option<&[i32]>, packed: &Packed, lanes: usize) -> Vec<i32> {
         let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
-        let Packed::Panels(panels) = packed else {
-            return (0..self.geometry.outputs).map(of_bias).collect();
-        };
         let zero = self.zero as i32 + if self.is_signed { i32::from(TURNED) } else { 0 };
+        let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
+        let panels = match packed {
+            Packed::Panels(panels) => panels,
+            Packed::Channels(_) => return (0..self.geometry.outputs).map(of_bias).collect(),
+            Packed::Interleaved(weights) => {
+                let starts: Vec<i32> = weights.sums.iter().enumerate().map(start).collect();
+                return interleaved::in_order(&starts);
+            }
+        };
         let outputs = self.geometry.outputs_of_group();
         let padded = outputs.next_multiple_of(lanes);
         let mut starts = vec![0; self.geometry.groups * padded];
         for (output, sum) in panels.sums.iter().enumerate() {
-            let start = of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
-            starts[output / outputs * padded + output % outputs] = start;
+            starts[output / outputs * padded + output % outputs] = start((output, sum));
         }
         starts
     }
@@ -210,6 +232,8 @@ pub(super) struct Ready {
     packed: Arc<Packed>,
     factors: Vec<f32>,
     starts: Vec<i32>,
+    /// A pixel of zero points, where one is read.
+    padding: Vec<u8>,
     dims: [Vec<i64>; 2],
 }
 
@@ -235,6 +259,11 @@ impl Ready {
             }
             (Way::Depthwise, Packed::Channels(weights)) => {
                 depthwise::compute(cpu, geometry, &images, (weights, &self.starts), &finish, y);
+            }
+            (Way::Interleaved(interleaved), Packed::Interleaved(weights)) => {
+                let (starts, factors, padding) = (&self.starts, &self.factors, &self.padding);
+                let operands = Operands { weights, starts, factors, padding, requantize };
+                interleaved.compute(cpu, geometry, &images, &operands, y);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),
         }

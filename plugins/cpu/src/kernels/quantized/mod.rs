@@ -5,8 +5,9 @@
 //! factor, plus what is to be added, rounded, within bounds, so that activations that only cut off cost nothing.
 //!
 //! Images have their channels last, as for [`super::channels_last`], and a convolution is computed as it is there: as a
-//! product of matrices whose left rows are read through pointers ([`dense`]), or channel by channel ([`depthwise`]). A
-//! product of matrices is a convolution whose pixels are the rows.
+//! product of matrices whose left rows are read through pointers ([`dense`]), or channel by channel ([`interleaved`], or
+//! [`depthwise`] on machines without the instructions for it). A product of matrices is a convolution whose pixels are the
+//! rows.
 //!
 //! No sum is shared between threads, so a result does not depend on how many there are.
 
@@ -14,6 +15,7 @@ mod conv;
 mod dense;
 mod depthwise;
 mod finish;
+mod interleaved;
 mod layer;
 mod linear;
 mod matmul;

@@ -6,12 +6,13 @@ use oarlock_sdk::{Dtype, Element};
 use super::dense::Dense;
 use super::depthwise;
 use super::finish::{Addition, Finish, Requantize};
+use super::interleaved::{Interleaved, Operands, in_order};
 use super::layer::Images;
 use super::packed::Order;
 use crate::gemm::Scratch;
 use crate::isa::Isa;
 use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::channels_last::tests::reference::{Case, Numbers, Threads, levels};
+use crate::kernels::channels_last::tests::reference::{Case, Numbers, Threads, axis, levels};
 use crate::kernels::conv::window::Axis;
 use crate::testing::{Array, Attribute, run_with_isa};
 
@@ -193,6 +194,34 @@ fn depthwise_convolutions_are_exact() {
 }
 
 #[test]
+fn windows_side_by_side_share_what_they_read() {
+    let mut numbers = Numbers(9);
+    for channels in [15, 17, 32, 48, 63, 64, 65, 112, 130] {
+        for (kernel, stride, dilation) in
+            [(3, 1, 1), (3, 2, 1), (1, 1, 1), (2, 1, 1), (4, 1, 1), (5, 1, 1), (7, 3, 1), (3, 1, 2)]
+        {
+            let pad = (numbers.next(kernel), numbers.next(kernel));
+            let [down, along] = [0, numbers.next(6)]
+                .map(|more| axis((kernel - 1) * dilation + 1 + more, kernel, stride, dilation, pad));
+            let geometry = Geometry { images: 2, channels, outputs: channels, groups: channels, down, along };
+            let mut layer = Layer::random(&mut numbers, geometry);
+            layer.z = None;
+            layer.check_convolution();
+        }
+    }
+}
+
+#[test]
+fn windows_that_are_too_large_to_share_are_right_as_well() {
+    let mut numbers = Numbers(10);
+    let (down, along) = (axis(18, 33, 1, 1, (16, 16)), axis(4, 9, 1, 1, (4, 4)));
+    let geometry = Geometry { images: 1, channels: 20, outputs: 20, groups: 20, down, along };
+    let mut layer = Layer::random(&mut numbers, geometry);
+    layer.z = None;
+    layer.check_convolution();
+}
+
+#[test]
 fn the_largest_numbers_do_not_saturate_on_the_way() {
     let mut numbers = Numbers(4);
     for (byte, weight) in [(255, 127), (255, -128), (0, -128)] {
@@ -213,11 +242,14 @@ fn the_largest_numbers_do_not_saturate_on_the_way() {
 fn factors_of_any_size_end_at_the_bounds() {
     let mut numbers = Numbers(5);
     for scale in [1e30, f32::MAX, 1e-30, 1e7] {
-        let geometry = Case::of_window(&mut numbers, (5, 5), (20, 40), (3, 1, 1)).geometry;
-        let mut layer = Layer::random(&mut numbers, geometry);
-        layer.scale = vec![scale];
-        layer.z = None;
-        layer.check_convolution();
+        let dense = Case::of_window(&mut numbers, (5, 5), (20, 40), (3, 1, 1)).geometry;
+        let depthwise = Case::of_groups(&mut numbers, (5, 5), 40, (1, 1), 1).geometry;
+        for geometry in [dense, depthwise] {
+            let mut layer = Layer::random(&mut numbers, geometry);
+            layer.scale = vec![scale];
+            layer.z = None;
+            layer.check_convolution();
+        }
     }
 }
 
@@ -294,6 +326,21 @@ fn computed(layer: &Layer, team: &Threads) -> Vec<u8> {
     let finish = Finish { requantize: &requantize, factors: &layer.scale, residual: None };
     let images = Images { x: &layer.x, is_signed: layer.is_signed, zero: layer.zeros[0] as u8 };
     let mut y = vec![77; layer.geometry.pixels() * layer.geometry.outputs];
+    if let Some(way) = Interleaved::new(team.isa, &layer.geometry).filter(|_| layer.geometry.is_depthwise()) {
+        let weights = way.pack(&layer.geometry, &layer.w);
+        let starts: Vec<i32> = weights.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
+        let (starts, factors) = (in_order(&starts), in_order(&layer.scale));
+        let padding = vec![images.zero; layer.geometry.channels];
+        let operands = Operands {
+            weights: &weights,
+            starts: &starts,
+            factors: &factors,
+            padding: &padding,
+            requantize: &requantize,
+        };
+        way.compute(team, &layer.geometry, &images, &operands, &mut y);
+        return y;
+    }
     if layer.geometry.is_depthwise() {
         let weights = depthwise::pack(&layer.geometry, &layer.w);
         let starts = vec![0; layer.geometry.outputs];

@@ -1,24 +1,22 @@
-//! The micro-kernels: each computes the sums of one tile, some pixels by one or two vectors of channels, which all stay in
-//! registers over all taps and input channels.
+//! The micro-kernels: each computes one tile, some pixels by one or two vectors of channels, whose sums all stay in registers
+//! over all taps and input channels, and until they are results where the instructions allow.
 
-#![expect(unsafe_code, reason = "inputs, weights and sums are reached through pointers")]
+#![expect(unsafe_code, reason = "inputs, weights and results are reached through pointers")]
 
 use std::ptr;
 
+use super::finish::Ending;
 use super::vector::{QUAD, Vector};
 use crate::isa::{Isa, prefetch};
 pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
 use crate::unrolled::unrolled;
-
-/// The most sums of a tile on any machine.
-pub(super) const MOST_SUMS: usize = MOST_PIXELS * 32;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
 const AHEAD: usize = 16;
 
 /// What a micro-kernel works on.
-pub(super) struct Tile {
+pub(super) struct Tile<'a> {
     /// For each tap, for each pixel, where the inputs under it begin.
     pub(super) inputs: *const *const u8,
     /// How many taps there are.
@@ -30,18 +28,18 @@ pub(super) struct Tile {
     pub(super) weights: *const i8,
     /// Where the sums begin: whole vectors.
     pub(super) start: *const i32,
-    /// Where the sums go: as many vectors for each pixel as there are in a whole tile.
-    pub(super) sums: *mut i32,
+    /// What becomes of the sums.
+    pub(super) ending: &'a Ending<'a>,
 }
 
-/// Computes the sums of one tile.
+/// Computes the results of one tile.
 ///
 /// # Safety
 ///
-/// Everything can be read and written as [`Tile`] says, for as many pixels as the function is for and for as many whole
-/// vectors of weights as it has; nothing else touches the sums meanwhile; and the machine has the instruction set of the
-/// table that the function is from.
-pub(super) type Kernel = unsafe fn(&Tile);
+/// Everything can be read and written as [`Tile`] and [`Ending`] say, for as many pixels as the function is for and for as
+/// many whole vectors of weights as it has; nothing else touches the results meanwhile; and the machine has the instruction
+/// set of the table that the function is from.
+pub(super) type Kernel = unsafe fn(&Tile<'_>);
 
 /// The micro-kernels of an instruction set.
 pub(super) struct Kernels {
@@ -84,7 +82,7 @@ impl Kernels {
 ///
 /// As for [`Kernel`].
 #[inline(always)]
-unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile<'_>) {
     let size = QUAD * V::LANES;
     // SAFETY: everything is there as the caller vouches.
     unsafe {
@@ -114,11 +112,7 @@ unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECT
             }
             pointers = pointers.add(PIXELS);
         }
-        unrolled!(PIXEL in 0..PIXELS, at most 14 {
-            unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                sums[PIXEL][VECTOR].store(tile.sums.add((2 * PIXEL + VECTOR) * V::LANES));
-            });
-        });
+        V::finish::<PIXELS, VECTORS>(&sums, tile.ending);
     }
 }
 
@@ -140,7 +134,7 @@ macro_rules! kernels {
             static SIGNED_TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<true, $pixels, 2>),*];
 
             $(#[$attribute])*
-            unsafe fn tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+            unsafe fn tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile<'_>) {
                 // SAFETY: the caller vouches for the tile and the instructions.
                 unsafe { super::compute::<$vector, SIGNED, PIXELS, VECTORS>(tile) };
             }

@@ -8,6 +8,10 @@
     reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
 )]
 
+use super::finish::Ending;
+use super::tile::MOST_PIXELS;
+use crate::unrolled::unrolled;
+
 /// How many inputs and weights a step multiplies.
 pub(super) const QUAD: usize = 4;
 
@@ -50,7 +54,32 @@ pub(super) trait Vector: Copy + 'static {
 
     /// `self` and the four products of each lane.
     fn plus_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self;
+
+    /// Makes results of the sums of a tile, so many vectors for each pixel, and writes them.
+    ///
+    /// # Safety
+    ///
+    /// There is room for the results of so many pixels, which is the caller's alone, and there is as much of what is added.
+    #[inline(always)]
+    unsafe fn finish<const PIXELS: usize, const VECTORS: usize>(
+        sums: &[[Self; 2]; MOST_PIXELS],
+        ending: &Ending<'_>,
+    ) {
+        let mut stored = [[0; 2 * MOST_LANES]; MOST_PIXELS];
+        // SAFETY: there is room for two vectors for each pixel, and the caller vouches for the rest.
+        unsafe {
+            unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * Self::LANES..].as_mut_ptr());
+                });
+            });
+            ending.finish(&stored[..PIXELS]);
+        }
+    }
 }
+
+/// The most sums of a vector.
+pub(super) const MOST_LANES: usize = 16;
 
 /// Vectors of every machine.
 #[derive(Clone, Copy)]
@@ -106,7 +135,9 @@ pub(super) use x86::{Ymm, Zmm};
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{QUAD, TURNED, Vector};
+    use super::{MOST_PIXELS, QUAD, TURNED, Vector};
+    use crate::kernels::quantized::finish::{Ending, Inner, WHOLE};
+    use crate::unrolled::unrolled;
 
     /// The first bit of each of four bytes.
     const TURNED_QUAD: i32 = i32::from_ne_bytes([TURNED; QUAD]);
@@ -152,6 +183,137 @@ mod x86 {
         fn plus_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self {
             // SAFETY: a vector exists only where the machine has the instructions.
             Self(unsafe { _mm512_dpbusd_epi32(self.0, inputs, weights) })
+        }
+
+        #[inline(always)]
+        unsafe fn finish<const PIXELS: usize, const VECTORS: usize>(
+            sums: &[[Self; 2]; MOST_PIXELS],
+            ending: &Ending<'_>,
+        ) {
+            // SAFETY: the caller vouches for the instructions and the places of all pixels.
+            unsafe {
+                let results = Results::new(ending);
+                if ending.residual.is_null() {
+                    unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                        let mut steps = [_mm512_setzero_ps(); 2];
+                        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                            steps[VECTOR] = results.steps(sums[PIXEL][VECTOR].0, VECTOR);
+                        });
+                        results.store::<VECTORS>(steps, ending, PIXEL);
+                    });
+                    return;
+                }
+                // What is longer is no loop written out, which would need the sums in memory from the start.
+                let mut stored = [[_mm512_setzero_si512(); 2]; MOST_PIXELS];
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 { stored[PIXEL][VECTOR] = sums[PIXEL][VECTOR].0; });
+                });
+                for (pixel, sums) in stored[..PIXELS].iter().enumerate() {
+                    let mut steps = [_mm512_setzero_ps(); 2];
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        let own = results.steps(sums[VECTOR], VECTOR);
+                        steps[VECTOR] = results.plus_residual(own, ending, pixel, VECTOR);
+                    });
+                    results.store::<VECTORS>(steps, ending, pixel);
+                }
+            }
+        }
+    }
+
+    /// What makes results of sums, in vectors.
+    struct Results {
+        /// Which channels there are, for each vector.
+        exists: [__mmask16; 2],
+        factors: [__m512; 2],
+        high: __m512,
+        low: __m512i,
+        zero: __m512i,
+        /// What puts two vectors that were packed side by side into their order.
+        order: __m512i,
+    }
+
+    impl Results {
+        #[inline(always)]
+        unsafe fn new(ending: &Ending<'_>) -> Self {
+            let exists = (1u64 << ending.factors.len()) - 1;
+            let exists = [exists as __mmask16, (exists >> 16) as __mmask16];
+            let [low, high] = ending.requantize.bounds;
+            // SAFETY: the caller vouches for the instructions, and only factors that exist are read.
+            unsafe {
+                let factors = ending.factors.as_ptr();
+                Self {
+                    exists,
+                    factors: [
+                        _mm512_maskz_loadu_ps(exists[0], factors),
+                        _mm512_maskz_loadu_ps(exists[1], factors.wrapping_add(16)),
+                    ],
+                    high: _mm512_set1_ps(high),
+                    low: _mm512_set1_epi16(low as i16),
+                    zero: _mm512_set1_epi16(ending.requantize.zero as i16),
+                    order: _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                }
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn steps(&self, sums: __m512i, vector: usize) -> __m512 {
+            // SAFETY: the caller vouches for the instructions.
+            unsafe { _mm512_mul_ps(_mm512_cvtepi32_ps(sums), self.factors[vector]) }
+        }
+
+        /// The steps, first made what would have been stored, and what is added to them.
+        #[inline(always)]
+        unsafe fn plus_residual(
+            &self,
+            steps: __m512,
+            ending: &Ending<'_>,
+            pixel: usize,
+            vector: usize,
+        ) -> __m512 {
+            let addition = ending.requantize.residual;
+            let place = ending.residual.wrapping_add(pixel * ending.pixel + vector * Self::LANES);
+            // SAFETY: the caller vouches for the instructions, and only what exists is read.
+            unsafe {
+                let mut steps = steps;
+                if let Some(Inner { factor, bounds: [low, high] }) = addition.inner {
+                    // What is no number is the lower bound, as in the general form.
+                    let bounded =
+                        _mm512_min_ps(_mm512_max_ps(steps, _mm512_set1_ps(low)), _mm512_set1_ps(high));
+                    let whole = _mm512_set1_ps(WHOLE);
+                    let rounded = _mm512_sub_ps(_mm512_add_ps(bounded, whole), whole);
+                    steps = _mm512_mul_ps(rounded, _mm512_set1_ps(factor));
+                }
+                let bytes = _mm_maskz_loadu_epi8(self.exists[vector], place.cast());
+                let turned = _mm_xor_si128(bytes, _mm_set1_epi8(addition.turned.cast_signed()));
+                let addend = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(turned));
+                let moved = _mm512_sub_ps(addend, _mm512_set1_ps(addition.zero));
+                _mm512_add_ps(steps, _mm512_mul_ps(moved, _mm512_set1_ps(addition.factor)))
+            }
+        }
+
+        const LANES: usize = <Zmm as Vector>::LANES;
+
+        /// Rounds and writes the steps of a pixel.
+        #[inline(always)]
+        unsafe fn store<const VECTORS: usize>(&self, steps: [__m512; 2], ending: &Ending<'_>, pixel: usize) {
+            let place = ending.output.wrapping_add(pixel * ending.pixel);
+            // SAFETY: the caller vouches for the instructions, and only what exists is written.
+            unsafe {
+                // What is no number goes through the minimum, and becomes the least integer, as what is too small does.
+                let first = _mm512_cvtps_epi32(_mm512_min_ps(self.high, steps[0]));
+                let second = _mm512_cvtps_epi32(_mm512_min_ps(self.high, steps[VECTORS - 1]));
+                let packed = _mm512_permutexvar_epi64(self.order, _mm512_packs_epi32(first, second));
+                let moved = _mm512_add_epi16(_mm512_max_epi16(packed, self.low), self.zero);
+                let bytes = _mm512_cvtepi16_epi8(moved);
+                match ending.factors.len() {
+                    32 if VECTORS == 2 => _mm256_storeu_si256(place.cast(), bytes),
+                    16 if VECTORS == 1 => _mm_storeu_si128(place.cast(), _mm256_castsi256_si128(bytes)),
+                    _ => {
+                        let exists = u32::from(self.exists[0]) | u32::from(self.exists[1]) << 16;
+                        _mm256_mask_storeu_epi8(place.cast(), exists, bytes);
+                    }
+                }
+            }
         }
     }
 

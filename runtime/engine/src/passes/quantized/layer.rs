@@ -95,7 +95,7 @@ impl Layer {
         let operands = Operands { x, w: input(3)?, scale: input(4)?, zero: input(5), axis: None };
         let mut layer = Self::new(look, shape(look, node, 3)?, operands)?;
         if let Some(bias) = input(8) {
-            let bias = look.graph.value(bias).weight.as_ref()?.numbers()?.ints().ok()?;
+            let bias = look.constant(bias)?.ints().ok()?;
             layer.bias = Some(bias.into_iter().map(|bias| i32::try_from(bias).ok()).collect::<Option<_>>()?);
         }
         Some((layer, step))
@@ -103,7 +103,7 @@ impl Layer {
 
     fn new(look: &Look<'_>, shape: Shape, operands: Operands) -> Option<Self> {
         let Operands { x, w, scale, zero, axis } = operands;
-        let weights = look.graph.value(w).weight.as_ref()?.numbers()?;
+        let weights = look.constant(w)?;
         let (dims, dtype) = (weights.dims().to_vec(), weights.dtype());
         let outputs = usize::try_from(*dims.get(shape.axis)?).ok()?;
         let scales = scales(look, scale)?;
@@ -166,13 +166,12 @@ fn shape(look: &Look<'_>, node: &Node, weights: usize) -> Option<Shape> {
         attributes: Attributes::new().with("transB", Attribute::Int(turned.into())),
         axis: usize::from(!turned),
     };
-    let is_matrix = || look.dims(node.input(weights)?).filter(|dims| dims.len() == 2);
+    let is_matrix = || look.rank(node.input(weights)?).filter(|rank| *rank == 2);
     let (int, float) = (|name| node.attributes.int(name).ok(), |name| node.attributes.float(name).ok());
     match &*node.op {
         "Conv" | "QLinearConv" => {
-            let size = look.dims(node.input(0)?)?;
             let kernel = look.dims(node.input(weights)?)?;
-            let attributes = window(look, node, size.get(2..)?, kernel.get(2..)?.to_vec(), &["group"])?;
+            let attributes = window(look, node, kernel.get(2..)?.to_vec(), &["group"])?;
             Some(Shape { kind: Kind::Convolution, attributes, axis: 0 })
         }
         "MatMul" | "QLinearMatMul" => is_matrix().map(|_| product(false)),
@@ -190,7 +189,7 @@ fn shape(look: &Look<'_>, node: &Node, weights: usize) -> Option<Shape> {
 /// The numbers of a bias, which is a list of constants, or of integers that are scaled.
 fn floats(look: &Look<'_>, bias: ValueId) -> Option<Vec<f64>> {
     let list = |value: ValueId| {
-        let numbers = look.graph.value(value).weight.as_ref()?.numbers()?;
+        let numbers = look.constant(value)?;
         if numbers.dims().len() == 1 { numbers.floats().ok() } else { None }
     };
     if let Some(found) = list(bias) {

@@ -14,7 +14,7 @@ use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result};
 
 use self::layer::{Kind, Layer};
 use self::parts::{Step, Stepped, dequantized, quantize_step};
-use super::channels_last::{add_turned, orders, transpose};
+use super::channels_last::{orders, transpose};
 use super::common::{Look, OARLOCK, pass, replace};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, Value, ValueId, Weight};
@@ -30,7 +30,7 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
         return Ok(0);
     }
     let mut found: Vec<(usize, Found)> = {
-        let look = Look::at(graph);
+        let look = Look::at(graph, scene);
         let nodes = graph.nodes.iter().enumerate();
         nodes.filter_map(|(at, node)| Some((at, find(&look, node)?))).collect()
     };
@@ -62,10 +62,10 @@ pub(super) fn weights(graph: &Graph, scene: &Scene<'_>) -> HashSet<ValueId> {
     if scene.is_plain || !scene.has("QuantizedConv") {
         return HashSet::new();
     }
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let of_layer = |node: &&Node| node.is("Conv") || node.is("Gemm") || node.is("MatMul");
     let is_open = |node: &&Node| {
-        node.input(0).is_some_and(|x| dequantized(&look, x).is_some() && look.dims(x).is_none())
+        node.input(0).is_some_and(|x| dequantized(&look, x).is_some() && look.rank(x).is_none())
     };
     let open = graph.nodes.iter().filter(of_layer).filter(is_open).filter_map(|node| node.input(1));
     let found = graph.nodes.iter().filter_map(|node| match find(&look, node)? {
@@ -129,7 +129,7 @@ fn find(look: &Look<'_>, node: &Node) -> Option<Found> {
 /// A layer, rounded or not, and a quantised tensor of the same shape that is added to it.
 fn added(look: &Look<'_>, own: ValueId, other: ValueId) -> Option<(Layer, Addition)> {
     let to = dequantized(look, other)?;
-    if look.dims(own)? != look.dims(other)? || own == other {
+    if own == other || !look.has_same_shape(own, other) {
         return None;
     }
     if let Some(layer) = Layer::of(look, own) {
@@ -206,10 +206,10 @@ fn written(graph: &mut Graph, scene: &Scene<'_>, node: &Node, sum: &Sum) -> Opti
         return scene.takes(graph, &own).then(|| vec![own]);
     }
     let (last, first) = orders(graph.value(x).dims()?.len());
-    let (turned_x, turned_y) = (add_turned(graph, x, &last)?, add_turned(graph, y, &last)?);
+    let (turned_x, turned_y) = (scene.add_turned(graph, x, &last)?, scene.add_turned(graph, y, &last)?);
     let turned_z = match z {
         None => None,
-        Some(z) => Some((z, add_turned(graph, z, &last)?)),
+        Some(z) => Some((z, scene.add_turned(graph, z, &last)?)),
     };
     let own = own(turned_x, turned_z.map(|(_, turned)| turned), turned_y);
     if !scene.takes(graph, &own) {

@@ -93,7 +93,7 @@ pub(super) fn quantize_step(look: &Look<'_>, node: &Node) -> Option<(ValueId, St
 
 /// The scales in a constant, all of which are numbers above 0.
 pub(super) fn scales(look: &Look<'_>, value: ValueId) -> Option<Vec<f32>> {
-    let constant = look.graph.value(value).numbers()?;
+    let constant = look.numbers(value)?;
     let list: Vec<f32> = constant.floats().ok()?.into_iter().map(|scale| scale as f32).collect();
     (constant.dtype() == Dtype::F32
         && constant.dims().len() <= 1
@@ -107,7 +107,7 @@ fn is_scale(scale: f32) -> bool {
 
 /// The zero points in a constant.
 pub(super) fn zeros(look: &Look<'_>, value: ValueId, dtype: Dtype) -> Option<Vec<i64>> {
-    let constant = look.graph.value(value).numbers()?;
+    let constant = look.numbers(value)?;
     if constant.dtype() != dtype || constant.dims().len() > 1 {
         return None;
     }

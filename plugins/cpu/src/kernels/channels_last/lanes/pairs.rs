@@ -40,6 +40,16 @@ pub(in super::super) enum Widened {}
 #[cfg(target_arch = "x86_64")]
 pub(in super::super) enum Joined {}
 
+/// Factors are no pairs but numbers; only images hold bf16.
+pub(in super::super) enum Alone {}
+
+impl<V: Lanes> Products<V> for Alone {
+    #[inline(always)]
+    fn add(sum: V, left: V, right: V) -> V {
+        sum.plus_product(left, right)
+    }
+}
+
 /// The bits of the second number of a pair.
 const SECOND: u32 = 0xffff_0000;
 
@@ -93,6 +103,19 @@ impl<V: Copy, P> Copy for Pairs<V, P> {}
 /// All but products is that of the vectors.
 impl<V: Lanes, P: Products<V>> Lanes for Pairs<V, P> {
     const COUNT: usize = V::COUNT;
+    const ROUNDS: bool = true;
+
+    #[inline(always)]
+    unsafe fn load_rounded(place: *const u16, count: usize) -> Self {
+        // SAFETY: the caller vouches for the instructions and the numbers.
+        Self(unsafe { V::load_rounded(place, count) }, PhantomData)
+    }
+
+    #[inline(always)]
+    unsafe fn store_rounded(self, place: *mut u16, count: usize) {
+        // SAFETY: as above.
+        unsafe { self.0.store_rounded(place, count) };
+    }
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {

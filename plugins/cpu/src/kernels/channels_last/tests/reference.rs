@@ -81,7 +81,13 @@ pub(in crate::kernels) struct Case {
 }
 
 /// An axis whose windows have a size, a stride, a dilation and pads.
-fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pad: (usize, usize)) -> Axis {
+pub(in crate::kernels) fn axis(
+    input: usize,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+    pad: (usize, usize),
+) -> Axis {
     let extent = (kernel - 1) * dilation + 1;
     let output = (input + pad.0 + pad.1).checked_sub(extent).map_or(0, |room| room / stride + 1);
     Axis { input, output, kernel, stride, dilation, pad }

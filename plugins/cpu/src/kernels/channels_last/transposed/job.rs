@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::ptr;
 
+use super::super::dense::Paired;
 use super::super::finish::{Finish, Residual};
 use super::super::lanes::{Lanes, Work, with_lanes};
 use super::super::tile::{Kernels, Tile};
@@ -87,6 +88,7 @@ impl Job<'_> {
                         residual,
                         channels: width,
                         bounds,
+                        paired: Paired::NONE,
                     });
                 }
                 if !is_direct {

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::ptr;
 
+use super::super::dense::Paired;
 use super::super::finish::Finish;
 use super::super::geometry::Geometry;
 use super::super::lanes::{Lanes, Work, with_lanes};
@@ -98,6 +99,7 @@ impl Block<'_> {
                             residual: ptr::null(),
                             channels: channels_of_tile,
                             bounds: None,
+                            paired: Paired::NONE,
                         });
                     }
                 }

@@ -1,0 +1,161 @@
+//! Convolutions whose images hold pairs of bf16. Inputs are small whole numbers, which rounding leaves alone, so what is
+//! expected is the exact sum, rounded once where the output is in bf16.
+
+use super::super::convolution::{Convolution, Way};
+use super::super::dense::{Dense, Paired, words};
+use super::super::depthwise;
+use super::super::finish::{Finish, Residual};
+use super::super::rounded::{bits, pairs_of, round};
+use super::RELU;
+use super::reference::{Case, Numbers, Threads, levels};
+use crate::gemm::Scratch;
+use crate::isa::Isa;
+
+/// Numbers as an image has them.
+fn image(numbers: &[f32], is_paired: bool) -> Vec<f32> {
+    if !is_paired {
+        return numbers.to_vec();
+    }
+    let mut pairs = vec![f32::NAN; pairs_of(numbers.len())];
+    round(Isa::best(), numbers, &mut pairs);
+    pairs
+}
+
+fn has_whole_pairs(case: &Case) -> bool {
+    [case.geometry.channels_of_group(), case.geometry.outputs_of_group()]
+        .iter()
+        .all(|count| count.is_multiple_of(2))
+}
+
+/// The bits of a result where it is stored.
+fn stored(image: &[f32], is_paired: bool) -> Vec<u32> {
+    let bits = image.iter().map(|number| number.to_bits());
+    if is_paired { bits.flat_map(|pair| [pair & 0xffff, pair >> 16]).collect() } else { bits.collect() }
+}
+
+/// Computes a case with its images as they should be, and gives what is stored.
+fn check(
+    case: &Case,
+    paired: Paired,
+    finish: &Finish<'_>,
+    mut compute: impl FnMut(&[f32], &Finish<'_>, &mut [f32]),
+) {
+    let expected: Vec<u32> = case
+        .expected(finish)
+        .into_iter()
+        .map(|sum| if paired.output { bits(sum as f32) } else { (sum as f32).to_bits() })
+        .collect();
+    let (x, residual) = (image(&case.x, paired.input), image(&case.residual, paired.residual));
+    let own = match finish.residual {
+        Residual::Apart(_) => Residual::Apart(&residual),
+        other => other,
+    };
+    let mut y = vec![f32::NAN; words(case.geometry.pixels() * case.geometry.outputs, paired.output)];
+    compute(&x, &Finish { residual: own, ..*finish }, &mut y);
+    assert!(stored(&y, paired.output) == expected, "{:?} with {paired:?}", case.geometry);
+    if let Residual::Apart(_) = finish.residual
+        && paired.residual == paired.output
+    {
+        y.copy_from_slice(&residual);
+        compute(&x, &Finish { residual: Residual::InPlace, ..*finish }, &mut y);
+        assert!(stored(&y, paired.output) == expected, "{:?} with {paired:?} in place", case.geometry);
+    }
+}
+
+/// Checks a case with every choice of images, and with one thread and with two.
+fn check_dense(case: &Case, isa: Isa, finish: &Finish<'_>) {
+    for choice in 0..8 {
+        let paired = Paired { input: choice & 1 > 0, residual: choice & 2 > 0, output: choice & 4 > 0 };
+        for count in [1, 2] {
+            let team = Threads { isa, count };
+            let dense = Dense::of_pairs(&team, &case.geometry, paired);
+            let convolution = Convolution::by(Way::Dense(dense), &case.geometry);
+            let packed = convolution.pack(&team, &case.w);
+            let mut scratch = vec![0xff; convolution.scratch_size()];
+            check(case, paired, finish, |x, finish, y| {
+                convolution.compute(&team, (x, &packed), finish, y, &mut Scratch::new(&mut scratch));
+            });
+        }
+    }
+}
+
+#[test]
+fn images_in_bf16_give_the_sums_they_should() {
+    let mut numbers = Numbers(11);
+    let cases = std::iter::repeat_with(|| Case::random(&mut numbers)).filter(has_whole_pairs).take(25);
+    for (index, case) in cases.enumerate() {
+        let finish = Finish {
+            bias: (index % 2 == 0).then_some(&case.bias),
+            residual: if index % 3 == 0 { Residual::None } else { Residual::Apart(&case.residual) },
+            activation: RELU,
+        };
+        for isa in levels() {
+            check_dense(&case, isa, &finish);
+        }
+    }
+}
+
+#[test]
+fn images_in_bf16_of_all_sizes_are_read_and_written_to_their_ends() {
+    let mut numbers = Numbers(12);
+    for (size, channels, window) in [
+        ((3, 5), (2, 2), (3, 1, 1)),
+        ((7, 6), (34, 30), (1, 1, 0)),
+        ((15, 15), (4, 50), (7, 2, 3)),
+        // Pixels that are pages apart.
+        ((4, 5), (2048, 34), (1, 1, 0)),
+    ] {
+        let case = Case::of_window(&mut numbers, size, channels, window);
+        let finish =
+            Finish { bias: Some(&case.bias), residual: Residual::Apart(&case.residual), activation: RELU };
+        check_dense(&case, Isa::best(), &finish);
+    }
+}
+
+#[test]
+fn images_in_bf16_are_convolved_channel_by_channel() {
+    let mut numbers = Numbers(13);
+    for channels in [2, 16, 34, 96] {
+        for (step, dilation) in [((1, 1), 1), ((2, 1), 1), ((1, 5), 1), ((1, 2), 2)] {
+            let case = Case::of_groups(&mut numbers, (9, 10), channels, step, dilation);
+            let paired = Paired { input: true, residual: true, output: true };
+            let packed = depthwise::pack(&case.geometry, &case.w);
+            for residual in [Residual::None, Residual::Apart(&case.residual)] {
+                let finish = Finish { bias: Some(&case.bias), residual, activation: RELU };
+                for isa in levels() {
+                    for count in [1, 2] {
+                        check(&case, paired, &finish, |x, finish, y| {
+                            let team = Threads { isa, count };
+                            depthwise::compute(&team, &case.geometry, (x, &packed), finish, y, true);
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn images_in_bf16_are_refused_where_pairs_would_be_torn() {
+    let mut numbers = Numbers(14);
+    let team = Threads { isa: Isa::best(), count: 1 };
+    if !team.isa.has_bf16() {
+        return;
+    }
+    let mut refusal = |channels, outputs, paired| {
+        let case = Case::of_window(&mut numbers, (3, 3), (channels, outputs), (1, 1, 0));
+        Convolution::rounded(&team, &case.geometry, paired).err().map(|error| error.to_string())
+    };
+    let [input, residual, output] = [(true, false, false), (false, true, false), (false, false, true)]
+        .map(|choice| Paired { input: choice.0, residual: choice.1, output: choice.2 });
+    for (channels, outputs, paired, is_refused) in [
+        (3, 4, input, true),
+        (3, 4, output, false),
+        (4, 3, output, true),
+        (4, 3, residual, true),
+        (4, 3, input, false),
+    ] {
+        let text = refusal(channels, outputs, paired);
+        assert_eq!(text.is_some_and(|text| text.contains("even numbers")), is_refused, "{paired:?}");
+    }
+}

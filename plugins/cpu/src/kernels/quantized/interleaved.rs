@@ -1,0 +1,256 @@
+//! Depthwise convolutions by the instruction that multiplies and adds four pairs of bytes: four pixels beside each other are
+//! interleaved, so that the four bytes of a channel lie side by side, and are multiplied with the weights of that channel.
+//! Where windows move by one pixel, what was interleaved for one is also used for the next.
+//!
+//! Where a window reaches beyond the image, it reads pixels that are all zero points.
+
+#![expect(unsafe_code, reason = "pixels, weights and results are reached through pointers")]
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::ops::Range;
+#[cfg(target_arch = "x86_64")]
+use std::ptr;
+
+use super::finish::Requantize;
+use super::layer::Images;
+use super::vector::QUAD;
+use crate::gemm::{Parts, Team};
+use crate::isa::Isa;
+use crate::kernels::channels_last::geometry::Geometry;
+
+/// Products that are worth waking another thread.
+const WORK_OF_A_THREAD: usize = 1 << 18;
+/// The most fours of pixels of a window.
+const MOST_QUADS: usize = 64;
+/// The channels of a block: the most, half, and a quarter of them. The last block may have fewer.
+const BLOCKS: [usize; 3] = [64, 32, 16];
+
+/// How the windows of a depthwise convolution are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interleaved {
+    /// Windows that are computed at a time, each one pixel after the other.
+    windows: usize,
+    /// Fours of pixels of a line of these windows, and of all lines.
+    quads_of_line: usize,
+    quads: usize,
+}
+
+/// Weights in the order in which they are read, and their sum for each channel.
+///
+/// For each block of channels, four by four pixels, for each of the windows computed at a time, those of the four pixels for
+/// each channel. The channels of a block are in the order that interleaving gives them.
+pub(super) struct Weights {
+    bytes: Vec<i8>,
+    pub(super) sums: Vec<i32>,
+}
+
+/// Something for each channel in the order of the weights.
+pub(super) fn in_order<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
+    let mut ordered = vec![T::default(); padded(of_channels.len())];
+    for (channel, value) in of_channels.iter().enumerate() {
+        ordered[place(channel, of_channels.len())] = *value;
+    }
+    ordered
+}
+
+/// Channels, with those that fill up the last block.
+fn padded(channels: usize) -> usize {
+    channels.next_multiple_of(BLOCKS[2])
+}
+
+/// The first channel of the block that a channel is in, and how many channels the block has.
+fn block(channel: usize, channels: usize) -> (usize, usize) {
+    let mut first = 0;
+    loop {
+        let size = BLOCKS.into_iter().find(|size| first + size <= channels).unwrap_or(BLOCKS[2]);
+        if channel < first + size {
+            return (first, size);
+        }
+        first += size;
+    }
+}
+
+/// The place of a channel. Interleaving works within lanes of sixteen bytes: the first vector gets the first four channels of
+/// each, the next one the next four.
+fn place(channel: usize, channels: usize) -> usize {
+    let (first, size) = block(channel, channels);
+    let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
+    first + inner / 4 * (size / 4) + lane * 4 + inner % 4
+}
+
+impl Interleaved {
+    /// How a convolution is computed with this instruction set, if there is a way.
+    pub(super) fn new(isa: Isa, geometry: &Geometry) -> Option<Self> {
+        let Geometry { down, along, .. } = geometry;
+        let is_there = cfg!(target_arch = "x86_64") && has_instructions(isa);
+        let windows = if along.stride == 1 && along.dilation == 1 && along.output > 1 { 2 } else { 1 };
+        let quads_of_line = along.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
+        let quads = quads_of_line.checked_mul(down.kernel)?;
+        (is_there && quads <= MOST_QUADS).then_some(Self { windows, quads_of_line, quads })
+    }
+
+    /// What the order of weights depends on beside the window: the windows computed at a time, and the fours of pixels.
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        (self.windows, self.quads)
+    }
+
+    /// The weights [C, 1, kernel…] as they are read.
+    pub(super) fn pack(&self, geometry: &Geometry, weights: &[i8]) -> Weights {
+        let (channels, kernel) = (geometry.channels, geometry.along.kernel);
+        let of_channel = self.quads * self.windows * QUAD;
+        let mut bytes = vec![0; padded(channels) * of_channel];
+        let taps = geometry.taps().max(1);
+        let sums = weights.chunks_exact(taps).map(|taps| taps.iter().map(|tap| i32::from(*tap)).sum());
+        for (channel, weights) in weights.chunks_exact(taps).enumerate() {
+            let (first, size) = block(channel, channels);
+            let lane = place(channel, channels) - first;
+            for (tap, weight) in weights.iter().enumerate() {
+                for window in 0..self.windows {
+                    let pixel = tap % kernel + window;
+                    let quad = tap / kernel * self.quads_of_line + pixel / QUAD;
+                    let row = (quad * self.windows + window) * size + lane;
+                    bytes[first * of_channel + row * QUAD + pixel % QUAD] = *weight;
+                }
+            }
+        }
+        Weights { bytes, sums: sums.collect() }
+    }
+}
+
+fn has_instructions(isa: Isa) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        isa == Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = isa;
+        false
+    }
+}
+
+/// What a convolution is computed with.
+pub(super) struct Operands<'a> {
+    pub(super) weights: &'a Weights,
+    /// For each channel in the order of the weights, where sums begin, and their factor.
+    pub(super) starts: &'a [i32],
+    pub(super) factors: &'a [f32],
+    /// A pixel that is all zero points.
+    pub(super) padding: &'a [u8],
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there are no instructions for it"))]
+    pub(super) requantize: &'a Requantize,
+}
+
+impl Interleaved {
+    /// Computes the convolution.
+    pub(super) fn compute(
+        &self,
+        team: &dyn Team,
+        geometry: &Geometry,
+        images: &Images<'_>,
+        operands: &Operands<'_>,
+        y: &mut [u8],
+    ) {
+        let rows = geometry.images * geometry.down.output;
+        let row_size = geometry.along.output * geometry.channels;
+        let work = row_size.saturating_mul(geometry.taps()).saturating_mul(rows);
+        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+        let inputs = geometry.images * geometry.down.input * geometry.along.input * geometry.channels;
+        let ordered = padded(geometry.channels);
+        assert!(
+            has_instructions(team.isa())
+                && images.x.len() == inputs
+                && y.len() == rows * row_size
+                && operands.padding.len() >= geometry.channels
+                && operands.starts.len().min(operands.factors.len()) >= ordered
+                && operands.weights.bytes.len() >= ordered * self.quads * self.windows * QUAD,
+            "operands of the sizes of the convolution"
+        );
+        // A few pieces for each thread even out what else the machine does.
+        let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
+        let y = Parts::new(y);
+        team.each(rows.div_ceil(share), &|piece| {
+            let rows = piece * share..rows.min((piece + 1) * share);
+            // SAFETY: no two pieces have rows in common.
+            let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
+            let job = Job { way: self, geometry, x: images.x, operands, rows, y };
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the machine has the instructions, and the operands have their sizes.
+            unsafe {
+                x86::compute(job, images.is_signed);
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            drop(job);
+        });
+    }
+}
+
+/// Some rows of the output.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there are no instructions for it"))]
+struct Job<'a> {
+    way: &'a Interleaved,
+    geometry: &'a Geometry,
+    x: &'a [u8],
+    operands: &'a Operands<'a>,
+    rows: Range<usize>,
+    y: &'a mut [u8],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Job<'_> {
+    /// Writes where the lines of the image begin that a row of the output reads; null where they are padding.
+    fn point_to_lines(&self, row: usize, lines: &mut [*const u8]) {
+        let Geometry { channels, down, along, .. } = *self.geometry;
+        let (image, window) = (row / down.output, row % down.output);
+        for (step, line) in lines.iter_mut().enumerate() {
+            let top = (window * down.stride + step * down.dilation).wrapping_sub(down.pad.0);
+            let place = (image * down.input).wrapping_add(top).wrapping_mul(along.input * channels);
+            *line = if top < down.input { self.x.as_ptr().wrapping_add(place) } else { ptr::null() };
+        }
+    }
+
+    /// Where windows begin in their lines, from a column on. What lies before is a huge number.
+    fn left(&self, column: usize) -> usize {
+        let along = self.geometry.along;
+        (column * along.stride).wrapping_sub(along.pad.0)
+    }
+
+    /// How many pixels of a line the windows that are computed at a time read.
+    fn reach(&self) -> usize {
+        self.geometry.along.kernel + self.way.windows - 1
+    }
+
+    /// Whether these windows lie in their lines.
+    #[inline(always)]
+    fn are_inside(&self, column: usize) -> bool {
+        let (along, left) = (self.geometry.along, self.left(column));
+        left < along.input && left + (self.reach() - 1) * along.dilation < along.input
+    }
+
+    /// Writes where the pixels are that these windows read, for each line and four pixels, and how far from there those are
+    /// that the next windows read in their places.
+    fn point(
+        &self,
+        lines: &[*const u8],
+        column: usize,
+        pixels: &mut [[*const u8; QUAD]],
+        steps: &mut [[usize; QUAD]],
+    ) {
+        let Geometry { channels, along, .. } = *self.geometry;
+        let (left, reach, padding) = (self.left(column), self.reach(), self.operands.padding.as_ptr());
+        let step = self.way.windows * along.stride * channels;
+        let mut quad = 0;
+        for line in lines {
+            for index in 0..QUAD * self.way.quads_of_line {
+                let place = left.wrapping_add(index * along.dilation);
+                let is_there = place < along.input && !line.is_null() && index < reach;
+                let inside = line.wrapping_add(place.wrapping_mul(channels));
+                pixels[quad + index / QUAD][index % QUAD] = if is_there { inside } else { padding };
+                steps[quad + index / QUAD][index % QUAD] = if is_there { step } else { 0 };
+            }
+            quad += self.way.quads_of_line;
+        }
+    }
+}
