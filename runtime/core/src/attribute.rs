@@ -1,5 +1,7 @@
 //! Attributes: the named constants of a node.
 
+use std::sync::Arc;
+
 use crate::{Constant, Error, Result};
 
 /// What an attribute holds.
@@ -36,14 +38,14 @@ impl Attribute {
     }
 }
 
-/// The attributes of one node, by name.
+/// The attributes of one node, by name. Clones share them until one of them is changed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attributes(Vec<(String, Attribute)>);
+pub struct Attributes(Option<Arc<Vec<(String, Attribute)>>>);
 
 impl Attributes {
     /// None at all.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(None)
     }
 
     /// With one more; a second one of the same name takes the first one's place.
@@ -55,21 +57,27 @@ impl Attributes {
     /// Adds one; a second one of the same name takes the first one's place.
     pub fn set(&mut self, name: impl Into<String>, value: Attribute) {
         let name = name.into();
-        match self.0.binary_search_by(|(known, _)| known.cmp(&name)) {
-            Ok(at) => self.0[at].1 = value,
-            Err(at) => self.0.insert(at, (name, value)),
+        let all = Arc::make_mut(self.0.get_or_insert_default());
+        match all.binary_search_by(|(known, _)| known.cmp(&name)) {
+            Ok(at) => all[at].1 = value,
+            Err(at) => all.insert(at, (name, value)),
         }
     }
 
     /// The attribute of this name.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
-        let at = self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
-        Some(&self.0[at].1)
+        let all = self.all();
+        let at = all.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(&all[at].1)
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Attribute)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        self.all().iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    fn all(&self) -> &[(String, Attribute)] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// An integer.

@@ -59,6 +59,11 @@ impl Constant {
         Self::new(self.dtype, dims, self.bytes.clone())
     }
 
+    /// The same bytes as elements of another type and shape.
+    pub fn seen_as(&self, dtype: Dtype, dims: &[i64]) -> Result<Self> {
+        Self::new(dtype, dims, self.bytes.clone())
+    }
+
     /// Whether its elements lie where a processor reads them best. Those of a mapped file need not.
     pub fn is_aligned(&self) -> bool {
         let size = self.dtype.bytes().unwrap_or(1).min(ALIGNMENT) as usize;

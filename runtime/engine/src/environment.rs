@@ -7,7 +7,7 @@ use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor, shape
 
 use crate::graph::{Graph, Weight};
 use crate::import;
-use crate::passes::{Scene, tensor_of};
+use crate::passes::{Notes, Scene, tensor_of};
 use crate::precision::Precision;
 use crate::progress::Progress;
 use crate::run::Allowance;
@@ -86,6 +86,7 @@ impl Environment {
             device: self.main_device(),
             is_plain: self.is_plain,
             precision: self.precision,
+            notes: Notes::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The engine: a model becomes a plan, and a plan runs.
 
 mod datum;
+mod defaults;
 mod environment;
 pub mod graph;
 pub mod import;

@@ -37,7 +37,7 @@ impl Plans {
     pub(crate) fn with<T>(
         &self,
         inputs: &[Datum],
-        make: impl FnOnce() -> Result<Plan>,
+        make: impl FnOnce() -> Result<Arc<Plan>>,
         done: impl FnOnce(&Arc<Plan>) -> Result<T>,
     ) -> Result<T> {
         let known = self.known.load();
@@ -54,19 +54,23 @@ impl Plans {
     }
 
     #[cold]
-    fn made(&self, inputs: &[Datum], make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+    fn made(&self, inputs: &[Datum], make: impl FnOnce() -> Result<Arc<Plan>>) -> Result<Arc<Plan>> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.known.load_full();
         if let Some(planned) = known.iter().find(|planned| planned.matches(inputs)) {
             return Ok(planned.plan.clone());
         }
-        let plan = Arc::new(make()?);
+        let plan = make()?;
         let inputs = inputs.iter().map(given).collect();
         let mut plans = Vec::clone(&known);
+        // What is kept for runs of plans that nobody found again may be of use to the new one.
+        let idle = plans.iter().filter(|planned| !planned.is_wanted.load(Ordering::Relaxed));
+        idle.for_each(|planned| planned.plan.rest());
         if plans.len() == MOST_PLANS {
-            // The oldest that nobody wanted lately goes.
+            // The oldest that nobody wanted lately goes; those that are older and stay have to be wanted anew.
             let unwanted = plans.iter().position(|planned| !planned.is_wanted.swap(false, Ordering::Relaxed));
-            plans.remove(unwanted.unwrap_or(0));
+            plans.rotate_left(unwanted.unwrap_or(0));
+            plans.remove(0).plan.rest();
         }
         plans.push(Arc::new(Planned { inputs, plan: plan.clone(), is_wanted: AtomicBool::new(false) }));
         self.known.store(Arc::new(plans));

@@ -1,15 +1,15 @@
 //! Programs: graphs with the plans that were made for the shapes of their inputs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::Result;
 use oarlock_core::infer::Fact;
 
 use crate::datum::Datum;
 use crate::environment::Environment;
-use crate::graph::Graph;
-use crate::passes::{self, Effect};
-use crate::plan::{self, Plan};
+use crate::graph::{Graph, Value, ValueId};
+use crate::passes::{self, Again, Effect, Recipe};
+use crate::plan::{self, Example, Plan};
 use crate::plans::Plans;
 use crate::run::{self, Clock, Run, Timings};
 
@@ -20,13 +20,18 @@ pub(crate) struct Program {
     /// What they did.
     effects: Vec<Effect>,
     plans: Plans,
+    /// Which graphs passes made of it, each with a plan of it, the one that was used last first.
+    recipes: Mutex<Vec<(Recipe, Arc<Plan>)>>,
 }
+
+/// How many recipes are kept. Where passes do something else for many shapes, there is little to remember.
+const MOST_RECIPES: usize = 8;
 
 impl Program {
     /// Makes a program of a graph: whatever can be done before shapes are known is done here.
     pub(crate) fn new(mut graph: Graph, environment: &Environment) -> Result<Self> {
         let effects = passes::run(&mut graph, &environment.scene())?;
-        Ok(Self { graph, effects, plans: Plans::default() })
+        Ok(Self { graph, effects, plans: Plans::default(), recipes: Mutex::default() })
     }
 
     /// The graph before shapes are known.
@@ -69,14 +74,66 @@ impl Program {
         self.plans.with(inputs, || self.new_plan(environment, inputs), |plan| Ok(plan.clone()))
     }
 
-    fn new_plan(&self, environment: &Environment, inputs: &[Datum]) -> Result<Plan> {
-        let mut graph = self.graph.clone();
-        for (id, input) in graph.inputs.clone().into_iter().zip(inputs) {
-            graph.value_mut(id).fact = match input {
-                Datum::Tensor(tensor) => Some(Fact::of_shape(tensor.dtype(), tensor.dims())),
-                _ => None,
-            };
+    /// A plan for shapes that there is none for. Where passes would do again what they did for others, they need not.
+    fn new_plan(&self, environment: &Environment, inputs: &[Datum]) -> Result<Arc<Plan>> {
+        let fact = |input: &Datum| match input {
+            Datum::Tensor(tensor) => Some(Fact::of_shape(tensor.dtype(), tensor.dims())),
+            _ => None,
+        };
+        let facts: Vec<Option<Fact>> = inputs.iter().map(fact).collect();
+        let mut recipes = self.recipes.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = |(recipe, plan): &(Recipe, Arc<Plan>)| {
+            let Again { graph, differs } = recipe.again(&facts, &environment.scene())?;
+            debug_assert_eq!(Ok(()), self.is_as_new(&graph, environment, &facts));
+            let example = Example { plan, differs: &differs };
+            plan::build(graph, recipe, Some(example), environment).ok()
+        };
+        let found = recipes.iter().enumerate().find_map(|(at, recipe)| Some((at, again(recipe)?)));
+        if let Some((at, plan)) = found {
+            recipes[..=at].rotate_right(1);
+            return Ok(Arc::new(plan));
         }
-        plan::build(graph, environment)
+        let (graph, recipe) = self.optimised(environment, &facts)?;
+        let plan = Arc::new(plan::build(graph, &recipe, None, environment)?);
+        recipes.truncate(MOST_RECIPES - 1);
+        recipes.insert(0, (recipe, plan.clone()));
+        Ok(plan)
+    }
+
+    /// What passes make of the graph for certain inputs.
+    fn optimised(&self, environment: &Environment, facts: &[Option<Fact>]) -> Result<(Graph, Recipe)> {
+        let (mut graph, scene) = (self.graph.clone(), environment.scene());
+        for (id, fact) in graph.inputs.clone().into_iter().zip(facts) {
+            graph.value_mut(id).fact.clone_from(fact);
+        }
+        let effects = passes::run(&mut graph, &scene)?;
+        let recipe = Recipe::new(&self.graph, &graph, scene.notes, effects);
+        Ok((graph, recipe))
+    }
+
+    /// Whether a graph is what passes make, and if not, how it differs.
+    fn is_as_new(
+        &self,
+        graph: &Graph,
+        environment: &Environment,
+        facts: &[Option<Fact>],
+    ) -> std::result::Result<(), String> {
+        let new = self.optimised(environment, facts).map_err(|error| error.to_string())?.0;
+        let (found, expected) = (graph.to_string(), new.to_string());
+        if found != expected {
+            return Err(format!("expected\n{expected}found\n{found}"));
+        }
+        let is_same = |(id, value): &(ValueId, &Value)| {
+            let found = graph.value(*id);
+            (&found.fact, &found.weight) == (&value.fact, &value.weight)
+        };
+        let is_used = |id: ValueId| {
+            let nodes = || new.nodes.iter();
+            nodes().any(|node| node.uses().chain(node.makes()).any(|used| used == id))
+        };
+        match new.values().find(|pair| !is_same(pair) && is_used(pair.0)) {
+            None => Ok(()),
+            Some((id, value)) => Err(format!("expected {value:?}, found {:?}", graph.value(id))),
+        }
     }
 }

@@ -146,7 +146,7 @@ fn counter() -> Sketch {
         sketch.input("start", Dtype::F32, &[1]),
         sketch.input("step", Dtype::F32, &[1]),
     );
-    let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).unwrap());
+    let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).expect("a constant"));
     let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
     sketch.with_graph("body", body, &[step]);
     sketch.output(&made)

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use oarlock_abi as abi;
+use smallvec::SmallVec;
 
 use super::op::{Op, Outputs};
 use super::resolve::{Attempt, Given, Resolution};
@@ -53,8 +54,7 @@ impl Op {
     /// What the outputs of a call will be, as far as it follows from what is known of the inputs; nothing for an op whose
     /// shapes only kernels know.
     pub fn infer(&self, inputs: &[Option<Fact>], outputs: usize) -> Result<Option<Vec<Fact>>> {
-        let inferred = self.node.infer(inputs, outputs);
-        inferred.map(|(_, facts)| facts).map_err(|error| error.of_op(self.node.name))
+        self.node.infer(inputs, outputs).map_err(|error| error.of_op(self.node.name))
     }
 
     /// Readies a kernel of a device for calls in one of its streams. `constant` gives the tensor that an input will always
@@ -68,9 +68,21 @@ impl Op {
         outputs: usize,
         constant: impl Fn(usize, bool) -> Result<Tensor>,
     ) -> Result<Readied> {
-        let chosen = self.consider(runtime, device, inputs, outputs)?;
-        let Some(explanation) = chosen else { return Ok(Readied::NeedsValues) };
-        let Some(row) = explanation.chosen().cloned() else { return Ok(Readied::Nothing(explanation)) };
+        let of_op = |error: Error| error.of_op(self.node.name).on_device(device);
+        let (values, forms) = (values_of(inputs), forms_of(device, inputs).map_err(of_op)?);
+        let expected = expected(&forms, inputs);
+        let request = self.request(runtime, device, stream, &expected, outputs, &values);
+        let attempt = Attempt::new(request).map_err(of_op)?;
+        let row = match attempt.choose().map_err(of_op)? {
+            Resolution::NeedsValues(_) => return Ok(Readied::NeedsValues),
+            Resolution::Done(Some(row)) => row,
+            Resolution::Done(None) => {
+                return Ok(match attempt.consider().map_err(of_op)? {
+                    Resolution::Done(explanation) => Readied::Nothing(explanation),
+                    Resolution::NeedsValues(_) => Readied::NeedsValues,
+                });
+            }
+        };
         let demands = &row.info().inputs;
         let tensor = |(index, input): (usize, &Option<Expected<'_>>)| {
             let demand = demands.get(index).or(demands.last());
@@ -80,9 +92,7 @@ impl Op {
             is_wanted.then(|| constant(index, takes_any)).transpose()
         };
         let constants: Vec<Option<Tensor>> = inputs.iter().enumerate().map(tensor).collect::<Result<_>>()?;
-        let values = values_of(inputs);
-        let forms = forms_of(device, inputs)?;
-        let given: Vec<Option<Given<'_>>> = forms
+        let given: SmallVec<[Option<Given<'_>>; 8]> = forms
             .iter()
             .zip(&constants)
             .map(|(form, constant)| match constant {
@@ -90,10 +100,10 @@ impl Op {
                 None => Some(later(form.as_ref()?, false)),
             })
             .collect();
-        let readied = Attempt::new(self.request(runtime, device, stream, &given, outputs, &values))
-            .and_then(|attempt| attempt.ready(&row));
-        let mut site = readied.map_err(|error| error.of_op(self.node.name).on_device(device))?;
+        let mut site = attempt.with(&given).ready(row).map_err(of_op)?;
+        drop(given);
         site._constants = constants.into_iter().flatten().collect();
+        let row = row.clone();
         Ok(Readied::Kernel(Ready { site: Arc::new(site), row }))
     }
 
@@ -106,22 +116,48 @@ impl Op {
         inputs: &[Option<Expected<'_>>],
         outputs: usize,
     ) -> Result<Option<Explanation>> {
+        self.attempt(runtime, device, inputs, outputs, |attempt| attempt.consider())
+    }
+
+    /// The row of a device that would run such calls: nothing where none takes them, or where it has to know more of the
+    /// inputs to be chosen. Nothing is readied, so constants need not be there.
+    pub fn choose(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        inputs: &[Option<Expected<'_>>],
+        outputs: usize,
+    ) -> Result<Option<Option<Row>>> {
+        let choose = |attempt: &Attempt<'_>| {
+            Ok(match attempt.choose()? {
+                Resolution::Done(row) => Resolution::Done(row.cloned()),
+                Resolution::NeedsValues(more) => Resolution::NeedsValues(more),
+            })
+        };
+        self.attempt(runtime, device, inputs, outputs, choose)
+    }
+
+    /// Asks something about a call whose operands are nowhere yet; nothing where kernels want to know more of the inputs.
+    fn attempt<T>(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        inputs: &[Option<Expected<'_>>],
+        outputs: usize,
+        ask: impl FnOnce(&Attempt<'_>) -> Result<Resolution<T>>,
+    ) -> Result<Option<T>> {
         let values = values_of(inputs);
         let stream = device.stream()?;
-        let consider = || {
+        let asked = || {
             let forms = forms_of(device, inputs)?;
-            let given: Vec<Option<Given<'_>>> = forms
-                .iter()
-                .zip(inputs)
-                .map(|(form, input)| Some(later(form.as_ref()?, input.as_ref()?.is_constant)))
-                .collect();
+            let given = expected(&forms, inputs);
             let attempt = Attempt::new(self.request(runtime, device, stream, &given, outputs, &values))?;
-            match attempt.consider()? {
-                Resolution::Done(explanation) => Ok(Some(explanation)),
+            match ask(&attempt)? {
+                Resolution::Done(answer) => Ok(Some(answer)),
                 Resolution::NeedsValues(_) => Ok(None),
             }
         };
-        consider().map_err(|error: Error| error.of_op(self.node.name).on_device(device))
+        asked().map_err(|error: Error| error.of_op(self.node.name).on_device(device))
     }
 }
 
@@ -132,6 +168,17 @@ fn values_of(inputs: &[Option<Expected<'_>>]) -> Values {
 fn forms_of(device: &Device, inputs: &[Option<Expected<'_>>]) -> Result<Vec<Option<Arc<Form>>>> {
     let form = |Expected { dtype, dims, .. }: &Expected<'_>| Form::contiguous(device, *dtype, dims);
     inputs.iter().map(|input| input.as_ref().map(form).transpose()).collect()
+}
+
+/// Inputs that are nowhere yet.
+fn expected<'a>(
+    forms: &'a [Option<Arc<Form>>],
+    inputs: &[Option<Expected<'_>>],
+) -> SmallVec<[Option<Given<'a>>; 8]> {
+    let given = |(form, input): (&'a Option<Arc<Form>>, &Option<Expected<'_>>)| {
+        Some(later(form.as_ref()?, input.as_ref()?.is_constant))
+    };
+    forms.iter().zip(inputs).map(given).collect()
 }
 
 /// An input that is nowhere yet.

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::fallback;
 use super::launch::Launch;
+use super::raw::RawAttributes;
 use super::resolve::{Attempt, Given, Request, Resolution};
 use super::signature::Values;
 use super::site::{Site, Way};
@@ -51,6 +52,10 @@ pub(crate) struct Node {
     /// None for ops that only a plugin knows.
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) attributes: Attributes,
+    /// How its outputs are inferred, where there is a rule for this version.
+    pub(crate) rule: Option<&'static infer::Rule>,
+    /// The attributes as they hold, once they were asked for.
+    pub(crate) bound: OnceLock<Result<Arc<RawAttributes>>>,
 }
 
 /// One call.
@@ -84,10 +89,19 @@ impl Op {
                 _ => return Err(error),
             },
         };
-        let known = if schema.is_some() { infer::value_inputs(domain, name, version) } else { &[] };
+        let rule = schema.and_then(|_| infer::rule(domain, name, version));
+        let known = rule.map_or(&[][..], |rule| rule.values);
         let values = known.iter().filter(|index| **index < 64).fold(0, |bits, index| bits | 1 << index);
         Ok(Self {
-            node: Node { domain: domain.to_owned(), name, version, schema, attributes },
+            node: Node {
+                domain: domain.to_owned(),
+                name,
+                version,
+                schema,
+                attributes,
+                rule,
+                bound: OnceLock::new(),
+            },
             values: AtomicU64::new(values),
             sites: [const { OnceLock::new() }; SITES],
             more: Mutex::default(),

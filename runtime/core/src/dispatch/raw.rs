@@ -67,7 +67,7 @@ struct ListedTensor {
 /// The attributes of a node, as a list of the contract.
 pub(crate) struct RawAttributes {
     /// What the descriptions point to.
-    _attributes: Attributes,
+    attributes: Attributes,
     _strings: Vec<Box<[abi::Str]>>,
     _tensors: Vec<Box<ListedTensor>>,
     _descriptions: Box<[abi::Attribute]>,
@@ -90,13 +90,12 @@ impl RawAttributes {
         };
         let descriptions: Box<[abi::Attribute]> = attributes.iter().map(describe).collect();
         let pointers = descriptions.iter().map(std::ptr::from_ref).collect();
-        Self {
-            _attributes: attributes,
-            _strings: strings,
-            _tensors: tensors,
-            _descriptions: descriptions,
-            pointers,
-        }
+        Self { attributes, _strings: strings, _tensors: tensors, _descriptions: descriptions, pointers }
+    }
+
+    /// The attributes themselves.
+    pub(crate) fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
     /// The list for a call.

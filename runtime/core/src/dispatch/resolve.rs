@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_abi as abi;
 use oarlock_host::{CallServices, HostCall, KernelHandle};
+use smallvec::SmallVec;
 
 use super::op::{Invocation, Node};
 use super::outputs::Allocating;
@@ -19,7 +20,7 @@ use crate::registry::{Considered, Explanation, Row};
 use crate::runtime::Runtime;
 use crate::stream::Stream;
 use crate::tensor::Form;
-use crate::{Attributes, Device, Dtype, Error, Result, Tensor};
+use crate::{Device, Dtype, Error, Result, Tensor};
 
 /// Ops that draw numbers from the random generator.
 const RANDOM: [&str; 7] = [
@@ -77,7 +78,7 @@ pub(crate) struct Request<'a> {
 /// A call on its way to a kernel.
 pub(crate) struct Attempt<'a> {
     request: Request<'a>,
-    attributes: RawAttributes,
+    attributes: Arc<RawAttributes>,
     /// What is known of the outputs; empty where only a kernel can say it.
     facts: Option<Vec<Fact>>,
 }
@@ -92,23 +93,44 @@ impl CallServices for Heard {
     }
 }
 
+/// What is known of the operands of a call, as rows are compared with it.
+struct Operands {
+    inputs: SmallVec<[Option<Operand>; 8]>,
+    outputs: SmallVec<[Option<Operand>; 4]>,
+}
+
+impl Operands {
+    fn wanted<'a>(&'a self, attempt: &'a Attempt<'_>, is_explained: bool) -> Wanted<'a> {
+        let Request { node, runtime, device, .. } = attempt.request;
+        Wanted {
+            version: node.version,
+            device_type: device.device_type(),
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            knows_outputs: attempt.facts.is_some(),
+            must_be_deterministic: runtime.flags().deterministic(),
+            is_explained,
+        }
+    }
+}
+
 /// How calls like this one are run.
 pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolution<Site>> {
     let Request { runtime, device, values, .. } = request;
     let attempt = Attempt::new(request)?;
-    let explanation = match attempt.consider()? {
-        Resolution::Done(explanation) => explanation,
+    let chosen = match attempt.choose()? {
+        Resolution::Done(chosen) => chosen,
         Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
     };
-    let way = match explanation.chosen() {
-        Some(row) => {
-            let row = row.clone();
-            Way::Kernel(Arc::new(attempt.ready(&row)?))
-        }
+    let way = match chosen {
+        Some(row) => Way::Kernel(Arc::new(attempt.ready(row)?)),
         None if runtime.flags().kernel_fallback() == Fallback::Cpu && device.device_type() != "cpu" => {
             Way::Fallback
         }
-        None => return Err(explanation.error()),
+        None => match attempt.consider()? {
+            Resolution::Done(explanation) => return Err(explanation.error()),
+            Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
+        },
     };
     Ok(Resolution::Done(Site { signature: Signature::new(device, call.inputs, values, call.outputs), way }))
 }
@@ -116,9 +138,9 @@ pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolu
 impl<'a> Attempt<'a> {
     pub(crate) fn new(request: Request<'a>) -> Result<Self> {
         let Request { node, outputs, .. } = request;
-        let (attributes, facts) = match node.schema {
+        let facts = match node.schema {
             None if outputs > MOST_OUTPUTS => return Err(too_many_outputs(outputs, MOST_OUTPUTS)),
-            None => (node.attributes.clone(), None),
+            None => None,
             Some(_) => {
                 let fact = |(index, input): (usize, &Option<Given<'_>>)| {
                     let form = input.as_ref()?.form;
@@ -131,45 +153,44 @@ impl<'a> Attempt<'a> {
                 node.infer(&inputs, outputs)?
             }
         };
-        Ok(Self { request, attributes: RawAttributes::new(attributes), facts })
+        Ok(Self { request, attributes: node.bound()?, facts })
     }
 
-    /// Looks at every row of the op.
-    pub(crate) fn consider(&self) -> Result<Resolution<Explanation>> {
-        let Request { node, runtime, device, inputs: given, .. } = self.request;
-        let registry = runtime.registry();
-        let operand =
-            |given: &Given<'_>| Operand { dtype: given.form.dtype, rank: Some(given.form.dims.len()) };
-        let inputs: Vec<Option<Operand>> = given.iter().map(|given| given.as_ref().map(operand)).collect();
-        let of_fact =
-            |fact: &Fact| Operand { dtype: fact.dtype, rank: fact.dims.as_ref().map(|dims| dims.len()) };
-        let outputs: Vec<Option<Operand>> =
-            self.facts.iter().flatten().map(|fact| Some(of_fact(fact))).collect();
-        let wanted = Wanted {
-            version: node.version,
-            device_type: device.device_type(),
-            inputs: &inputs,
-            outputs: &outputs,
-            knows_outputs: self.facts.is_some(),
-            must_be_deterministic: runtime.flags().deterministic(),
-        };
-        let mut rows: Vec<&Row> = registry.rows_of(&node.domain, node.name).collect();
-        let has_strides: Vec<bool> =
-            given.iter().map(|given| given.is_some_and(|given| given.form.strides.is_some())).collect();
-        registry.rank(&mut rows, &has_strides);
-        let mut considered = Vec::new();
-        for row in rows {
-            let senseless = registry.check(row).err();
-            let senseless = senseless.map(|error| Misfit::Refused(format!("it is never used: {error}")));
-            let mut misfit = senseless.or_else(|| fit(row.info(), &wanted).err());
-            if misfit.is_none() {
-                let more = self.values_wanted(row.handle());
-                if more != 0 {
-                    return Ok(Resolution::NeedsValues(more));
-                }
-                misfit = self.asked(row.handle()).err();
+    /// The same call with inputs of the same forms.
+    pub(crate) fn with<'b>(self, inputs: &'b [Option<Given<'b>>]) -> Attempt<'b>
+    where
+        'a: 'b,
+    {
+        Attempt { request: Request { inputs, ..self.request }, ..self }
+    }
+
+    /// The row that runs the call, which is the first that takes it; nothing where none does.
+    pub(crate) fn choose(&self) -> Result<Resolution<Option<&'a Row>>> {
+        let operands = self.operands();
+        for row in self.rows() {
+            match self.misfit(row, &operands.wanted(self, false))? {
+                Resolution::Done(None) => return Ok(Resolution::Done(Some(row))),
+                Resolution::Done(Some(_)) => {}
+                Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
             }
-            considered.push(Considered { row: row.clone(), misfit });
+        }
+        Ok(Resolution::Done(None))
+    }
+
+    /// Looks at every row of the op, and says what is wrong with those that do not take the call.
+    pub(crate) fn consider(&self) -> Result<Resolution<Explanation>> {
+        let Request { node, device, .. } = self.request;
+        let operands = self.operands();
+        let mut considered: Vec<Considered> = Vec::new();
+        for row in self.rows() {
+            match self.misfit(row, &operands.wanted(self, true))? {
+                Resolution::Done(misfit) => considered.push(Considered { row: row.clone(), misfit }),
+                // Whatever a row would want to know, it is behind one that takes the call.
+                Resolution::NeedsValues(_) if considered.iter().any(|before| before.misfit.is_none()) => {
+                    considered.push(Considered { row: row.clone(), misfit: None });
+                }
+                Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
+            }
         }
         Ok(Resolution::Done(Explanation {
             op: node.name.to_owned(),
@@ -177,6 +198,42 @@ impl<'a> Attempt<'a> {
             device: device.name().to_owned(),
             considered,
         }))
+    }
+
+    /// The rows of the op, the preferred ones first.
+    fn rows(&self) -> SmallVec<[&'a Row; 8]> {
+        let Request { node, runtime, inputs, .. } = self.request;
+        let has_strides: SmallVec<[bool; 8]> =
+            inputs.iter().map(|given| given.is_some_and(|given| given.form.strides.is_some())).collect();
+        let mut rows: SmallVec<[&Row; 8]> = runtime.registry().rows_of(&node.domain, node.name).collect();
+        runtime.registry().rank(&mut rows, &has_strides);
+        rows
+    }
+
+    fn operands(&self) -> Operands {
+        let of_given =
+            |given: &Given<'_>| Operand { dtype: given.form.dtype, rank: Some(given.form.dims.len()) };
+        let of_fact =
+            |fact: &Fact| Operand { dtype: fact.dtype, rank: fact.dims.as_ref().map(|dims| dims.len()) };
+        Operands {
+            inputs: self.request.inputs.iter().map(|given| given.as_ref().map(of_given)).collect(),
+            outputs: self.facts.iter().flatten().map(|fact| Some(of_fact(fact))).collect(),
+        }
+    }
+
+    /// Why a row does not take the call, if it does not.
+    fn misfit(&self, row: &Row, wanted: &Wanted<'_>) -> Result<Resolution<Option<Misfit>>> {
+        if let Err(error) = self.request.runtime.registry().check(row) {
+            let text = format!("it is never used: {error}");
+            return Ok(Resolution::Done(Some(Misfit::Refused(text))));
+        }
+        if let Err(misfit) = fit(row.info(), wanted) {
+            return Ok(Resolution::Done(Some(misfit)));
+        }
+        match self.values_wanted(row.handle()) {
+            0 => Ok(Resolution::Done(self.asked(row.handle()).err())),
+            more => Ok(Resolution::NeedsValues(more)),
+        }
     }
 
     /// The inputs that a kernel wants on the host and whose values are not known yet, as bits.
@@ -354,36 +411,48 @@ impl<'a> Attempt<'a> {
 }
 
 impl Node {
-    /// What the outputs of a call will be, with the attributes as they hold; nothing for an op whose shapes only kernels know.
-    pub(crate) fn infer(
-        &self,
-        inputs: &[Option<Fact>],
-        outputs: usize,
-    ) -> Result<(Attributes, Option<Vec<Fact>>)> {
-        let Some(schema) = self.schema else { return Ok((self.attributes.clone(), None)) };
+    /// What the outputs of a call will be; nothing for an op whose shapes only kernels know.
+    pub(crate) fn infer(&self, inputs: &[Option<Fact>], outputs: usize) -> Result<Option<Vec<Fact>>> {
+        let Some(schema) = self.schema else { return Ok(None) };
         let most = schema.max_outputs().unwrap_or(MOST_OUTPUTS);
         if outputs > most {
             return Err(too_many_outputs(outputs, most));
         }
-        let dtypes: Vec<Option<Dtype>> =
+        let dtypes: SmallVec<[Option<Dtype>; 8]> =
             inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
-        let bound = schema.bind(&self.attributes, &dtypes)?;
-        if !infer::is_known(&self.domain, self.name) {
-            return Ok((bound.attributes, None));
-        }
+        let dtypes = schema.bind_operands(&dtypes).map_err(|error| error.of_op(self.name))?;
+        let bound = self.bound()?;
         // A variadic output stands for all that are wanted.
-        let last = bound.outputs.last().copied().flatten();
-        let outputs: Vec<Option<Dtype>> =
-            (0..outputs).map(|index| bound.outputs.get(index).copied().unwrap_or(last)).collect();
-        let facts = infer::infer(&Inference {
+        let last = dtypes.last().copied().flatten();
+        let outputs: SmallVec<[Option<Dtype>; 4]> =
+            (0..outputs).map(|index| dtypes.get(index).copied().unwrap_or(last)).collect();
+        let inference = Inference {
             domain: &self.domain,
             op: self.name,
             version: self.version,
-            attributes: &bound.attributes,
+            attributes: bound.attributes(),
             inputs,
             outputs: &outputs,
-        })?;
-        Ok((bound.attributes, Some(facts)))
+        };
+        match self.rule {
+            Some(rule) => infer::infer_by(rule, &inference).map(Some).map_err(|error| error.of_op(self.name)),
+            // There are rules for other versions, which is an error.
+            None if infer::is_known(&self.domain, self.name) => infer::infer(&inference).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The attributes as they hold, with defaults where the schema has some.
+    pub(crate) fn bound(&self) -> Result<Arc<RawAttributes>> {
+        let bind = || {
+            let attributes = match self.schema {
+                Some(schema) => schema.bind_attributes(&self.attributes),
+                None => Ok(self.attributes.clone()),
+            };
+            let bound = attributes.map_err(|error| error.of_op(self.name))?;
+            Ok(Arc::new(RawAttributes::new(bound)))
+        };
+        self.bound.get_or_init(bind).clone()
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct KernelSite {
     pub(crate) outputs: Vec<Output>,
     /// The descriptions of all inputs and outputs in a row, with which a call begins.
     pub(crate) descriptions: Box<[abi::Tensor]>,
-    pub(crate) attributes: RawAttributes,
+    pub(crate) attributes: Arc<RawAttributes>,
     pub(crate) workspace: u64,
     /// Whether some input must be copied first, as the kernel takes it only contiguous.
     pub(crate) copies: bool,

@@ -45,6 +45,7 @@ use crate::{Attributes, Dims, Dtype, Error, Result, shape};
 use call::Call;
 pub use fact::{Dim, Fact, PartialDims};
 use output::Output;
+pub(crate) use table::{Rule, find as rule};
 
 /// One op with what is known about its operands.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +87,11 @@ fn infer_outputs(inference: &Inference<'_>) -> Result<Vec<Fact>> {
             "expected an op whose shapes can be inferred, found `{op}` of the domain `{domain}` in version {version}"
         ))
     })?;
+    infer_by(rule, inference)
+}
+
+/// The same by a rule that was found before.
+pub(crate) fn infer_by(rule: &Rule, inference: &Inference<'_>) -> Result<Vec<Fact>> {
     let call = Call::new(inference);
     call.check_inputs()?;
     let outputs = (rule.infer)(&call)?;

@@ -11,14 +11,14 @@ use crate::Result;
 pub(super) const LATEST: u32 = u32::MAX;
 
 /// One line of a table: how the outputs of some ops are inferred in some versions.
-pub(super) struct Rule {
+pub(crate) struct Rule {
     domain: &'static str,
     /// Their names, with spaces between them.
     ops: &'static str,
     first: u32,
     last: u32,
     /// The inputs whose elements the shapes depend on.
-    pub(super) values: &'static [usize],
+    pub(crate) values: &'static [usize],
     pub(super) infer: Infer,
 }
 
@@ -84,7 +84,7 @@ static BY_OP: LazyLock<ByOp> = LazyLock::new(|| {
     by_op
 });
 
-pub(super) fn find(domain: &str, op: &str, version: u32) -> Option<&'static Rule> {
+pub(crate) fn find(domain: &str, op: &str, version: u32) -> Option<&'static Rule> {
     let rules = BY_OP.get(&(plain(domain), op))?;
     rules.iter().copied().find(|rule| (rule.first..=rule.last).contains(&version))
 }

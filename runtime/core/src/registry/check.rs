@@ -33,8 +33,13 @@ impl Registry {
         self.rows_of(domain, op).filter(|row| self.check(row).is_ok())
     }
 
-    /// What is wrong with a row.
+    /// What is wrong with a row, which stays so.
     pub(crate) fn check(&self, row: &Row) -> Result<()> {
+        let error = self.errors[row.order].get_or_init(|| self.look_at(row).err());
+        error.clone().map_or(Ok(()), Err)
+    }
+
+    fn look_at(&self, row: &Row) -> Result<()> {
         let info = row.info();
         let domain = domain_name(&info.domain);
         if !self.device_types.contains(&info.device_type) {

@@ -2,6 +2,7 @@
 
 use oarlock_abi as abi;
 use oarlock_host::{KernelInfo, OperandInfo};
+use smallvec::SmallVec;
 
 use crate::dtype::{Dtype, DtypeSet};
 
@@ -26,6 +27,15 @@ pub(crate) struct Wanted<'a> {
     /// Whether anything is; an op without a schema has outputs that only its kernels know.
     pub(crate) knows_outputs: bool,
     pub(crate) must_be_deterministic: bool,
+    /// Whether somebody reads why a row does not take it.
+    pub(crate) is_explained: bool,
+}
+
+impl Wanted<'_> {
+    /// A sentence, where somebody reads it.
+    fn tell(&self, sentence: impl FnOnce() -> String) -> String {
+        if self.is_explained { sentence() } else { String::new() }
+    }
 }
 
 /// Why a row does not take a call. The order is that of how near it comes.
@@ -68,79 +78,86 @@ impl Misfit {
 /// Compares a row with a call.
 pub(crate) fn fit(info: &KernelInfo, wanted: &Wanted<'_>) -> Result<(), Misfit> {
     if info.device_type != wanted.device_type {
-        return Err(Misfit::Device(format!("it is for `{}`", info.device_type)));
+        return Err(Misfit::Device(wanted.tell(|| format!("it is for `{}`", info.device_type))));
     }
     if wanted.version < info.version_min || info.version_max.is_some_and(|max| wanted.version > max) {
-        let range = match info.version_max {
-            Some(max) if max == info.version_min => format!("version {max}"),
-            Some(max) => format!("versions {} to {max}", info.version_min),
-            None => format!("version {} and later", info.version_min),
-        };
-        return Err(Misfit::Version(format!(
-            "it is for {range} of the op, and this is version {}",
-            wanted.version
-        )));
+        return Err(Misfit::Version(wanted.tell(|| {
+            let range = match info.version_max {
+                Some(max) if max == info.version_min => format!("version {max}"),
+                Some(max) => format!("versions {} to {max}", info.version_min),
+                None => format!("version {} and later", info.version_min),
+            };
+            format!("it is for {range} of the op, and this is version {}", wanted.version)
+        })));
     }
-    let mut groups = Vec::new();
-    operands("input", &info.inputs, wanted.inputs, &mut groups)?;
+    let mut groups = Groups::new();
+    operands(("input", wanted), &info.inputs, wanted.inputs, &mut groups)?;
     if wanted.knows_outputs {
-        operands("output", &info.outputs, wanted.outputs, &mut groups)?;
+        operands(("output", wanted), &info.outputs, wanted.outputs, &mut groups)?;
     }
     if wanted.must_be_deterministic && !info.deterministic {
         return Err(Misfit::Determinism(
-            "it may give other bits each time, and `deterministic` is on".to_owned(),
+            wanted.tell(|| "it may give other bits each time, and `deterministic` is on".to_owned()),
         ));
     }
     Ok(())
 }
 
+/// The dtype of each group of operands that have the same.
+type Groups = SmallVec<[(u32, Dtype); 4]>;
+
 fn operands(
-    side: &str,
+    (side, wanted): (&str, &Wanted<'_>),
     demands: &[OperandInfo],
     found: &[Option<Operand>],
-    groups: &mut Vec<(u32, Dtype)>,
+    groups: &mut Groups,
 ) -> Result<(), Misfit> {
     let is_variadic = demands.last().is_some_and(|last| last.variadic);
     let given = found.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     if given > demands.len() && !is_variadic {
-        return Err(Misfit::Count(format!("it takes {} {side}s, and this call has {given}", demands.len())));
+        return Err(Misfit::Count(
+            wanted.tell(|| format!("it takes {} {side}s, and this call has {given}", demands.len())),
+        ));
     }
     for (index, demand) in demands.iter().enumerate() {
         let is_there = found.get(index).is_some_and(Option::is_some);
         if !is_there && !demand.optional && !demand.variadic {
-            return Err(Misfit::Count(format!("it needs {}", name(side, index, demand))));
+            return Err(Misfit::Count(wanted.tell(|| format!("it needs {}", name(side, index, demand)))));
         }
     }
     for (index, operand) in found.iter().enumerate() {
         let (Some(operand), Some(demand)) = (operand, demands.get(index).or(demands.last())) else {
             continue;
         };
-        one(side, index, demand, *operand, groups)?;
+        one((side, wanted), index, demand, *operand, groups)?;
     }
     Ok(())
 }
 
 fn one(
-    side: &str,
+    (side, wanted): (&str, &Wanted<'_>),
     index: usize,
     demand: &OperandInfo,
     found: Operand,
-    groups: &mut Vec<(u32, Dtype)>,
+    groups: &mut Groups,
 ) -> Result<(), Misfit> {
     let name = || name(side, index, demand);
     if !found.dtype.is_in(DtypeSet(demand.dtypes)) {
-        let taken = dtype_names(demand.dtypes);
-        return Err(Misfit::Dtype(format!("it takes {} as {taken}, and this is {}", name(), found.dtype)));
+        return Err(Misfit::Dtype(wanted.tell(|| {
+            let taken = dtype_names(demand.dtypes);
+            format!("it takes {} as {taken}, and this is {}", name(), found.dtype)
+        })));
     }
     if demand.dtype_group != 0 {
         match groups.iter().find(|(group, _)| *group == demand.dtype_group) {
             Some((_, dtype)) if *dtype != found.dtype => {
-                let message = format!(
-                    "it takes {} as {dtype} like the operands before, and this is {}",
-                    name(),
-                    found.dtype
-                );
-                return Err(Misfit::Dtype(message));
+                return Err(Misfit::Dtype(wanted.tell(|| {
+                    let name = name();
+                    format!(
+                        "it takes {name} as {dtype} like the operands before, and this is {}",
+                        found.dtype
+                    )
+                })));
             }
             Some(_) => {}
             None => groups.push((demand.dtype_group, found.dtype)),
@@ -149,19 +166,20 @@ fn one(
     if let Some(rank) = found.rank.and_then(|rank| u32::try_from(rank).ok())
         && (rank < demand.rank_min || rank > demand.rank_max)
     {
-        let range = match demand.rank_max {
-            u32::MAX => format!("at least {}", demand.rank_min),
-            max if max == demand.rank_min => max.to_string(),
-            max => format!("{} to {max}", demand.rank_min),
-        };
-        return Err(Misfit::Rank(format!(
-            "it takes {} with {range} dimensions, and this has {rank}",
-            name()
-        )));
+        return Err(Misfit::Rank(wanted.tell(|| {
+            let range = match demand.rank_max {
+                u32::MAX => format!("at least {}", demand.rank_min),
+                max if max == demand.rank_min => max.to_string(),
+                max => format!("{} to {max}", demand.rank_min),
+            };
+            format!("it takes {} with {range} dimensions, and this has {rank}", name())
+        })));
     }
     let is_reachable = demand.place == abi::MemoryKind::DEVICE.0 || demand.place == abi::MemoryKind::HOST.0;
     if demand.layout != abi::Layout::PLAIN.0 || !is_reachable {
-        return Err(Misfit::Layout(format!("it takes {} in an order or a memory of its own", name())));
+        return Err(Misfit::Layout(
+            wanted.tell(|| format!("it takes {} in an order or a memory of its own", name())),
+        ));
     }
     Ok(())
 }

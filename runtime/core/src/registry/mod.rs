@@ -11,12 +11,14 @@ pub(crate) mod fit;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use oarlock_host::{KernelHandle, KernelInfo, Plugin};
 
 pub use check::RowProblem;
 pub use explain::{Considered, Explanation};
+
+use crate::Error;
 
 /// The domain of an op under the one name it has here: ONNX's own is the empty one.
 pub(crate) fn domain_name(domain: &str) -> &str {
@@ -60,6 +62,8 @@ impl fmt::Display for Row {
 #[derive(Debug, Default)]
 pub struct Registry {
     rows: Vec<Row>,
+    /// What is wrong with each row, once somebody asked.
+    errors: Vec<OnceLock<Option<Error>>>,
     by_op: HashMap<String, Vec<usize>>,
     preferences: Vec<Preference>,
     /// The types of devices that plugins bring.
@@ -88,7 +92,8 @@ impl Registry {
             None => Preference { op: None, plugin: text.clone() },
         };
         let device_types = plugins.iter().filter_map(|plugin| plugin.info().device_type.clone()).collect();
-        Self { rows, by_op, preferences: preferences.iter().map(preference).collect(), device_types }
+        let errors = rows.iter().map(|_| OnceLock::new()).collect();
+        Self { rows, errors, by_op, preferences: preferences.iter().map(preference).collect(), device_types }
     }
 
     /// Every row, in the order of loading.

@@ -22,14 +22,24 @@ impl Schema {
     }
 
     fn bind_unnamed(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<Bound> {
+        let outputs = self.bind_operands(inputs)?;
+        Ok(Bound { outputs, attributes: self.bind_attributes(attributes)? })
+    }
+
+    /// Checks the inputs alone, for the dtypes of the outputs.
+    pub(crate) fn bind_operands(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<Dtype>>> {
         self.check_count(inputs)?;
         let variables = self.bind_inputs(inputs)?;
-        let attributes = attribute::bind(self, attributes)?;
         let dtype_of = |formal: &Formal| {
             let bound = variables[formal.type_index].map(|(dtype, _)| dtype);
             bound.or_else(|| self.types[formal.type_index].allowed.only_dtype())
         };
-        Ok(Bound { outputs: self.outputs.iter().map(dtype_of).collect(), attributes })
+        Ok(self.outputs.iter().map(dtype_of).collect())
+    }
+
+    /// Checks the attributes alone. What they are does not depend on the inputs.
+    pub(crate) fn bind_attributes(&self, attributes: &Attributes) -> Result<Attributes> {
+        attribute::bind(self, attributes)
     }
 
     /// What each type variable stands for, and which input says so.

@@ -16,7 +16,7 @@ pub(super) const PASS: Pass = pass(
 );
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let joined = (node.is("Mul") || node.is("Div")).then(|| activation(&look, node)).flatten();

@@ -15,9 +15,9 @@ pub(super) const PASS: Pass = pass(
     run,
 );
 
-fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let found: Vec<(usize, Change)> = {
-        let look = Look::at(graph);
+        let look = Look::at(graph, scene);
         let norms = graph.nodes.iter().enumerate().filter(|(_, node)| node.is("BatchNormalization"));
         norms.filter_map(|(at, node)| Some((at, change(&look, node)?))).collect()
     };
@@ -94,7 +94,7 @@ fn change(look: &Look<'_>, norm: &Node) -> Option<Change> {
 
 /// The numbers of a constant of `f32`.
 fn floats(look: &Look<'_>, value: Option<ValueId>) -> Option<Vec<f64>> {
-    let numbers = look.graph.value(value?).weight.as_ref()?.numbers()?;
+    let numbers = look.constant(value?)?;
     if numbers.dtype() == Dtype::F32 { numbers.floats().ok() } else { None }
 }
 
@@ -111,7 +111,7 @@ fn folded(
     mean: &[f64],
     shift: &[f64],
 ) -> Option<Change> {
-    let weights = look.graph.value(conv.input(1)?).weight.as_ref()?.numbers()?;
+    let weights = look.constant(conv.input(1)?)?;
     let outer = [weights.dims().first()?, weights.dims().get(1)?].map(|dim| usize::try_from(*dim).ok());
     let [Some(first), Some(second)] = outer else { return None };
     let groups = usize::try_from(conv.attributes.int("group").ok()?.unwrap_or(1)).ok()?.max(1);

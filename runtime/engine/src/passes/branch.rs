@@ -14,12 +14,12 @@ pub(super) const PASS: Pass = pass(
     run,
 );
 
-fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let mut replaced = HashMap::new();
     let mut count = 0;
     let mut kept = Vec::new();
     for node in std::mem::take(&mut graph.nodes) {
-        match taken(graph, &node) {
+        match taken(graph, &node, scene) {
             Some(branch) => {
                 let (nodes, outputs) = inline(graph, &branch.graph, branch.captures.iter().copied());
                 let pairs = node.outputs.iter().zip(outputs);
@@ -36,11 +36,13 @@ fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
 }
 
 /// The branch that an `If` always takes.
-fn taken<'a>(graph: &Graph, node: &'a Node) -> Option<&'a Subgraph> {
+fn taken<'a>(graph: &Graph, node: &'a Node, scene: &Scene<'_>) -> Option<&'a Subgraph> {
     if !node.is("If") {
         return None;
     }
-    let is_true = match graph.value(node.input(0)?).numbers()?.bytes() {
+    let condition = graph.value(node.input(0)?).numbers()?;
+    scene.reads(graph, node.input(0)?);
+    let is_true = match condition.bytes() {
         [truth] => *truth != 0,
         _ => return None,
     };

@@ -2,24 +2,27 @@
 
 use std::collections::{HashMap, HashSet};
 
-use oarlock_core::{Dims, Dtype, Expected};
+use oarlock_core::{Constant, Dims, Dtype, Expected, Op};
+use smallvec::SmallVec;
 
 use super::infer::op_of;
+use super::notes::Note;
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, ValueId};
 
 /// A graph with the makers and readers of its values, as they are when it is made.
 pub(super) struct Look<'a> {
     pub(super) graph: &'a Graph,
+    pub(super) scene: &'a Scene<'a>,
     makers: Vec<Option<usize>>,
     uses: Vec<u32>,
     outputs: HashSet<ValueId>,
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn at(graph: &'a Graph) -> Self {
+    pub(super) fn at(graph: &'a Graph, scene: &'a Scene<'a>) -> Self {
         let outputs = graph.outputs.iter().copied().collect();
-        Self { graph, makers: graph.makers(), uses: graph.use_counts(), outputs }
+        Self { graph, scene, makers: graph.makers(), uses: graph.use_counts(), outputs }
     }
 
     /// The node that makes a value.
@@ -44,14 +47,51 @@ impl<'a> Look<'a> {
 
     /// The one element of a constant that has one.
     pub(super) fn scalar(&self, value: ValueId) -> Option<f64> {
-        match self.graph.value(value).numbers()?.floats().ok()?.as_slice() {
+        match self.numbers(value)?.floats().ok()?.as_slice() {
             [element] => Some(*element),
             _ => None,
         }
     }
 
+    /// The numbers of a value that are known. What is done because of them holds for these alone.
+    pub(super) fn numbers(&self, value: ValueId) -> Option<&'a Constant> {
+        let numbers = self.graph.value(value).numbers()?;
+        self.scene.reads(self.graph, value);
+        Some(numbers)
+    }
+
+    /// The same of a constant.
+    pub(super) fn constant(&self, value: ValueId) -> Option<&'a Constant> {
+        self.graph.value(value).weight.as_ref()?;
+        self.numbers(value)
+    }
+
+    /// How many dimensions a value of known shape has.
+    pub(super) fn rank(&self, value: ValueId) -> Option<usize> {
+        Some(self.graph.value(value).dims()?.len())
+    }
+
+    /// The shape of a value. What is done because of it holds for this shape alone.
     pub(super) fn dims(&self, value: ValueId) -> Option<Dims> {
+        self.scene.reads(self.graph, value);
         self.graph.value(value).dims()
+    }
+
+    /// The size of one dimension. What is done because of it holds for this size alone.
+    pub(super) fn size(&self, value: ValueId, axis: usize) -> Option<i64> {
+        let size = *self.graph.value(value).dims()?.get(axis)?;
+        let is_same = move |graph: &Graph| Some(*graph.value(value).dims()?.get(axis)? == size);
+        self.scene.asks(self.graph, is_same).then_some(size)
+    }
+
+    /// Whether shapes are such as a pass wants them.
+    pub(super) fn asks(&self, question: impl Fn(&Graph) -> Option<bool> + Send + Sync + 'static) -> bool {
+        self.scene.asks(self.graph, question)
+    }
+
+    /// Whether two values have the same shape, as far as it is known.
+    pub(super) fn has_same_shape(&self, one: ValueId, other: ValueId) -> bool {
+        self.asks(move |graph| Some(graph.value(one).dims()? == graph.value(other).dims()?))
     }
 
     pub(super) fn dtype(&self, value: ValueId) -> Option<Dtype> {
@@ -103,11 +143,11 @@ pub(crate) fn with_expected<T>(
 ) -> Option<T> {
     let dims =
         |input: &Option<ValueId>| input.map_or(Some(None), |input| graph.value(input).dims().map(Some));
-    let dims: Vec<Option<Dims>> = node.inputs.iter().map(dims).collect::<Option<_>>()?;
+    let dims: SmallVec<[Option<Dims>; 4]> = node.inputs.iter().map(dims).collect::<Option<_>>()?;
     if node.inputs.iter().flatten().any(|input| graph.value(*input).dtype().is_none()) {
         return None;
     }
-    let expected: Vec<Option<Expected<'_>>> = node
+    let expected: SmallVec<[Option<Expected<'_>>; 4]> = node
         .inputs
         .iter()
         .zip(&dims)
@@ -124,12 +164,10 @@ impl Scene<'_> {
     /// Whether the device has a kernel that takes a node with operands of the shapes they have; no where shapes are not
     /// known.
     pub(super) fn takes(&self, graph: &Graph, node: &Node) -> bool {
-        let Ok(op) = op_of(node, self) else { return false };
-        let considered = with_expected(graph, node, |expected| {
-            op.consider(self.runtime, self.device, expected, node.outputs.len())
-        });
-        let considered = considered.and_then(|considered| considered.ok().flatten());
-        considered.is_some_and(|considered| considered.chosen().is_some())
+        let Ok(op) = op_of(node, self.runtime) else { return false };
+        let is_taken = is_taken(graph, node, &op, self);
+        self.notes.add(|| Note::Taken { node: node.clone(), op, is_taken });
+        is_taken
     }
 
     /// Whether the device has any kernel for an op of Oarlock's own, so that it is worth to look for places for it.
@@ -137,6 +175,14 @@ impl Scene<'_> {
         let mut rows = self.runtime.registry().rows_of(OARLOCK, op);
         rows.any(|row| row.info().device_type == self.device.device_type())
     }
+}
+
+/// Whether the device of a scene has a kernel that takes a node.
+pub(super) fn is_taken(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) -> bool {
+    let chosen = with_expected(graph, node, |expected| {
+        op.choose(scene.runtime, scene.device, expected, node.outputs.len())
+    });
+    matches!(chosen, Some(Ok(Some(Some(_)))))
 }
 
 /// The domain of the ops that only Oarlock has.

@@ -31,7 +31,7 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 }
 
 fn join(graph: &mut Graph, scene: &Scene<'_>) -> usize {
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let mut replaced: HashMap<usize, Node> = HashMap::new();
     let mut removed = Vec::new();
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -89,8 +89,7 @@ fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Nod
             let other = look.either_way(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
             let place = if base.input(BIAS).is_none() && is_bias(look, other, made, is_product) {
                 BIAS
-            } else if base.input(RESIDUAL).is_none() && look.dims(other)? == look.dims(made)? && other != made
-            {
+            } else if base.input(RESIDUAL).is_none() && other != made && look.has_same_shape(other, made) {
                 RESIDUAL
             } else {
                 return None;
@@ -109,7 +108,7 @@ fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Nod
                 ("Mul", false) => look.scalar(a)?,
                 _ => return None,
             };
-            let is_same_shape = look.dims(next.output(0)?)? == look.dims(made)?;
+            let is_same_shape = look.has_same_shape(next.output(0)?, made);
             let alpha = base.attributes.float("alpha").ok()?.unwrap_or(1.0) * factor;
             grown.attributes.set("alpha", Attribute::Float(alpha));
             is_same_shape.then_some(grown)
@@ -120,8 +119,8 @@ fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Nod
 
 /// Whether a value can be the bias: one constant for each channel or column.
 fn is_bias(look: &Look<'_>, bias: ValueId, made: ValueId, is_product: bool) -> bool {
-    let fits = || {
-        let (bias, made) = (look.dims(bias)?, look.dims(made)?);
+    let fits = move |graph: &Graph| {
+        let (bias, made) = (graph.value(bias).dims()?, graph.value(made).dims()?);
         let columns = *made.last()?;
         Some(
             bias.last() == Some(&columns)
@@ -129,8 +128,8 @@ fn is_bias(look: &Look<'_>, bias: ValueId, made: ValueId, is_product: bool) -> b
                 && bias.len() <= 2,
         )
     };
-    let is_list = || look.dims(bias).is_some_and(|dims| dims.len() == 1);
-    look.graph.value(bias).weight.is_some() && fits().unwrap_or(false) && (is_product || is_list())
+    let may_be = look.graph.value(bias).weight.is_some() && (is_product || look.rank(bias) == Some(1));
+    may_be && look.asks(fits)
 }
 
 /// The activation that a node is, with its parameters.

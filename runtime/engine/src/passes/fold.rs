@@ -1,11 +1,14 @@
 //! Nodes whose outputs are always the same.
 
-use oarlock_core::{Constant, Device, Dtype, Invocation, Result, Tensor, shape};
+use std::sync::Arc;
+
+use oarlock_core::{Constant, Device, Dtype, Invocation, Op, Result, Tensor, shape};
 
 use super::common::pass;
 use super::infer::op_of;
+use super::notes::{Derived, Note};
 use super::{Pass, Scene, quantized};
-use crate::graph::{Graph, Node, Weight};
+use crate::graph::{Graph, Node, ValueId, Weight};
 
 pub(super) const PASS: Pass = pass(
     "constant folding",
@@ -33,13 +36,14 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let of_integers = quantized::weights(graph, scene);
     for node in std::mem::take(&mut graph.nodes) {
         let is_kept = node.makes().any(|made| of_integers.contains(&made));
-        match if is_kept { None } else { constants(graph, &node, scene) } {
-            Some(constants) => {
+        match if is_kept { None } else { folded_of(graph, &node, scene) } {
+            Some((op, constants)) => {
                 for (output, weight) in node.outputs.iter().zip(constants) {
                     if let Some(output) = output {
                         graph.value_mut(*output).weight = Some(weight);
                     }
                 }
+                scene.notes.add(|| Note::Folded(Derived::of(graph, &node, op)));
                 folded += 1;
             }
             None => kept.push(node),
@@ -49,11 +53,24 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     Ok(folded)
 }
 
-/// What a node makes, where it is always the same. A node that fails stays, and fails in the run with its inputs.
-fn constants(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<Vec<Weight>> {
-    if !node.subgraphs.is_empty() || draws(node) {
+/// What a node makes, where it is always the same, and its op.
+fn folded_of(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<(Arc<Op>, Vec<Weight>)> {
+    let is_constant = |value: ValueId| graph.value(value).weight.is_some();
+    let is_known = |value: ValueId| graph.value(value).fact.as_ref().is_some_and(|fact| fact.value.is_some());
+    let may_fold = node.makes().all(is_known) || node.inputs.iter().flatten().copied().all(is_constant);
+    if !node.subgraphs.is_empty() || draws(node) || !may_fold {
         return None;
     }
+    let op = op_of(node, scene.runtime).ok()?;
+    let constants = constants(graph, node, &op, scene);
+    if constants.is_none() {
+        scene.notes.add(|| Note::Kept { node: node.clone(), op: op.clone() });
+    }
+    Some((op, constants?))
+}
+
+/// What a node makes that may always be the same. A node that fails stays, and fails in the run with its inputs.
+pub(super) fn constants(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) -> Option<Vec<Weight>> {
     let inferred = |output: &Option<_>| match output {
         Some(output) => graph.value(*output).fact.as_ref()?.value.clone().map(Weight::Numbers),
         None => None,
@@ -81,7 +98,7 @@ fn constants(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<Vec<Weight
     if node.is_view() {
         return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
     }
-    compute(node, &weights, scene).ok()
+    compute(node, op, &weights, scene).ok()
 }
 
 /// Whether the outputs of a node differ from call to call.
@@ -94,7 +111,7 @@ fn size(dtype: Dtype, dims: &[i64]) -> Option<u64> {
 }
 
 /// Runs a node on the host.
-fn compute(node: &Node, weights: &[Option<&Weight>], scene: &Scene<'_>) -> Result<Vec<Weight>> {
+fn compute(node: &Node, op: &Op, weights: &[Option<&Weight>], scene: &Scene<'_>) -> Result<Vec<Weight>> {
     let tensors: Vec<Option<Tensor>> = weights
         .iter()
         .map(|weight| weight.map(|weight| tensor_of(weight, scene.host)).transpose())
@@ -102,7 +119,7 @@ fn compute(node: &Node, weights: &[Option<&Weight>], scene: &Scene<'_>) -> Resul
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
     let call =
         Invocation { inputs: &inputs, outputs: node.outputs.len(), device: Some(scene.host), stream: None };
-    let outputs = op_of(node, scene)?.invoke(scene.runtime, &call)?;
+    let outputs = op.invoke(scene.runtime, &call)?;
     outputs.iter().flatten().map(weight_of).collect()
 }
 

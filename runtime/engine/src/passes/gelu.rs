@@ -16,7 +16,7 @@ pub(super) const PASS: Pass =
 const GELU_OPSET: u32 = 20;
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some((x, approximate)) = node.is("Mul").then(|| gelu(&look, node)).flatten() {

@@ -1,7 +1,10 @@
 //! What follows about values from what is known about others.
 
+use std::sync::Arc;
+
 use oarlock_core::infer::{Dim, Fact, PartialDims};
-use oarlock_core::{ErrorKind, Op, Result};
+use oarlock_core::{ErrorKind, Op, Result, Runtime};
+use smallvec::SmallVec;
 
 use super::Scene;
 use crate::graph::{Dimension, Graph, Node, Value, ValueType, Weight};
@@ -21,7 +24,18 @@ pub fn infer(graph: &mut Graph, scene: &Scene<'_>) -> Result<()> {
 }
 
 fn infer_node(graph: &mut Graph, node: &Node, scene: &Scene<'_>) -> Result<()> {
-    let facts = facts_of(graph, node, scene).map_err(|error| {
+    if !node.subgraphs.is_empty() {
+        return Ok(());
+    }
+    let known = scene.notes.known(graph, node);
+    if let Some((_, false)) = known {
+        return Ok(());
+    }
+    let infer = || {
+        let op = known.map_or_else(|| op_of(node, scene.runtime), |(op, _)| Ok(op))?;
+        facts_of(graph, node, &op).map(|facts| (op, facts))
+    };
+    let (op, facts) = infer().map_err(|error| {
         // Of a node without a name it is said what it makes.
         let made = node.output(0).filter(|_| node.name.is_empty() && error.kind() == ErrorKind::NotFound);
         let error = error.of_op(&node.op).of_node(&node.name);
@@ -31,10 +45,12 @@ fn infer_node(graph: &mut Graph, node: &Node, scene: &Scene<'_>) -> Result<()> {
         }
     })?;
     for (output, fact) in node.outputs.iter().zip(facts.into_iter().flatten()) {
-        if let Some(output) = output {
-            graph.value_mut(*output).fact = Some(fact);
+        let Some(output) = *output else { continue };
+        if graph.value(output).fact.as_ref() != Some(&fact) {
+            graph.value_mut(output).fact = Some(fact);
         }
     }
+    scene.notes.infers(graph, node, op);
     Ok(())
 }
 
@@ -53,11 +69,8 @@ pub(crate) fn fact_of(value: &Value) -> Option<Fact> {
 const MOST_BYTES: usize = 1 << 16;
 
 /// What follows for the outputs of a node; nothing where it has inputs of which nothing is known, or no rule.
-fn facts_of(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Result<Option<Vec<Fact>>> {
-    if !node.subgraphs.is_empty() {
-        return Ok(None);
-    }
-    let mut inputs = Vec::new();
+pub(super) fn facts_of(graph: &Graph, node: &Node, op: &Op) -> Result<Option<Vec<Fact>>> {
+    let mut inputs: SmallVec<[Option<Fact>; 4]> = SmallVec::new();
     for input in &node.inputs {
         inputs.push(match input {
             None => None,
@@ -67,13 +80,13 @@ fn facts_of(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Result<Option<Vec<
             },
         });
     }
-    op_of(node, scene)?.infer(&inputs, node.outputs.len())
+    op.infer(&inputs, node.outputs.len())
 }
 
 /// The op of a node.
-pub(crate) fn op_of(node: &Node, scene: &Scene<'_>) -> Result<Op> {
-    let op = Op::new(scene.runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
-    op.map_err(|error| match error.kind() {
+pub(crate) fn op_of(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
+    let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
+    op.map(Arc::new).map_err(|error| match error.kind() {
         ErrorKind::NotFound => error.hint(format!(
             "the model has it of opset {}; an op that is in no standard needs a plugin that brings its schema and a \
              kernel, or a function of that name in the model",
@@ -84,7 +97,7 @@ pub(crate) fn op_of(node: &Node, scene: &Scene<'_>) -> Result<Op> {
 }
 
 /// What a model says about a value, as far as it can be relied on.
-fn declared(declared: &ValueType) -> Option<Fact> {
+pub(super) fn declared(declared: &ValueType) -> Option<Fact> {
     let ValueType::Tensor { dtype: Some(dtype), dims } = declared else { return None };
     let dim = |dim: &Dimension| match dim {
         Dimension::Known(size) => Dim::Known(*size),

@@ -24,7 +24,7 @@ pub(super) const SKIP: Pass = pass(
 const OPSET: u32 = 17;
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some(norm) = node.is("Add").then(|| normalisation(&look, node)).flatten()
@@ -42,9 +42,14 @@ fn normalisation(look: &Look<'_>, sum: &Node) -> Option<Node> {
         let product = look.made_only_for(scaled, "Mul")?;
         look.either_way(product).into_iter().flatten().find_map(|(normal, scale)| {
             let (x, epsilon) = standardised(look, normal)?;
-            let size = *look.dims(x)?.last()?;
-            let is_row = |value: ValueId| look.dims(value).is_some_and(|dims| dims.as_slice() == [size]);
-            if !is_row(scale) || !is_row(bias) {
+            let are_rows =
+                move |graph: &Graph| {
+                    let size = *graph.value(x).dims()?.last()?;
+                    Some([scale, bias].iter().all(|value| {
+                        graph.value(*value).dims().is_some_and(|dims| dims.as_slice() == [size])
+                    }))
+                };
+            if !look.asks(are_rows) {
                 return None;
             }
             let mut node = Node::new(
@@ -89,10 +94,10 @@ fn mean_of(look: &Look<'_>, mean: ValueId) -> Option<ValueId> {
     let node = look.made_by(mean, "ReduceMean")?;
     let x = node.input(0)?;
     let axes = match node.input(1) {
-        Some(axes) => look.graph.value(axes).numbers()?.ints().ok()?,
+        Some(axes) => look.numbers(axes)?.ints().ok()?,
         None => node.attributes.ints("axes").ok()??.to_vec(),
     };
-    let rank = i64::try_from(look.dims(x)?.len()).ok()?;
+    let rank = i64::try_from(look.rank(x)?).ok()?;
     let keeps = node.attributes.int("keepdims").ok()?.unwrap_or(1) == 1;
     (keeps && (axes == [-1] || axes == [rank - 1])).then_some(x)
 }
@@ -101,7 +106,7 @@ fn run_skip(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     if !scene.has("SkipLayerNormalization") {
         return Ok(0);
     }
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some(joined) = node.is("LayerNormalization").then(|| with_skip(&look, node)).flatten()
@@ -135,9 +140,9 @@ fn with_skip(look: &Look<'_>, node: &Node) -> Option<Node> {
     let sum = node.input(0)?;
     let add = look.made_by(sum, "Add")?;
     let (x, skip) = add.input(0).zip(add.input(1))?;
-    let rank = i64::try_from(look.dims(sum)?.len()).ok()?;
+    let rank = i64::try_from(look.rank(sum)?).ok()?;
     let axis = node.attributes.int("axis").ok()?.unwrap_or(-1);
-    let is_plain = look.dims(x)? == look.dims(skip)?
+    let is_plain = look.has_same_shape(x, skip)
         && (axis == -1 || axis == rank - 1)
         && node.outputs.iter().skip(1).all(Option::is_none);
     if !is_plain || look.graph.value(x).weight.is_some() || look.graph.value(skip).weight.is_some() {

@@ -20,6 +20,7 @@ mod fold;
 mod gelu;
 mod infer;
 mod layer_norm;
+mod notes;
 mod precision;
 mod product;
 mod quantized;
@@ -30,6 +31,8 @@ pub(crate) use common::with_expected;
 pub(crate) use fold::tensor_of;
 pub use infer::infer;
 pub(crate) use infer::{fact_of, op_of};
+pub use notes::Notes;
+pub(crate) use notes::{Again, Recipe};
 pub(crate) use precision::{may_round, rounded, rounds};
 
 use oarlock_core::{Device, Result, Runtime};
@@ -59,6 +62,8 @@ pub struct Scene<'a> {
     pub is_plain: bool,
     /// How precise products have to be.
     pub precision: Precision,
+    /// What passes are told.
+    pub notes: Notes,
 }
 
 /// The passes without which there may be no plan: shapes may have to be computed, branches chosen, and ops that no kernel can

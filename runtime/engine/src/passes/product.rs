@@ -18,7 +18,7 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     if !scene.has("MatMul") {
         return Ok(0);
     }
-    let look = Look::at(graph);
+    let look = Look::at(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let product = match &*node.op {
@@ -45,7 +45,7 @@ fn product(node: &Node, inputs: [Option<ValueId>; 3]) -> Node {
 /// Transposes of the last two dimensions before a product are part of it.
 fn of_matmul(look: &Look<'_>, node: &Node) -> Option<Node> {
     let (a, b) = node.input(0).zip(node.input(1))?;
-    if look.dims(a)?.len() < 2 || look.dims(b)?.len() < 2 || look.dtype(a)? != Dtype::F32 {
+    if look.rank(a)? < 2 || look.rank(b)? < 2 || look.dtype(a)? != Dtype::F32 {
         return None;
     }
     let (a, turns_a) = turned(look, a);

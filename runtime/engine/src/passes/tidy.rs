@@ -13,12 +13,12 @@ pub(super) const PASS: Pass = pass(
     run,
 );
 
-fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
-    Ok(bypass(graph, handed_on))
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+    Ok(bypass(graph, |graph, node| handed_on(graph, node, scene)))
 }
 
 /// The input that a node hands on as it is.
-fn handed_on(graph: &Graph, node: &Node) -> Option<ValueId> {
+fn handed_on(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<ValueId> {
     let input = node.input(0)?;
     if !node.domain.is_empty() || node.outputs.iter().skip(1).any(Option::is_some) {
         return None;
@@ -27,7 +27,11 @@ fn handed_on(graph: &Graph, node: &Node) -> Option<ValueId> {
         "Identity" => true,
         "Dropout" => match node.input(2) {
             None => node.opset >= 7,
-            Some(mode) => graph.value(mode).numbers().is_some_and(|mode| mode.bytes() == [0]),
+            Some(mode) => {
+                let known = graph.value(mode).numbers()?;
+                scene.reads(graph, mode);
+                known.bytes() == [0]
+            }
         },
         "Cast" => {
             let to = node.attributes.int("to").ok().flatten().and_then(oarlock_core::Dtype::from_onnx);
@@ -39,11 +43,9 @@ fn handed_on(graph: &Graph, node: &Node) -> Option<ValueId> {
                 order.iter().enumerate().all(|(at, axis)| usize::try_from(*axis) == Ok(at))
             })
         }
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile" | "Slice" | "Pad" => {
-            let made = node.output(0).and_then(|output| graph.value(output).dims());
-            let is_same = made.is_some() && made == graph.value(input).dims();
-            is_same
-                && matches!(&*node.op, "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile")
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile" => {
+            let made = node.output(0)?;
+            scene.asks(graph, move |graph| Some(graph.value(made).dims()? == graph.value(input).dims()?))
         }
         _ => false,
     };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use oarlock_core::{Attribute, Constant, Result};
 
-use super::channels_last::{add_turned, transpose};
+use super::channels_last::transpose;
 use super::common::{OARLOCK, pass, replace};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, Value, ValueId, Weight};
@@ -15,9 +15,9 @@ pub(super) const PASS: Pass = pass(
     run,
 );
 
-fn run(graph: &mut Graph, _: &Scene<'_>) -> Result<usize> {
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     // Last, since a view stays where it is.
-    Ok(Sweep::over(graph) + unfold(graph)?)
+    Ok(Sweep::over(graph, scene) + unfold(graph, scene))
 }
 
 /// The order in which a node puts the dimensions of its input.
@@ -42,26 +42,28 @@ fn is_identity(order: &[i64]) -> bool {
 }
 
 /// A transpose that moves only dimensions of one element is another view of the same memory.
-fn unfold(graph: &mut Graph) -> Result<usize> {
+fn unfold(graph: &mut Graph, scene: &Scene<'_>) -> usize {
     let mut found = HashMap::new();
     for at in 0..graph.nodes.len() {
         let node = &graph.nodes[at];
         let Some(order) = order_of(node) else { continue };
-        let dims = node.input(0).and_then(|input| graph.value(input).dims());
-        let made = node.output(0).and_then(|output| graph.value(output).dims());
-        let (Some(dims), Some(made)) = (dims, made) else { continue };
-        let moved = order.iter().copied().filter(|axis| {
-            usize::try_from(*axis).ok().and_then(|axis| dims.get(axis)).is_some_and(|dim| *dim != 1)
-        });
-        if !moved.is_sorted() || made.contains(&0) {
-            continue;
+        let Some((from, to)) = node.input(0).zip(node.output(0)) else { continue };
+        let order = order.to_vec();
+        let moves_nothing = move |graph: &Graph| {
+            let (dims, made) = (graph.value(from).dims()?, graph.value(to).dims()?);
+            let moved = order.iter().copied().filter(|axis| {
+                usize::try_from(*axis).ok().and_then(|axis| dims.get(axis)).is_some_and(|dim| *dim != 1)
+            });
+            Some(moved.is_sorted() && !made.contains(&0))
+        };
+        let outputs = node.outputs.clone();
+        if scene.asks(graph, moves_nothing)
+            && let Some(shape) = scene.add_shape(graph, to)
+        {
+            found.insert(at, vec![Node::new("", "Reshape", 13, [Some(from), Some(shape)], outputs)]);
         }
-        let node = node.clone();
-        let shape = Value::constant("a shape", Weight::Numbers(Constant::of_ints(&made)));
-        let shape = graph.add(shape);
-        found.insert(at, vec![Node::new("", "Reshape", 13, [node.input(0), Some(shape)], node.outputs)]);
     }
-    Ok(replace(graph, found))
+    replace(graph, found)
 }
 
 /// What a node does with the order of dimensions of its inputs.
@@ -130,11 +132,12 @@ fn count(dims: &[i64]) -> u64 {
 const SMALL: u64 = 16;
 
 /// A value with dimensions of one element before its own; only constants have fewer than they should.
-fn of_rank(graph: &mut Graph, value: ValueId, rank: usize) -> Option<ValueId> {
+fn of_rank(graph: &mut Graph, value: ValueId, rank: usize, scene: &Scene<'_>) -> Option<ValueId> {
     let dims = graph.value(value).dims()?;
     if dims.len() == rank {
         return Some(value);
     }
+    scene.reads(graph, value);
     let numbers = graph.value(value).weight.as_ref()?.numbers()?;
     let wide: Vec<i64> = std::iter::repeat_n(1, rank - dims.len()).chain(dims).collect();
     let constant = numbers.reshaped(&wide).ok()?;
@@ -146,6 +149,7 @@ fn of_rank(graph: &mut Graph, value: ValueId, rank: usize) -> Option<ValueId> {
 struct Sweep<'a> {
     /// The graph, with the nodes that are done.
     graph: &'a mut Graph,
+    scene: &'a Scene<'a>,
     makers: Vec<Option<usize>>,
     outputs: HashSet<ValueId>,
     /// What to read instead of what a transpose made that is gone.
@@ -160,11 +164,11 @@ enum Both {
 
 impl<'a> Sweep<'a> {
     /// Says how many transposes moved or were joined.
-    fn over(graph: &'a mut Graph) -> usize {
+    fn over(graph: &'a mut Graph, scene: &'a Scene<'a>) -> usize {
         let nodes = std::mem::take(&mut graph.nodes);
         let outputs = graph.outputs.iter().copied().collect();
         let makers = vec![None; graph.value_count()];
-        let mut sweep = Sweep { graph, makers, outputs, replaced: HashMap::new() };
+        let mut sweep = Sweep { graph, scene, makers, outputs, replaced: HashMap::new() };
         let mut changes = 0;
         for mut node in nodes {
             node.uses_mut().for_each(|read| *read = *sweep.replaced.get(read).unwrap_or(read));
@@ -188,7 +192,7 @@ impl<'a> Sweep<'a> {
             Some((_, Both::One(both))) => Some(vec![both]),
             _ => {
                 let order = self.order_behind(node)?;
-                behind(self.graph, &self.makers, node.clone(), &order)
+                behind(self.graph, self.scene, &self.makers, node.clone(), &order)
             }
         }
     }
@@ -220,31 +224,36 @@ impl<'a> Sweep<'a> {
     /// The order that all inputs of a node are put into, if it can be done behind the node as well.
     fn order_behind(&self, node: &Node) -> Option<Vec<i64>> {
         let minds = minds(node)?;
-        let dims = |value: ValueId| self.graph.value(value).dims();
+        let rank_of = |value: ValueId| Some(self.graph.value(value).dims()?.len());
         let mut order: Option<&[i64]> = None;
-        let made = dims(node.output(0)?)?;
-        let (rank, made, data) = (made.len(), count(&made), data_inputs(node));
+        let made = node.output(0)?;
+        let (rank, data) = (rank_of(made)?, data_inputs(node));
         for (index, input) in node.inputs.iter().enumerate() {
             let Some(input) = input else { continue };
-            let dims = dims(*input)?;
+            let input = *input;
+            let own_rank = rank_of(input)?;
             if index >= data {
                 // What says how, and not what: it must be known.
-                self.graph.value(*input).weight.as_ref()?;
+                self.graph.value(input).weight.as_ref()?;
                 continue;
             }
-            if let Some(own) = self.maker(*input).and_then(order_of) {
+            if let Some(own) = self.maker(input).and_then(order_of) {
                 // A transpose that others read too stays for them, and there would be two.
                 let is_same = order.is_none_or(|order| order == own);
-                if !is_same || dims.len() != rank {
+                if !is_same || own_rank != rank {
                     return None;
                 }
                 order = Some(own);
             } else {
                 // Constants are turned once; what is small is turned for less than what is large.
-                let is_cheap = self.graph.value(*input).weight.is_some()
-                    || dims.len() == rank && count(&dims).saturating_mul(SMALL) <= made
-                    || count(&dims) == 1;
-                if !matches!(minds, Minds::Nothing) || !is_cheap || dims.len() > rank {
+                let is_small = move |graph: &Graph| {
+                    let (dims, made) = (graph.value(input).dims()?, graph.value(made).dims()?);
+                    let is_small = dims.len() == rank && count(&dims).saturating_mul(SMALL) <= count(&made);
+                    Some(is_small || count(&dims) == 1)
+                };
+                let is_constant = self.graph.value(input).weight.is_some();
+                let may_be = matches!(minds, Minds::Nothing) && own_rank <= rank;
+                if !may_be || !is_constant && !self.scene.asks(self.graph, is_small) {
                     return None;
                 }
             }
@@ -254,7 +263,13 @@ impl<'a> Sweep<'a> {
 }
 
 /// A node with the transposes of its inputs behind it.
-fn behind(graph: &mut Graph, makers: &[Option<usize>], mut node: Node, order: &[i64]) -> Option<Vec<Node>> {
+fn behind(
+    graph: &mut Graph,
+    scene: &Scene<'_>,
+    makers: &[Option<usize>],
+    mut node: Node,
+    order: &[i64],
+) -> Option<Vec<Node>> {
     let back = inverse(order);
     let mut nodes = Vec::new();
     let (minds, data) = (minds(&node)?, data_inputs(&node));
@@ -263,9 +278,13 @@ fn behind(graph: &mut Graph, makers: &[Option<usize>], mut node: Node, order: &[
         if let Some(before) = maker.filter(|maker| order_of(maker).is_some()).and_then(|maker| maker.input(0))
         {
             *input = before;
-        } else if graph.value(*input).dims()?.iter().any(|dim| *dim != 1) {
-            *input = of_rank(graph, *input, order.len())?;
-            let turned = add_turned(graph, *input, &back)?;
+        } else {
+            let own = *input;
+            if scene.asks(graph, move |graph| Some(graph.value(own).dims()?.iter().all(|dim| *dim == 1))) {
+                continue;
+            }
+            *input = of_rank(graph, *input, order.len(), scene)?;
+            let turned = scene.add_turned(graph, *input, &back)?;
             nodes.push(transpose(*input, turned, back.clone()));
             *input = turned;
         }
@@ -287,6 +306,7 @@ fn behind(graph: &mut Graph, makers: &[Option<usize>], mut node: Node, order: &[
         }
         Minds::AxesInput(index) => {
             if let Some(axes) = node.input(index) {
+                scene.reads(graph, axes);
                 let known = graph.value(axes).numbers()?.ints().ok()?;
                 let axes: Vec<i64> = known.into_iter().map(moved).collect::<Option<_>>()?;
                 let axes = Value::constant("axes", Weight::Numbers(Constant::of_ints(&axes)));
@@ -297,6 +317,7 @@ fn behind(graph: &mut Graph, makers: &[Option<usize>], mut node: Node, order: &[
             let rank = i64::try_from(order.len()).ok()?;
             for index in indices {
                 let Some(input) = node.input(*index) else { continue };
+                scene.reads(graph, input);
                 let numbers = graph.value(input).numbers()?.clone();
                 if numbers.bytes().is_empty() {
                     continue;
@@ -312,7 +333,7 @@ fn behind(graph: &mut Graph, makers: &[Option<usize>], mut node: Node, order: &[
     }
     let mut turned = Vec::new();
     for output in node.outputs.iter_mut().flatten() {
-        let inner = add_turned(graph, *output, &back)?;
+        let inner = scene.add_turned(graph, *output, &back)?;
         turned.push(transpose(inner, *output, order.to_vec()));
         *output = inner;
     }

@@ -4,15 +4,16 @@
 //! tensors of their own and where the others lie.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use oarlock_core::{Device, Dims, Readied, Ready, Result, shape};
+use oarlock_core::{Device, Dims, Op, Readied, Ready, Result, shape};
 
 use super::layout::Layout;
 use super::placement::{self, Stay};
-use super::{Plan, kept_contexts};
+use super::{Plan, Step, Work, kept_contexts};
 use crate::environment::Environment;
 use crate::graph::{Graph, Node, ValueId};
-use crate::passes::{self, Effect, op_of, with_expected};
+use crate::passes::{Recipe, op_of, with_expected};
 use crate::run::Control;
 
 /// What is known of a value while a plan is made. Copies to other devices are values too.
@@ -22,8 +23,15 @@ pub(super) struct Piece {
     pub(super) value: ValueId,
     /// Where it is made; `None` for constants, which are on every device.
     pub(super) device: Option<Device>,
+    /// How many bytes it has, where that is known and not what the value has.
+    size: Option<u64>,
+}
+
+impl Piece {
     /// How many bytes it has, where that is known.
-    pub(super) size: Option<u64>,
+    pub(super) fn size_in_bytes(&self, graph: &Graph) -> Option<u64> {
+        self.size.or_else(|| graph.value(self.value).size_in_bytes())
+    }
 }
 
 /// A step before it is known where its operands lie. Operands are numbers of pieces.
@@ -38,23 +46,38 @@ pub(super) struct Draft {
 /// How a node runs.
 pub(super) enum DraftWay {
     Call(Ready),
-    Eager(oarlock_core::Op),
+    Eager(Arc<Op>),
     View(Dims),
     Copy,
-    Control(Box<Control>),
+    Control(Control),
+}
+
+/// A plan of the same nodes, and what else is known of their values now. A node of which nothing else is known runs as it
+/// does there.
+pub(crate) struct Example<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) differs: &'a [bool],
 }
 
 /// Constants of which it is worth to give the memory back.
 const RELEASED_BYTES: usize = 1 << 18;
 
-/// Makes a plan of a graph in which the shapes of the inputs are known. Passes run first.
-pub(crate) fn build(mut graph: Graph, environment: &Environment) -> Result<Plan> {
-    let effects = passes::run(&mut graph, &environment.scene())?;
-    Builder::new(graph, environment)?.build(effects)
+/// Makes a plan of a graph that passes have done with, as a recipe says, in the manner of another plan where there is one.
+pub(crate) fn build(
+    graph: Graph,
+    recipe: &Recipe,
+    example: Option<Example<'_>>,
+    environment: &Environment,
+) -> Result<Plan> {
+    Builder::new(graph, recipe, example, environment).build()
 }
 
 struct Builder<'a> {
     graph: Graph,
+    recipe: &'a Recipe,
+    example: Option<Example<'a>>,
+    /// The steps of the example by their nodes.
+    steps: Vec<Option<&'a Step>>,
     environment: &'a Environment,
     pieces: Vec<Piece>,
     drafts: Vec<Draft>,
@@ -65,46 +88,81 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(graph: Graph, environment: &'a Environment) -> Result<Self> {
-        let piece = |(id, value): (ValueId, &crate::graph::Value)| Piece {
-            value: id,
-            device: None,
-            size: value.size_in_bytes(),
-        };
-        let mut pieces: Vec<Piece> = graph.values().map(piece).collect();
+    fn new(
+        graph: Graph,
+        recipe: &'a Recipe,
+        example: Option<Example<'a>>,
+        environment: &'a Environment,
+    ) -> Self {
+        let mut pieces: Vec<Piece> =
+            graph.values().map(|(value, _)| Piece { value, device: None, size: None }).collect();
         for input in &graph.inputs {
             let device =
                 if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
             pieces[input.index()].device = Some(device.clone());
         }
         let stays = placement::stays(&graph, environment);
-        Ok(Self { graph, environment, pieces, drafts: Vec::new(), stays, copies: HashMap::new() })
+        let mut steps = vec![None; graph.nodes.len()];
+        let known = example.iter().flat_map(|example| &example.plan.steps);
+        known.filter(|step| !step.is_copy()).for_each(|step| steps[step.node] = Some(step));
+        let drafts = Vec::with_capacity(graph.nodes.len());
+        Self { graph, recipe, example, steps, environment, pieces, drafts, stays, copies: HashMap::new() }
     }
 
-    fn build(mut self, effects: Vec<Effect>) -> Result<Plan> {
-        for at in 0..self.graph.nodes.len() {
-            self.environment.progress.tell(at, self.graph.nodes.len());
-            let node = self.graph.nodes[at].clone();
-            self.draft(at, &node).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
+    fn build(mut self) -> Result<Plan> {
+        let nodes = std::mem::take(&mut self.graph.nodes);
+        for (at, node) in nodes.iter().enumerate() {
+            self.environment.progress.tell(at, nodes.len());
+            self.draft(at, node).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
         }
+        self.graph.nodes = nodes;
+        let effects = self.recipe.effects().to_vec();
         let Self { graph, environment, pieces, drafts, stays, .. } = self;
         let (steps, arenas, slots, inputs, outputs) =
             Layout::new(&graph, environment, &pieces, &drafts).finish(drafts)?;
         Ok(Plan { graph, effects, stays, steps, arenas, slots, inputs, outputs, contexts: kept_contexts() })
     }
 
+    /// What the engine does for a node, which is the same for all shapes.
+    fn control(&self, at: usize, node: &Node) -> Result<Option<Control>> {
+        match self.steps[at].map(|step| &step.work) {
+            Some(Work::Control(control)) => Ok(Some(control.clone())),
+            Some(_) => Ok(None),
+            None => Control::of(node, self.environment),
+        }
+    }
+
+    /// How a node ran for other shapes, where nothing else is known of what it reads and makes.
+    fn as_before(&self, at: usize, node: &Node) -> Option<(Device, DraftWay)> {
+        let (example, step) = (self.example.as_ref()?, self.steps[at]?);
+        let mut touched = node.uses().chain(node.makes());
+        let stays = self.stays.contains_key(&at) == example.plan.stays.contains_key(&at);
+        if !stays || touched.any(|value| example.differs[value.index()]) {
+            return None;
+        }
+        let way = match &step.work {
+            Work::Call(call) => DraftWay::Call(call.ready.clone()),
+            Work::Eager(eager) => DraftWay::Eager(eager.op.clone()),
+            Work::View { .. } | Work::Copy { .. } | Work::Control(_) => return None,
+        };
+        Some((step.device.clone(), way))
+    }
+
     /// Decides how a node runs.
     fn draft(&mut self, at: usize, node: &Node) -> Result<()> {
         let inputs: Vec<Option<usize>> = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
-        let (device, way, inputs) = if let Some(control) = Control::of(node, self.environment)? {
+        let (device, way, inputs) = if let Some(control) = self.control(at, node)? {
             // What control reads beside its inputs follows them.
             let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
-            (self.environment.main_device().clone(), DraftWay::Control(Box::new(control)), inputs)
+            (self.environment.main_device().clone(), DraftWay::Control(control), inputs)
         } else if let Some((device, dims)) = self.view(node) {
             (device, DraftWay::View(dims), inputs[..1].to_vec())
         } else {
-            let (device, way) = self.kernel(at, node)?;
+            let (device, way) = match self.as_before(at, node) {
+                Some(known) => known,
+                None => self.kernel(at, node)?,
+            };
             let inputs =
                 inputs.into_iter().map(|input| input.map(|input| self.on(at, input, &device))).collect();
             (device, way, inputs)
@@ -138,8 +196,7 @@ impl<'a> Builder<'a> {
         let input = node.input(0)?;
         let is_view = node.is_view();
         let (from, to) = (self.graph.value(input), self.graph.value(node.output(0)?));
-        let is_same =
-            from.dtype()? == to.dtype()? && self.pieces[input.index()].size? == to.size_in_bytes()?;
+        let is_same = from.dtype()? == to.dtype()? && from.size_in_bytes()? == to.size_in_bytes()?;
         if !is_view || !is_same || from.dtype()? == oarlock_core::Dtype::String {
             return None;
         }
@@ -150,7 +207,7 @@ impl<'a> Builder<'a> {
     /// The device and the kernel of a node: of the first device that has one, unless it stays on the host.
     fn kernel(&self, at: usize, node: &Node) -> Result<(Device, DraftWay)> {
         let Environment { runtime, devices, host, .. } = self.environment;
-        let op = op_of(node, &self.environment.scene())?;
+        let op = self.recipe.op(at).map_or_else(|| op_of(node, runtime), |op| Ok(op.clone()))?;
         let mut refused = None;
         // Text is nowhere but on the host.
         let reads_text = node.inputs.iter().flatten().any(|input| is_text(self.graph.value(*input)));

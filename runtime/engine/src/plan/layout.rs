@@ -144,7 +144,7 @@ impl<'a> Layout<'a> {
     /// Memory for an output of a call: that of an input which nobody reads afterwards, or memory of its own.
     fn in_arena(&mut self, at: usize, draft: &Draft, index: usize, output: usize) -> Home {
         let last = self.last_use[output].max(at);
-        let size = self.pieces[output].size.unwrap_or(0);
+        let size = self.pieces[output].size_in_bytes(self.graph).unwrap_or(0);
         if let DraftWay::Call(ready) = &draft.way {
             for (position, input) in draft.inputs.iter().enumerate() {
                 let Some(input) = *input else { continue };

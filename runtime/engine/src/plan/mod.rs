@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crossbeam_queue::ArrayQueue;
 use oarlock_core::Device;
 
-pub(crate) use build::build;
+pub(crate) use build::{Example, build};
 pub(crate) use placement::Stay;
 pub use report::{Ability, Cost, Lodging, ability, cost, weight_bytes};
 pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};
@@ -50,6 +50,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Gives back the memory that runs left for the next ones.
+    pub(crate) fn rest(&self) {
+        while self.contexts.pop().is_some() {}
+    }
+
     /// The graph as it runs: after all passes, with all shapes that are known.
     pub fn graph(&self) -> &Graph {
         &self.graph

@@ -1,5 +1,7 @@
 //! The steps of a plan.
 
+use std::sync::Arc;
+
 use oarlock_core::{Device, Dims, Op, Ready, Tensor};
 
 use crate::run::Control;
@@ -14,6 +16,13 @@ pub(crate) struct Step {
     pub(crate) frees: Vec<usize>,
 }
 
+impl Step {
+    /// Whether it copies what the node reads, and the node itself has a step of its own.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self.work, Work::Copy { .. })
+    }
+}
+
 /// What a step does.
 pub(crate) enum Work {
     /// Calls a kernel that is ready, on memory whose places are decided.
@@ -25,7 +34,7 @@ pub(crate) enum Work {
     /// Copies a tensor to the step's device.
     Copy { from: Source, to: usize },
     /// What the engine does itself: branches, loops, sequences.
-    Control(Box<Control>),
+    Control(Control),
 }
 
 /// A call of a kernel.
@@ -50,7 +59,7 @@ pub(crate) enum Operand {
 
 /// A call that is dispatched in the run.
 pub(crate) struct Eager {
-    pub(crate) op: Op,
+    pub(crate) op: Arc<Op>,
     pub(crate) inputs: Vec<Option<Source>>,
     /// The slots of the outputs; one that nobody wants is `None`.
     pub(crate) outputs: Vec<Option<usize>>,

@@ -1,6 +1,7 @@
 //! Branches and loops: nodes that run graphs of their own.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use oarlock_core::infer::Fact;
 use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
@@ -15,9 +16,10 @@ use crate::graph::{Dimension, Node, ValueType};
 use crate::plan::Source;
 use crate::program::Program;
 
-/// A node that the engine runs itself.
+/// A node that the engine runs itself. Clones share the graphs that it runs, with their plans.
+#[derive(Clone)]
 pub(crate) struct Control {
-    kind: Kind,
+    kind: Arc<Kind>,
     /// How many of the inputs are the node's own; what its subgraphs capture follows.
     own_inputs: usize,
     inputs: Vec<Option<Source>>,
@@ -26,10 +28,10 @@ pub(crate) struct Control {
 
 enum Kind {
     /// The branch where the condition does not hold, and the one where it does.
-    If(Box<[Body; 2]>),
-    Loop(Box<Body>),
-    Scan(Box<Scan>),
-    SequenceMap(Box<Body>),
+    If([Body; 2]),
+    Loop(Body),
+    Scan(Scan),
+    SequenceMap(Body),
     Sequence(SequenceOp),
     Text(TextOp),
 }
@@ -106,10 +108,10 @@ impl Control {
         }
         let body = |attribute: &str| Body::of(node, attribute, environment);
         let kind = match &*node.op {
-            "If" => Kind::If(Box::new([body("else_branch")?, body("then_branch")?])),
-            "Loop" => Kind::Loop(Box::new(body("body")?)),
-            "Scan" => Kind::Scan(Box::new(Scan::new(node, body("body")?)?)),
-            "SequenceMap" => Kind::SequenceMap(Box::new(body("body")?)),
+            "If" => Kind::If([body("else_branch")?, body("then_branch")?]),
+            "Loop" => Kind::Loop(body("body")?),
+            "Scan" => Kind::Scan(Scan::new(node, body("body")?)?),
+            "SequenceMap" => Kind::SequenceMap(body("body")?),
             _ => match (SequenceOp::of(node)?, TextOp::of(node)?) {
                 (Some(op), _) => Kind::Sequence(op),
                 (_, Some(op)) => Kind::Text(op),
@@ -120,7 +122,7 @@ impl Control {
     }
 
     fn new(kind: Kind, node: &Node) -> Self {
-        Self { kind, own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }
+        Self { kind: Arc::new(kind), own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }
     }
 
     /// Whether the engine runs a node itself.
@@ -142,7 +144,7 @@ impl Control {
         let (own, captured) = inputs.split_at(self.own_inputs.min(inputs.len()));
         let captured: Vec<Datum> = captured.iter().flatten().cloned().collect();
         let outputs = self.outputs.len();
-        let made = match &self.kind {
+        let made = match &*self.kind {
             Kind::If(branches) => {
                 let branch = &branches[usize::from(truth(given(own, 0)?)?)];
                 branch.run(run, Vec::new(), &captured)?
