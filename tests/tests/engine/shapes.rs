@@ -12,10 +12,10 @@ use crate::sketch::{Sketch, bytes, ints, random};
 const ROUNDS: usize = 24;
 
 /// Runs a model on inputs that differ from round to round, in one session and in one for each round.
-fn check(sketch: &Sketch, seed: u64, inputs: impl Fn(&mut Dice) -> Vec<Datum>) {
+pub(crate) fn check(sketch: &Sketch, seed: u64, rounds: usize, inputs: impl Fn(&mut Dice) -> Vec<Datum>) {
     let lasting = sketch.session(&SessionOptions::default());
     let mut dice = Dice(seed);
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let inputs = inputs(&mut dice);
         let given: Vec<_> = inputs.iter().map(dims).collect();
         let fresh = sketch.session(&SessionOptions::default());
@@ -97,7 +97,7 @@ fn attention_that_remembers_computes_the_same_for_every_length() {
     let joined = sketch.ints(&[0, 0, -1]);
     let y = sketch.op("Reshape", &[turned, joined]);
     let sketch = sketch.output(&[y, key, value]);
-    check(&sketch, 1, |dice| {
+    check(&sketch, 1, ROUNDS, |dice| {
         let (batch, length) = (size(dice, &[1, 1, 2]), size(dice, &[1, 1, 2, 5]));
         let past = size(dice, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 30]);
         vec![
@@ -130,7 +130,7 @@ fn convolutions_compute_the_same_for_images_of_every_size() {
     let w = sketch.weights(&[8, 5], 3);
     let y = sketch.op("MatMul", &[flat, w]);
     let sketch = sketch.output(&[y, gated]);
-    check(&sketch, 2, |dice| {
+    check(&sketch, 2, ROUNDS, |dice| {
         let dims =
             [size(dice, &[0, 1, 1, 2, 3]), 3, size(dice, &[1, 2, 7, 8, 20]), size(dice, &[1, 8, 9, 17])];
         vec![random(&dims, 5)]
@@ -157,7 +157,7 @@ fn a_loop_over_what_grows_computes_the_same() {
     let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
     sketch.with_graph("body", body, &[step]);
     let sketch = sketch.output(&made);
-    check(&sketch, 3, |dice| {
+    check(&sketch, 3, ROUNDS, |dice| {
         let (width, rows) = (size(dice, &[1, 2, 5]), size(dice, &[0, 1, 3]));
         vec![
             ints(&[], &[size(dice, &[0, 1, 7])]),
@@ -196,7 +196,7 @@ fn what_only_some_sizes_make_needless_is_done_for_the_others() {
     let column = sketch.op_with("Cast", &[column], &[("to", Attribute::Int(1))]);
     let y = sketch.op("Add", &[scaled, column]);
     let sketch = sketch.output(&[y, sum]);
-    check(&sketch, 4, |dice| {
+    check(&sketch, 4, ROUNDS, |dice| {
         let (a, b) = (size(dice, &[0, 1, 1, 2, 3]), size(dice, &[1, 1, 2, 3]));
         let mut repeated = |own: i64| if own == 1 { size(dice, &[1, 1, 2, 3]) } else { own };
         let dims = [repeated(a), repeated(b), 4];
@@ -224,7 +224,7 @@ fn branches_that_depend_on_sizes_are_taken_for_each_size() {
     let y = sketch.op_with("Concat", &[chosen, x], &axis(0));
     let sketch = sketch.output(&[y]);
     let sizes = &[0, 1, 2, 3, 4];
-    check(&sketch, 5, |dice| vec![random(&[size(dice, sizes), size(dice, sizes)], 5)]);
+    check(&sketch, 5, ROUNDS, |dice| vec![random(&[size(dice, sizes), size(dice, sizes)], 5)]);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn shapes_that_do_not_fit_are_refused_after_some_that_did() {
     let product = sketch.op("MatMul", &[sum, y]);
     let sketch = sketch.output(&[product]);
     let sizes = &[1, 2, 3];
-    check(&sketch, 6, |dice| {
+    check(&sketch, 6, ROUNDS, |dice| {
         let mut dims = || [size(dice, sizes), size(dice, sizes)];
         let (x, y) = (dims(), dims());
         vec![random(&x, 5), random(&y, 6)]

@@ -14,9 +14,10 @@ struct Growing {
 }
 
 impl Growing {
-    fn new(seed: u64) -> Self {
+    /// A graph of one input, which is declared so and has at first [`SHAPE`].
+    fn new(seed: u64, declared: &[i64; 4]) -> Self {
         let mut sketch = Sketch::new();
-        let x = sketch.input("x", Dtype::F32, &SHAPE);
+        let x = sketch.input("x", Dtype::F32, declared);
         Self { sketch, values: vec![(x, SHAPE)], dice: Dice(seed) }
     }
 
@@ -136,15 +137,34 @@ impl Growing {
 
 const SHAPE: [i64; 4] = [2, 4, 5, 6];
 
+fn grown(seed: u64, declared: &[i64; 4]) -> Sketch {
+    let mut growing = Growing::new(seed * 7919 + 1, declared);
+    while growing.values.len() < 12 && growing.sketch.graph.nodes.len() < 60 {
+        growing.grow();
+    }
+    let count = growing.values.len();
+    let outputs = [growing.values[count - 1].0, growing.values[count / 2].0];
+    growing.sketch.output(&outputs)
+}
+
 #[test]
 fn passes_never_change_what_a_graph_computes() {
     for seed in super::seeds(0..300) {
-        let mut growing = Growing::new(seed * 7919 + 1);
-        while growing.values.len() < 12 && growing.sketch.graph.nodes.len() < 60 {
-            growing.grow();
-        }
-        let count = growing.values.len();
-        let outputs = [growing.values[count - 1].0, growing.values[count / 2].0];
-        super::check(seed, &growing.sketch.output(&outputs), &[random(&SHAPE, 3)]);
+        super::check(seed, &grown(seed, &SHAPE), &[random(&SHAPE, 3)]);
+    }
+}
+
+#[test]
+fn a_graph_computes_for_every_shape_what_it_would_if_it_were_the_first() {
+    for seed in super::seeds(0..60) {
+        // Where sizes are part of the graph, others are refused, by all alike.
+        crate::shapes::check(&grown(seed, &[-1; 4]), seed, 6, |dice| {
+            let mut dims = SHAPE;
+            dims[0] = dice.pick(&[2, 1, 3, 5]);
+            if dice.below(3) == 0 {
+                dims[dice.pick(&[1, 2, 3])] = dice.pick(&[1, 4, 7, 0]);
+            }
+            vec![random(&dims, 3)]
+        });
     }
 }
