@@ -1,5 +1,6 @@
 //! Numbers as multiples of a scale: `QuantizeLinear`, `DequantizeLinear` and `DynamicQuantizeLinear`.
 
+mod blocks;
 mod dynamic;
 mod scales;
 

@@ -1,9 +1,12 @@
 //! Which scale belongs to which element: one to all, one to each index of an axis, or one to each block along an axis.
 
-use oarlock_sdk::{Call, Result, Tensor, ensure};
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use oarlock_sdk::{Call, Dtype, Result, Tensor, ensure};
 
 use super::super::pass::{Operand, Pass};
 use super::super::plan::Shape;
+use super::blocks::{Blocks, Integers};
 use crate::device::Cpu;
 
 /// The zero point of elements that have none.
@@ -15,6 +18,8 @@ pub(super) struct Scaled {
     axis: i64,
     block: i64,
     has_zero: bool,
+    /// What is read, where it becomes numbers of f32.
+    integers: Option<Integers>,
 }
 
 /// The elements around an axis: those of all outer dimensions, those along the axis, and those of all inner ones.
@@ -30,7 +35,10 @@ impl Scaled {
     pub(super) fn new(call: &Call<'_>, pass: Pass) -> Result<Self> {
         let (axis, block) = (call.int("axis")?.unwrap_or(1), call.int("block_size")?.unwrap_or(0));
         ensure!(block >= 0, invalid_argument, "expected a `block_size` that is not negative, found {block}");
-        Ok(Self { pass, axis, block, has_zero: call.optional_input(2)?.is_some() })
+        let [x, scale, y] = [call.input(0)?, call.input(1)?, call.output(0)?].map(|operand| operand.dtype());
+        let is_read = (scale, y) == (Dtype::F32, Dtype::F32);
+        let integers = Integers::of(x).filter(|_| is_read);
+        Ok(Self { pass, axis, block, has_zero: call.optional_input(2)?.is_some(), integers })
     }
 
     /// Runs the pass over the operands of a call.
@@ -136,6 +144,9 @@ impl Scaled {
     /// Runs the pass over all blocks: at once where they are whole, and else for each outer index over the whole ones and then
     /// over what is left.
     fn run_blocks(&self, cpu: &Cpu, around: Around, block: i64, operands: [Operand<'_>; 4]) -> Result<()> {
+        if self.run_rows(cpu, around, &operands)? {
+            return Ok(());
+        }
         let Around { outer, along, inner } = around;
         let (blocks, rest) = (along / block, along % block);
         if rest == 0 {
@@ -151,6 +162,36 @@ impl Scaled {
             }
         }
         Ok(())
+    }
+
+    /// Does without the pass where blocks lie along the last dimension; whether it did.
+    fn run_rows(&self, cpu: &Cpu, around: Around, operands: &[Operand<'_>; 4]) -> Result<bool> {
+        let Around { outer, along, inner } = around;
+        let (Some(integers), 1.., 1) = (self.integers, self.block, inner) else { return Ok(false) };
+        let (row, block) = (along as usize, self.block as usize);
+        let [x, scale, zero, output] = operands;
+        let (count, blocks) = (outer as usize * row, outer as usize * row.div_ceil(block));
+        let [x_size, zero_size] = [count, blocks].map(|count| self.pass.inputs()[0].bytes(count));
+        ensure!(
+            x.size == x_size
+                && scale.size == blocks * size_of::<f32>()
+                && (!self.has_zero || zero.size == zero_size)
+                && output.size == count * size_of::<f32>(),
+            invalid_argument,
+            "expected operands as large as their shapes say, found others"
+        );
+        // SAFETY: the device's memory is the host's, the call vouches for its operands, of which the sizes were checked, and no
+        // input lies where the output does, as its elements have another size.
+        let (bytes, scales, zeros, output) = unsafe {
+            (
+                std::slice::from_raw_parts(x.address as *const u8, x.size),
+                std::slice::from_raw_parts(scale.address as *const f32, blocks),
+                self.has_zero.then(|| std::slice::from_raw_parts(zero.address as *const u8, zero.size)),
+                std::slice::from_raw_parts_mut(output.address as *mut f32, count),
+            )
+        };
+        Blocks { integers, bytes, scales, zeros, row, block }.write(cpu, output);
+        Ok(true)
     }
 
     /// Runs the pass over elements from one on, with scales from one on.

@@ -76,6 +76,41 @@ fn weights_of_four_bits_have_scales_of_blocks() {
 }
 
 #[test]
+fn blocks_along_the_last_dimension_have_scales_and_zero_points() {
+    for (dtype, low, columns, block) in [
+        (Dtype::U4, 0, 96, 32),
+        (Dtype::I4, -8, 70, 32),
+        (Dtype::U4, 0, 35, 16),
+        (Dtype::I4, -8, 36, 5),
+        (Dtype::U8, 100, 50, 16),
+        (Dtype::I8, -60, 50, 7),
+    ] {
+        let (rows, blocks) = (33i64, i64::div_euclid(columns, block) + i64::from(columns % block != 0));
+        let integers = |dims: &[i64], factor: i64| {
+            let count: i64 = dims.iter().product();
+            let values: Vec<i32> = (0..count).map(|x| (x * factor % 16 + low) as i32).collect();
+            let packed = compute("Cast", 21, &[], &[&Array::of(dims, &values)], (dtype, dims));
+            (values, packed)
+        };
+        let (values, x) = integers(&[rows, columns], 7);
+        let (zeros, zero) = integers(&[rows, blocks], 5);
+        let scales: Vec<f32> = (0..rows * blocks).map(|x| x as f32 * 0.37 - 9.0).collect();
+        let scale = Array::of(&[rows, blocks], &scales);
+        let attributes = [("axis", Attribute::Int(-1)), ("block_size", Attribute::Int(block))];
+        for with_zero in [true, false] {
+            let operands = [&x, &scale, &zero];
+            let found = dequantize(&attributes, &operands[..if with_zero { 3 } else { 2 }]);
+            for (index, found) in found.iter().enumerate() {
+                let place = (index as i64 / columns * blocks + index as i64 % columns / block) as usize;
+                let zero = if with_zero { zeros[place] } else { 0 };
+                let expected = (values[index] - zero) as f32 * scales[place];
+                assert_eq!(*found, expected, "{dtype:?} of {columns} in blocks of {block}, element {index}");
+            }
+        }
+    }
+}
+
+#[test]
 fn floats_of_eight_bits_are_scaled_and_end_where_they_are_told_to() {
     let (x, scale) = (Array::of(&[3], &[2f32, -4.0, 1e9]), Array::of(&[], &[2f32]));
     assert_eq!(quantize(&[], &[&x, &scale], Dtype::F8E4M3).bytes(), [0x38, 0xC0, 0x7E]);
