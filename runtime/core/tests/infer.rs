@@ -122,6 +122,7 @@ const SHAPES: &str = "
     oarlock:MatMul 1 (transA=1 transB=1) f32[5,1,3,2] f32[4,6,3] f32[2,1] f32[5,4,2,6] -> f32[5,4,2,6]
     oarlock:QuantizedConv 1 (strides=[2,2] pads=[1,1,1,1]) u8[?,8,9,3] i8[4,3,3,3] f32[4] i32[4] u8[?,4,5,4] -> u8[?,4,5,4]
     oarlock:QuantizedConv 1 (group=2) i8[1,?,4] i8[6,2,1] f32[] -> i8[1,?,6]
+    oarlock:BlockMatMul 1 (block_size=32) f32[2,?,70] u4[5,70] f32[5,3] u4[5,3] -> f32[2,?,5]
     oarlock:QuantizedMatMul 1 (transB=1) i8[2,?,3] i8[5,3] f32[1] _ i8[2,?,5] -> i8[2,?,5]
     oarlock:SkipLayerNormalization 1 f32[2,3,4] f32[2,3,4] f32[4] f32[4] _ -> f32[2,3,4] f32[2,3,4]
 ";
@@ -138,6 +139,7 @@ const ERRORS: &str = "
     oarlock:MatMul 1 f32[2,3] f32[3,4] _ f32[4] -> input 3 (Z): expected the shape [2, 4], found [4]
     oarlock:QuantizedConv 1 u8[1,8,8,3] i8[4,3,3,3] f32[3] -> input 2 (scale): expected one element, or 4, found [3]
     oarlock:QuantizedConv 1 u8[1,8,8,3] i8[4,3,3,3] f32[1] _ u8[1,8,8,4] -> input 4 (Z): expected the shape [1, 6, 6, 4], found [1, 8, 8, 4]
+    oarlock:BlockMatMul 1 (block_size=32) f32[2,64] u4[5,64] f32[5,3] -> input 2 (scale): expected the shape [5, 2], found [5, 3]
     oarlock:QuantizedMatMul 1 u8[2,3] i8[4,3] f32[] -> input 1 (W): expected 3 rows, as many as A has columns, found 4
     oarlock:SkipLayerNormalization 1 f32[2,3] f32[2,3] f32[2] -> input 2 (Scale): expected the shape [3], found [2]
     Gemm 13 f32[2,3] f32[3,4] f32[5] -> input 2 (C): expected a shape that repeats to [2, 4], found [5]

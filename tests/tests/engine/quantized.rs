@@ -280,3 +280,27 @@ fn what_is_read_before_something_is_added_is_computed_for_itself() {
     assert!(left.contains(&"Add".to_owned()), "{left:?}");
     assert_eq!(left.iter().filter(|op| *op == "oarlock.QuantizedConv").count(), 1, "{left:?}");
 }
+
+#[test]
+fn few_rows_read_weights_in_blocks_as_they_are_and_many_have_them_made_floats() {
+    // So many that they are not made floats once and for all.
+    let (depth, columns, block) = (512, 640, 32);
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[-1, depth]);
+    let mut integers = |dims: [i64; 2], factor: i64| {
+        let bytes: Vec<u8> = (0..dims[0] * dims[1] / 2).map(|at| (at * factor % 256) as u8).collect();
+        sketch.constant(Constant::new(Dtype::U4, &dims, bytes).expect("integers"))
+    };
+    let (weights, zeros) = (integers([columns, depth], 37), integers([columns, depth / block], 91));
+    let scales = sketch.weights(&[columns, depth / block], 5);
+    let attributes = [("axis", Attribute::Int(-1)), ("block_size", Attribute::Int(block))];
+    let matrix = sketch.op_with("DequantizeLinear", &[weights, scales, zeros], &attributes);
+    // Integers of four bits came later than the opset of sketches.
+    sketch.graph.nodes.last_mut().expect("a node").opset = 21;
+    let turned = sketch.op_with("Transpose", &[matrix], &[("perm", Attribute::Ints(vec![1, 0]))]);
+    let y = sketch.op("MatMul", &[x, turned]);
+    let sketch = sketch.output(&[y]);
+    assert_eq!(sketch.optimised(&[random(&[1, depth], 3)]), ["oarlock.BlockMatMul"]);
+    assert_eq!(sketch.optimised(&[random(&[4, depth], 3)]), ["oarlock.BlockMatMul"]);
+    assert_eq!(sketch.optimised(&[random(&[5, depth], 3)]), ["DequantizeLinear", "oarlock.MatMul"]);
+}

@@ -8,6 +8,7 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod block_product;
 mod branch;
 mod channels_last;
 mod common;
@@ -99,6 +100,7 @@ pub const ALL: &[Pass] = &[
     attention::PAST,
     attention::ROWS,
     product::PASS,
+    block_product::PASS,
     finish::PASS,
     layer_norm::SKIP,
     dead::PASS,

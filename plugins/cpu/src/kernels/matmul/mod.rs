@@ -1,6 +1,7 @@
 //! Products of matrices: `MatMul`, `Gemm`, their integer forms, `Einsum`, and `MatMul` with all that often follows it. All
 //! are on the one product in [`crate::gemm`].
 
+mod blocks;
 mod einsum;
 mod finish;
 mod fused;
@@ -29,7 +30,8 @@ const NUMBERS: DtypeSet = dtype_set(&[
 ]);
 
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![plain::kernel(), gemm::kernel(), fused::kernel(), einsum::kernel()];
+    let mut kernels =
+        vec![plain::kernel(), gemm::kernel(), fused::kernel(), blocks::kernel(), einsum::kernel()];
     kernels.extend(integer::kernels());
     kernels
 }

@@ -1,0 +1,54 @@
+//! Products with weights of few bits in blocks read the weights as they are.
+
+use std::collections::HashMap;
+
+use oarlock_core::{Attribute, Result};
+
+use super::common::{Look, OARLOCK, pass, replace};
+use super::{Pass, Scene};
+use crate::graph::{Graph, Node};
+
+pub(super) const PASS: Pass = pass(
+    "products of blocks",
+    "has products with weights of four or eight bits in blocks read these, instead of floats that they are made",
+    run,
+);
+
+fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+    if !scene.has("BlockMatMul") {
+        return Ok(0);
+    }
+    let look = Look::at(graph, scene);
+    let mut found = HashMap::new();
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let product = product(&look, node).filter(|product| scene.takes(graph, product));
+        found.extend(product.map(|product| (at, vec![product])));
+    }
+    Ok(replace(graph, found))
+}
+
+/// A product with a turned matrix that is made of blocks along its rows.
+fn product(look: &Look<'_>, node: &Node) -> Option<Node> {
+    let is_product = &*node.domain == OARLOCK && &*node.op == "MatMul" && node.inputs.len() == 2;
+    let is_set = |name| node.attributes.int(name).ok().flatten().unwrap_or(0) != 0;
+    let alpha = node.attributes.float("alpha").ok()?.unwrap_or(1.0);
+    if !is_product || is_set("transA") || !is_set("transB") || alpha != 1.0 {
+        return None;
+    }
+    let weights = look.made_only_for(node.input(1)?, "DequantizeLinear")?;
+    let block = weights.attributes.int("block_size").ok()?.filter(|block| *block > 0)?;
+    let axis = weights.attributes.int("axis").ok()?.unwrap_or(1);
+    let is_constant =
+        |input: usize| weights.input(input).is_none_or(|id| look.graph.value(id).weight.is_some());
+    if look.rank(weights.input(0)?)? != 2 || !matches!(axis, 1 | -1) || !(0..3).all(is_constant) {
+        return None;
+    }
+    let inputs = [node.input(0), weights.input(0), weights.input(1), weights.input(2)];
+    let mut product = Node::new(OARLOCK, "BlockMatMul", 1, inputs, node.outputs.iter().copied());
+    while product.inputs.last() == Some(&None) {
+        product.inputs.pop();
+    }
+    product.attributes.set("block_size", Attribute::Int(block));
+    product.name = node.name.clone();
+    Some(product)
+}
