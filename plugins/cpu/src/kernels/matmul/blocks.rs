@@ -183,16 +183,13 @@ impl Vectorized for Part<'_, '_> {
 
     #[inline(always)]
     fn run<T: Target>(self) {
+        let half = |byte: u8, half: usize| if half == 0 { byte << 4 } else { byte & 0xF0 };
+        let whole = |byte: u8, _: usize| byte;
         match self.matrix.sizes.dtype {
-            Dtype::U4 => {
-                self.columns::<T, 2>(|byte, half| if half == 0 { byte & 15 } else { byte >> 4 }, f32::from)
-            }
-            Dtype::I4 => self.columns::<T, 2>(
-                |byte, half| if half == 0 { byte << 4 } else { byte & 0xF0 },
-                |high| f32::from(high.cast_signed() >> 4),
-            ),
-            Dtype::U8 => self.columns::<T, 1>(|byte, _| byte, f32::from),
-            _ => self.columns::<T, 1>(|byte, _| byte, |byte| f32::from(byte.cast_signed())),
+            Dtype::U4 => self.columns::<T, 2>(half, |high| f32::from(high >> 4)),
+            Dtype::I4 => self.columns::<T, 2>(half, |high| f32::from(high.cast_signed() >> 4)),
+            Dtype::U8 => self.columns::<T, 1>(whole, f32::from),
+            _ => self.columns::<T, 1>(whole, |byte| f32::from(byte.cast_signed())),
         }
     }
 }
