@@ -6,6 +6,8 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
+use std::array::from_fn;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use oarlock_sdk::{
@@ -142,10 +144,14 @@ impl Sizes {
         let mut scratch = Scratch::of(call);
         let a = if shared == 2 { self.put_apart(a, scratch.elements(self.scratch())) } else { a };
         let matrix = Matrix { sizes: *self, weights, scales, zeros };
+        let multiply = match self.dtype {
+            Dtype::U4 => Matrix::multiply::<Halves>,
+            Dtype::I4 => Matrix::multiply::<SignedHalves>,
+            Dtype::U8 => Matrix::multiply::<Bytes>,
+            _ => Matrix::multiply::<SignedBytes>,
+        };
         for (row, y) in a.chunks_exact(self.depth).zip(y.chunks_exact_mut(self.columns)) {
-            in_parallel(cpu, self.columns, grain(self.depth), Rows::new(y, 1), |first, y| {
-                cpu.isa().vectorize(Part { matrix, row, first, y });
-            });
+            multiply(matrix, cpu, row, y);
         }
         Ok(())
     }
@@ -161,6 +167,79 @@ impl Sizes {
     }
 }
 
+/// What bytes stand for.
+trait Integers: Sync {
+    /// How many integers share a byte.
+    const SHARED: usize;
+
+    /// One integer of each byte: the lower ones, or the higher ones.
+    fn numbers(bytes: &[u8; LANES], place: usize) -> [f32; LANES];
+
+    /// The integer at an index.
+    fn at(bytes: &[u8], index: usize) -> f32;
+}
+
+struct Halves;
+struct SignedHalves;
+struct Bytes;
+struct SignedBytes;
+
+impl Integers for Halves {
+    const SHARED: usize = 2;
+
+    #[inline(always)]
+    fn numbers(bytes: &[u8; LANES], place: usize) -> [f32; LANES] {
+        bytes.map(|byte| (i32::from(byte) >> (4 * place) & 15) as f32)
+    }
+
+    #[inline(always)]
+    fn at(bytes: &[u8], index: usize) -> f32 {
+        f32::from(bytes[index / 2] >> (index % 2 * 4) & 15)
+    }
+}
+
+impl Integers for SignedHalves {
+    const SHARED: usize = 2;
+
+    #[inline(always)]
+    fn numbers(bytes: &[u8; LANES], place: usize) -> [f32; LANES] {
+        bytes.map(|byte| (i32::from(byte) << (28 - 4 * place) >> 28) as f32)
+    }
+
+    #[inline(always)]
+    fn at(bytes: &[u8], index: usize) -> f32 {
+        (i32::from(bytes[index / 2]) << (28 - index % 2 * 4) >> 28) as f32
+    }
+}
+
+impl Integers for Bytes {
+    const SHARED: usize = 1;
+
+    #[inline(always)]
+    fn numbers(bytes: &[u8; LANES], _place: usize) -> [f32; LANES] {
+        bytes.map(f32::from)
+    }
+
+    #[inline(always)]
+    fn at(bytes: &[u8], index: usize) -> f32 {
+        f32::from(bytes[index])
+    }
+}
+
+impl Integers for SignedBytes {
+    const SHARED: usize = 1;
+
+    #[inline(always)]
+    fn numbers(bytes: &[u8; LANES], _place: usize) -> [f32; LANES] {
+        bytes.map(|byte| f32::from(byte.cast_signed()))
+    }
+
+    #[inline(always)]
+    fn at(bytes: &[u8], index: usize) -> f32 {
+        f32::from(bytes[index].cast_signed())
+    }
+}
+
 /// Weights with their scales.
 #[derive(Clone, Copy)]
 struct Matrix<'a> {
@@ -170,61 +249,47 @@ struct Matrix<'a> {
     zeros: Option<&'a [u8]>,
 }
 
+impl Matrix<'_> {
+    /// Multiplies a row, whose elements are put apart, with all columns.
+    fn multiply<I: Integers>(self, cpu: &Cpu, row: &[f32], y: &mut [f32]) {
+        in_parallel(cpu, self.sizes.columns, grain(self.sizes.depth), Rows::new(y, 1), |first, y| {
+            cpu.isa().vectorize(Part { matrix: self, row, first, y, integers: PhantomData::<I> });
+        });
+    }
+}
+
 /// Some columns of a row of the output, from one on.
-struct Part<'a, 'b> {
+struct Part<'a, 'b, I> {
     matrix: Matrix<'a>,
     row: &'a [f32],
     first: usize,
     y: &'b mut [f32],
+    integers: PhantomData<I>,
 }
 
-impl Vectorized for Part<'_, '_> {
+impl<I: Integers> Vectorized for Part<'_, '_, I> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Target>(self) {
-        let half = |byte: u8, half: usize| if half == 0 { byte << 4 } else { byte & 0xF0 };
-        let whole = |byte: u8, _: usize| byte;
-        match self.matrix.sizes.dtype {
-            Dtype::U4 => self.columns::<T, 2>(half, |high| f32::from(high >> 4)),
-            Dtype::I4 => self.columns::<T, 2>(half, |high| f32::from(high.cast_signed() >> 4)),
-            Dtype::U8 => self.columns::<T, 1>(whole, f32::from),
-            _ => self.columns::<T, 1>(whole, |byte| f32::from(byte.cast_signed())),
-        }
-    }
-}
-
-impl Part<'_, '_> {
-    /// Sums columns, of which each byte has `SHARED` integers: `part` gives the bits of one, and `number` what they stand for.
-    #[inline(always)]
-    fn columns<T: Target, const SHARED: usize>(
-        self,
-        part: impl Fn(u8, usize) -> u8 + Copy,
-        number: impl Fn(u8) -> f32 + Copy,
-    ) {
         let Matrix { sizes: Sizes { depth, block, .. }, weights, scales, zeros } = self.matrix;
-        let blocks = depth / block;
+        let (blocks, width) = (depth / block, depth / I::SHARED);
+        let row = self.row.as_chunks::<LANES>().0;
         for (column, y) in (self.first..).zip(self.y) {
-            let bytes = &weights[column * depth / SHARED..][..depth / SHARED];
-            let scales = &scales[column * blocks..][..blocks];
+            let bytes = weights[column * width..][..width].as_chunks::<LANES>().0;
+            let parts = bytes.chunks_exact(block / I::SHARED / LANES).zip(row.chunks_exact(block / LANES));
+            let places = (column * blocks..).zip(&scales[column * blocks..]);
             let mut sums = [0f32; LANES];
-            for (at, scale) in scales.iter().enumerate() {
-                let place = column * blocks + at;
-                let zero = zeros.map_or(0.0, |zeros| number(part(zeros[place / SHARED], place % SHARED)));
-                let bytes = &bytes[at * block / SHARED..][..block / SHARED];
-                let row = &self.row[at * block..][..block];
+            for ((place, scale), (bytes, row)) in places.zip(parts) {
+                let zero = zeros.map_or(0.0, |zeros| I::at(zeros, place));
                 let mut own = [0f32; LANES];
-                for (bytes, row) in bytes.chunks_exact(LANES).zip(row.chunks_exact(SHARED * LANES)) {
-                    for half in 0..SHARED {
-                        for lane in 0..LANES {
-                            let weight = number(part(bytes[lane], half)) - zero;
-                            own[lane] = plus_product::<T>(weight, row[half * LANES + lane], own[lane]);
-                        }
+                for (bytes, row) in bytes.iter().zip(row.chunks_exact(I::SHARED)) {
+                    for (place, row) in row.iter().enumerate() {
+                        let weights = I::numbers(bytes, place);
+                        own = from_fn(|lane| plus_product::<T>(weights[lane] - zero, row[lane], own[lane]));
                     }
                 }
-                for lane in 0..LANES {
-                    sums[lane] = plus_product::<T>(own[lane], *scale, sums[lane]);
-                }
+                sums = from_fn(|lane| plus_product::<T>(own[lane], *scale, sums[lane]));
             }
             // Halves are added to halves, the same way for every instruction set.
             let mut width = LANES;
