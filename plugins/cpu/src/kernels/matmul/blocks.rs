@@ -291,15 +291,8 @@ impl<I: Integers> Vectorized for Part<'_, '_, I> {
                 }
                 sums = from_fn(|lane| plus_product::<T>(own[lane], *scale, sums[lane]));
             }
-            // Halves are added to halves, the same way for every instruction set.
-            let mut width = LANES;
-            while width > 1 {
-                width /= 2;
-                for lane in 0..width {
-                    sums[lane] += sums[lane + width];
-                }
-            }
-            *y = sums[0];
+            // One after the other: added in pairs, the compiler would keep pairs in its vectors all the way up to here.
+            *y = sums.iter().sum();
         }
     }
 }
