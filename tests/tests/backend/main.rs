@@ -9,6 +9,8 @@
 mod case;
 #[path = "../operators/compare.rs"]
 mod compare;
+#[path = "../operators/start.rs"]
+mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,17 +20,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use oarlock_core::Runtime;
-use oarlock_core::flags::Flags;
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 use crate::case::Case;
-
-const BUILT_IN: [BuiltIn; 3] = [
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-    BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
-];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -46,7 +39,7 @@ fn main() -> ExitCode {
         cases.extend(Case::read_all(&contrib));
     }
     let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
-    let runtime = Arc::new(start());
+    let runtime = Arc::new(start::start());
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
     let outcomes: Vec<Arc<Outcomes>> =
         devices.split(',').map(|device| Arc::new(Outcomes::of(device.trim()))).collect();
@@ -64,17 +57,6 @@ fn main() -> ExitCode {
     let conclusion = libtest_mimic::run(&arguments, trials);
     outcomes.iter().for_each(|outcomes| outcomes.report());
     conclusion.exit_code()
-}
-
-fn start() -> Runtime {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
-    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = BUILT_IN.to_vec();
-    options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
-    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
-    Runtime::start(options, flags).expect("a runtime")
 }
 
 /// How the models ended on one device, and what is expected of them.

@@ -8,6 +8,7 @@
 mod case;
 mod compare;
 mod expected;
+mod start;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,21 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use oarlock_core::flags::Flags;
 use oarlock_core::{Device, ErrorKind, Runtime};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 use crate::case::{Case, Problem};
 use crate::expected::Expected;
 
 /// What stands in the place of a case in the name of the test of a device's kernels.
 const ROWS: &str = "every kernel fits its op";
-
-const BUILT_IN: [BuiltIn; 3] = [
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-    BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
-];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -43,7 +36,7 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
     }
     let cases: Vec<Arc<Case>> = files.iter().flat_map(|file| Case::read_all(file)).map(Arc::new).collect();
-    let runtime = Arc::new(start());
+    let runtime = Arc::new(start::start());
     let counts: Vec<Arc<Counts>> = devices(&runtime).iter().map(|name| Arc::new(Counts::new(name))).collect();
     let mut trials = vec![compare::trial()];
     for counts in &counts {
@@ -74,18 +67,6 @@ fn main() -> ExitCode {
 /// Where the script puts the cases: beside what Cargo builds.
 fn cases_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("operator-cases")
-}
-
-fn start() -> Runtime {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
-    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = BUILT_IN.to_vec();
-    // Programs that a driver compiles are kept for the next run.
-    options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
-    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
-    Runtime::start(options, flags).expect("a runtime")
 }
 
 /// The devices to test. One that the environment names must be there.

@@ -8,26 +8,19 @@
 mod case;
 #[path = "../operators/compare.rs"]
 mod compare;
+#[path = "../operators/start.rs"]
+mod start;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
-use oarlock_core::Runtime;
-use oarlock_core::flags::Flags;
 use oarlock_engine::import::paddle;
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 use crate::case::Case;
-
-const BUILT_IN: [BuiltIn; 3] = [
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-    BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY },
-];
 
 /// The ops that only older programs have. The Paddle of the tests cannot run them, and so says nothing about them.
 const OF_OLDER_PROGRAMS: [&str; 5] = ["one_hot", "pad2d", "squeeze", "sync_batch_norm", "unsqueeze"];
@@ -55,7 +48,7 @@ fn main() -> ExitCode {
             case.survives_changes().map_err(|message| format!("{}: {message}", case.name()))
         })?)
     }));
-    let runtime = Arc::new(start());
+    let runtime = Arc::new(start::start());
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
     for device in devices.split(',').map(str::trim) {
         for case in &cases {
@@ -67,17 +60,6 @@ fn main() -> ExitCode {
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn start() -> Runtime {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let script = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
-    let config = Config::parse(Path::new("test.toml"), script).expect("a valid configuration");
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = BUILT_IN.to_vec();
-    options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
-    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
-    Runtime::start(options, flags).expect("a runtime")
 }
 
 fn covered(cases: &[Arc<Case>]) -> Result<(), libtest_mimic::Failed> {

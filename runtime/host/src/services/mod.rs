@@ -349,7 +349,7 @@ unsafe extern "C" fn kernel_describe(
             return Err(wrong("a call", "a null pointer"));
         }
         // SAFETY: the plugin vouches for the text while the call lasts, and hands back the call it was given.
-        unsafe { HostCall::describe(call, lossy(way, LONGEST_WAY)) };
+        unsafe { HostCall::describe(call, crate::clean_text(&lossy(way, LONGEST_WAY))) };
         Ok(())
     };
     // SAFETY: the plugin hands back its context.

@@ -135,7 +135,7 @@ static oarlock_error add(void *context, void *state, const oarlock_call *call) {
 static oarlock_error prepare(void *context, const oarlock_call *call, void **state) {
     (void)context;
     *state = 0;
-    return services.kernel_describe(host_context, call, (oarlock_str)TEXT("one by one"));
+    return services.kernel_describe(host_context, call, (oarlock_str)TEXT("one by \x1b[1mone"));
 }
 static oarlock_error release(void *context, void *state) { (void)context; (void)state; return 0; }
 

@@ -1,6 +1,6 @@
 //! `BlockMatMul` of the domain `oarlock`: few rows times weights of four or eight bits in blocks.
 //!
-//! Such a product takes as long as the weights take to be read, so they are read as they are: the integers of a block become
+//! Made floats first, the weights would be written and read again at many times their size, so they are read as they are: the integers of a block become
 //! floats in registers, are multiplied and summed there, and the sum is multiplied by the scale of the block. Two integers of
 //! four bits share a byte, so the elements of A at even and at odd places are put apart first, once for all columns.
 

@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use oarlock_engine::{StepInfo, Timing, Timings};
-use oarlock_host::clean_text;
 use serde_json::{Value, json};
 
 use super::feeds::Wish;
@@ -156,7 +155,7 @@ fn arguments(step: StepInfo<'_>) -> Value {
             .collect()
     };
     json!({
-        "node": &*node.name, "kernel": step.runner(), "how": clean_text(step.description()), "inputs": kinds(&node.inputs), "outputs": kinds(&node.outputs),
+        "node": &*node.name, "kernel": step.runner(), "how": step.description(), "inputs": kinds(&node.inputs), "outputs": kinds(&node.outputs),
         "flops": cost.flops, "bytes": cost.bytes
     })
 }

@@ -68,6 +68,9 @@ pub(super) fn page(report: &Report) -> String {
         [names.to_vec(), row.rates().to_vec()].concat()
     };
     page::table(&mut body, &titles, &report.profile.slowest().iter().map(step).collect::<Vec<_>>());
+    if let Some(note) = report.profile.note() {
+        add(&mut body, format_args!("<p class=\"quiet\">{note}.</p>\n"));
+    }
     page::page(&format!("Benchmark of {}", report.model), &body)
 }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use oarlock_engine::{Cost, Datum, Session, Timing};
-use oarlock_host::clean_text;
 use serde::Serialize;
 
 use crate::commands::model::statistics::median;
@@ -201,7 +200,7 @@ impl Taken {
             device: step.device().name().to_owned(),
             within: self.within,
             kernel: Some(step.runner()),
-            how: (!how.is_empty()).then(|| clean_text(how)),
+            how: (!how.is_empty()).then(|| how.to_owned()),
             count,
             ms: median(&self.times),
             share: 0.0,

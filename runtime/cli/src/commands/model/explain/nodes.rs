@@ -3,7 +3,6 @@
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Node, Subgraph, ValueId};
 use oarlock_engine::{Ability, Plan, StepInfo, ability};
-use oarlock_host::clean_text;
 use serde::Serialize;
 
 use crate::commands::model::{kind_of, op_of};
@@ -143,7 +142,7 @@ fn considered((device, ability): &(&Device, Ability)) -> Vec<Considered> {
 /// How a kernel does a step, in its own words, and whose kernel it is.
 fn how(step: StepInfo<'_>) -> Option<String> {
     let (row, way) = (step.row()?, step.description());
-    (!way.is_empty()).then(|| format!("{} by `{}`", clean_text(way), row.plugin()))
+    (!way.is_empty()).then(|| format!("{way} by `{}`", row.plugin()))
 }
 
 /// Why a node runs where and how it does, from what each device up to its own can do.
