@@ -89,6 +89,7 @@ const SHAPES: &str = "
     AveragePool 22 (kernel_shape=[1] strides=[2] ceil_mode=1) f32[1,1,2] -> f32[1,1,1]
     GlobalAveragePool 22 f32[2,3,?,5] -> f32[2,3,1,1]
     Resize 19 f32[1,3,4,4] _ f32=1,1,0.5,2 -> f32[1,3,2,8]
+    Resize 19 (coordinate_transformation_mode=tf_crop_and_resize) f32[1,6] f32=0,0.2,1,0.8 f32=1,2 -> f32[1,12]
     Resize 19 (keep_aspect_ratio_policy=not_larger axes=[2,3]) f32[1,1,2,4] _ _ i64=7,8 -> f32[1,1,4,8]
     Resize 19 f32[1,1,?,4] _ f32[4] -> f32[?,?,?,?]
     Upsample 9 f32[1,1,2,2] f32=1,1,2,3 -> f32[1,1,4,6]

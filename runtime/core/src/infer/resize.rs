@@ -9,24 +9,24 @@ use crate::{Error, Result};
 pub(super) const RULES: &[Rule] = &[
     rule("Upsample", 1, 6, &[], upsample_images),
     rule("Upsample", 7, 8, &[], upsample_by_attribute),
-    rule("Upsample", 9, LATEST, &[1], |call| resize_by(call, 1, None)),
-    rule("Resize", 10, 10, &[1], |call| resize_by(call, 1, None)),
-    rule("Resize", 11, LATEST, &[1, 2, 3], resize),
+    rule("Upsample", 9, LATEST, &[1], |call| resize_by(call, 1)),
+    rule("Resize", 10, 10, &[1], |call| resize_by(call, 1)),
+    rule("Resize", 11, LATEST, &[2, 3], resize),
 ];
 
 fn upsample_images(call: &Call<'_>) -> Result<Vec<Output>> {
     let factor = |name| call.float(name)?.ok_or_else(|| wrong_attribute(name, "a number", "none"));
     let (height, width) = (factor("height_scale")?, factor("width_scale")?);
     let [n, c, h, w] = call.dims_of_rank(0)?.unwrap_or([Dim::Unknown; 4]);
-    let height = scaled(h, height, 1.0).map_err(of_attribute("height_scale"))?;
-    one([n, c, height, scaled(w, width, 1.0).map_err(of_attribute("width_scale"))?].as_slice())
+    let height = scaled(h, height).map_err(of_attribute("height_scale"))?;
+    one([n, c, height, scaled(w, width).map_err(of_attribute("width_scale"))?].as_slice())
 }
 
 fn upsample_by_attribute(call: &Call<'_>) -> Result<Vec<Output>> {
     let factors = call.float_list("scales")?.ok_or_else(|| wrong_attribute("scales", "numbers", "none"))?;
     let Some(dims) = call.shape(0)? else { return one(of_rank(factors.len())) };
     let axes: Vec<_> = (0..dims.len()).collect();
-    one(scaled_by(dims, &axes, factors, None).map_err(of_attribute("scales"))?)
+    one(scaled_by(dims, &axes, factors).map_err(of_attribute("scales"))?)
 }
 
 /// The factors are an input, and the sizes another one; one of both is there, and has elements.
@@ -34,7 +34,7 @@ fn resize(call: &Call<'_>) -> Result<Vec<Output>> {
     match (is_there(call, 2), is_there(call, 3)) {
         (Some(true), Some(true)) => Err(call.wrong(3, "no sizes beside factors", "both")),
         (Some(false), Some(false)) => Err(call.wrong(2, "factors, or sizes as input 3", "neither")),
-        (Some(true), _) | (_, Some(false)) => resize_by(call, 2, Some(1)),
+        (Some(true), _) | (_, Some(false)) => resize_by(call, 2),
         (_, Some(true)) | (Some(false), _) => resize_to_sizes(call),
         (None, None) => one(call.shape(0)?.map(|dims| of_rank(dims.len()))),
     }
@@ -57,51 +57,41 @@ fn axes(call: &Call<'_>, rank: usize) -> Result<Vec<usize>> {
     }
 }
 
-fn resize_by(call: &Call<'_>, input: usize, regions: Option<usize>) -> Result<Vec<Output>> {
+/// A part of an input that is to be taken instead of the whole does not count: that is what everybody does, whatever the
+/// text of the standard says.
+fn resize_by(call: &Call<'_>, input: usize) -> Result<Vec<Output>> {
     call.list_length(input)?;
     let Some(mut dims) = call.shape(0)? else { return one(None) };
     let axes = axes(call, dims.len())?;
-    let is_cropped = call.text("coordinate_transformation_mode", "")? == "tf_crop_and_resize";
-    let regions = regions.filter(|regions| is_cropped && call.given(*regions).is_some());
-    let corners = regions.map(|regions| call.floats(regions)).transpose()?;
-    let factors = call.floats(input)?;
-    if let (Some(factors), None | Some(Some(_))) = (factors, &corners) {
-        let corners = corners.flatten();
-        return one(scaled_by(dims, &axes, &factors, corners.as_deref()).map_err(call.blame(input))?);
+    if let Some(factors) = call.floats(input)? {
+        return one(scaled_by(dims, &axes, &factors).map_err(call.blame(input))?);
     }
     call.expect_dims(input, &[Dim::from(axes.len())])?;
     axes.into_iter().for_each(|axis| dims[axis] = Dim::Unknown);
     one(dims)
 }
 
-/// Of the regions, all starts come first, then all ends.
-fn scaled_by(
-    dims: PartialDims,
-    axes: &[usize],
-    factors: &[f64],
-    corners: Option<&[f64]>,
-) -> Result<PartialDims> {
-    if factors.len() != axes.len() || corners.is_some_and(|corners| corners.len() != axes.len() * 2) {
+fn scaled_by(dims: PartialDims, axes: &[usize], factors: &[f64]) -> Result<PartialDims> {
+    if factors.len() != axes.len() {
         let (expected, found) = (axes.len(), factors.len());
         return Err(Error::invalid_argument(format!(
-            "expected {expected} factors, one for each axis, and a region of twice as many corners if any, found {found}"
+            "expected {expected} factors, one for each axis, found {found}"
         )));
     }
     let mut all = dims;
-    for (at, (axis, factor)) in axes.iter().zip(factors).enumerate() {
-        let part = corners.map_or(1.0, |corners| corners[at + axes.len()] - corners[at]);
-        all[*axis] = scaled(all[*axis], *factor, part)?;
+    for (axis, factor) in axes.iter().zip(factors) {
+        all[*axis] = scaled(all[*axis], *factor)?;
     }
     Ok(all)
 }
 
 /// Computed in the precision that factors have, so that a third of 3 is 1.
-fn scaled(dim: Dim, factor: f64, part: f64) -> Result<Dim> {
+fn scaled(dim: Dim, factor: f64) -> Result<Dim> {
     if !(factor > 0.0 && factor.is_finite()) {
         return Err(Error::invalid_argument(format!("expected factors of more than 0, found {factor}")));
     }
     let Dim::Known(size) = dim else { return Ok(Dim::Unknown) };
-    whole(f64::from((size as f32 * part as f32 * factor as f32).floor()))
+    whole(f64::from((size as f32 * factor as f32).floor()))
 }
 
 fn whole(size: f64) -> Result<Dim> {

@@ -124,10 +124,8 @@ impl Resize {
         }
         for (axis, to) in all.iter().zip(to) {
             let wanted = axis.from as f64 * axis.scale;
-            // A crop has the size of its part of the input, which the host has worked out.
-            let is_crop = self.method.coordinates == taps::Coordinates::Crop;
             ensure!(
-                axis.to == *to && axis.scale > 0.0 && (is_crop || (*to as f64 - wanted).abs() <= 1.0),
+                axis.to == *to && axis.scale > 0.0 && (*to as f64 - wanted).abs() <= 1.0,
                 invalid_argument,
                 "expected {wanted} elements along an axis of {} with a scale of {}, found {to}",
                 axis.from,
