@@ -5,7 +5,7 @@ use oarlock_core::{Element, Tensor};
 use oarlock_engine::Datum;
 use oarlock_engine::import::onnx::messages::tensor_proto::DataType;
 
-use crate::file::{File, float, int, ints};
+use crate::file::{File, float, int, ints, text};
 use crate::sketch::{RUNTIME, noise, random, tensor};
 
 fn floats(datum: &Datum) -> Vec<f32> {
@@ -59,6 +59,38 @@ fn a_half_of_a_sum_is_the_gate_of_the_other() {
     let halves = [2.0 * 0.841_344_7, 0.0];
     assert_near(&floats(&made[0]), &halves);
     assert_near(&floats(&made[1]), &[2.0 * halves[0] + 10.0, 20.0]);
+}
+
+#[test]
+fn distances_are_those_between_rows() {
+    for (metric, root) in [("euclidean", true), ("sqeuclidean", false)] {
+        let mut file = File::default();
+        file.input("a", DataType::Float, &[-1, -1]).input("b", DataType::Float, &[-1, -1]);
+        file.node("CDist", "a b", "y", &[text("metric", metric)]).outputs("y");
+        let made = file
+            .run(&[tensor(&[2, 2], &[0.0, 0.0, 1.0, 1.0]), tensor(&[3, 2], &[3.0, 4.0, 1.0, 1.0, 0.0, 1.0])]);
+        assert_eq!(dims(&made[0]), [2, 3]);
+        let squares = [25.0, 2.0, 1.0, 13.0, 0.0, 1.0_f32];
+        let expected = squares.map(|square| if root { square.sqrt() } else { square });
+        assert_near(&floats(&made[0]), &expected);
+    }
+    let mut file = File::default();
+    file.input("a", DataType::Float, &[-1, -1]);
+    file.node("CDist", "a a", "y", &[text("metric", "cosine")]).outputs("y");
+    assert!(refusal(&file).contains("`sqeuclidean`"), "{}", refusal(&file));
+}
+
+#[test]
+fn pixels_of_a_grid_are_mixed_as_onnx_does_it() {
+    for (mode, corner) in [("bilinear", 2.5), ("nearest", 1.0)] {
+        let mut file = File::default();
+        file.input("x", DataType::Float, &[1, 1, 2, 2]).floats("g", &[1, 1, 1, 2], &[-0.1, -0.1]);
+        file.node("GridSample", "x g", "y", &[text("mode", mode), int("align_corners", 1)]).outputs("y");
+        let made = file.run(&[tensor(&[1, 1, 2, 2], &[1.0, 2.0, 3.0, 4.0])]);
+        // At 0.45 of the way from each first pixel to the second.
+        let expected = if mode == "bilinear" { corner - 0.05 - 0.1 } else { corner };
+        assert_near(&floats(&made[0]), &[expected]);
+    }
 }
 
 #[test]

@@ -61,6 +61,16 @@ pub(crate) fn float(name: &str, value: f32) -> AttributeProto {
     }
 }
 
+/// An attribute of a text.
+pub(crate) fn text(name: &str, value: &str) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(AttributeType::String as i32),
+        s: Some(value.as_bytes().to_vec().into()),
+        ..Default::default()
+    }
+}
+
 /// A branch, which sees what is around it.
 pub(crate) fn branch(name: &str, graph: GraphProto) -> AttributeProto {
     AttributeProto {

@@ -11,6 +11,7 @@ mod print;
 mod value;
 
 pub use check::check;
+pub(crate) use node::ONNXRUNTIME;
 pub use node::{Node, Subgraph};
 pub use value::{Dimension, Value, ValueId, ValueType, Weight};
 

@@ -7,6 +7,9 @@ use smallvec::SmallVec;
 
 use super::{Graph, ValueId};
 
+/// The domain of the ops that onnxruntime adds to ONNX.
+pub(crate) const ONNXRUNTIME: &str = "com.microsoft";
+
 /// One op in a graph, with its operands.
 #[derive(Clone, Debug)]
 pub struct Node {

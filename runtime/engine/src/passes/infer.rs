@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use oarlock_core::infer::{Dim, Fact, PartialDims};
-use oarlock_core::{ErrorKind, Op, Result, Runtime};
+use oarlock_core::{Error, ErrorKind, Op, Result, Runtime};
 use smallvec::SmallVec;
 
 use super::Scene;
-use crate::graph::{Dimension, Graph, Node, Value, ValueType, Weight};
+use crate::graph::{Dimension, Graph, Node, ONNXRUNTIME, Value, ValueType, Weight};
 
 /// Writes what is known beside every value: what the model says about inputs, and what follows for what nodes make.
 pub fn infer(graph: &mut Graph, scene: &Scene<'_>) -> Result<()> {
@@ -87,6 +87,14 @@ pub(super) fn facts_of(graph: &Graph, node: &Node, op: &Op) -> Result<Option<Vec
 pub(crate) fn op_of(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
     let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
     op.map(Arc::new).map_err(|error| match error.kind() {
+        ErrorKind::NotFound if &*node.domain == ONNXRUNTIME => {
+            let message =
+                format!("expected an op of onnxruntime's own that is understood, found `{}`", node.op);
+            Error::not_found(message).hint(
+                "the page `Run a model` of the book lists those that are; another needs a plugin that brings its schema \
+                 and a kernel, or a model that does without: export it without onnxruntime's own ops",
+            )
+        }
         ErrorKind::NotFound => error.hint(format!(
             "the model has it of opset {}; an op that is in no standard needs a plugin that brings its schema and a \
              kernel, or a function of that name in the model",

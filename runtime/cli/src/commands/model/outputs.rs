@@ -167,10 +167,26 @@ pub(super) fn archive_of<'a>(slots: &[Slot], data: &'a [Datum]) -> Result<Vec<(S
 /// Checks that outputs can go where they are to go. Nothing is made before there is something to write.
 pub(super) fn check_target(target: &Path) -> Result<(), Problem> {
     if npz::is_named_so(target) || is_one_file(target) {
-        target::check([target])
-    } else {
-        target::check_directory(target)
+        return target::check([target]);
     }
+    // Whoever names a file of another kind does not want a directory of that name.
+    let ending = target.extension().filter(|_| !target.is_dir());
+    match ending {
+        Some(ending) if is_of_letters(ending) => {
+            let message = format!(
+                "`{}`: expected a directory, or a file that ends in `.npz` or `.npy`, found `.{}`",
+                target.display(),
+                ending.display()
+            );
+            Err(Problem::new(message).hint("to have a directory of that name, make it first"))
+        }
+        _ => target::check_directory(target),
+    }
+}
+
+/// Whether an ending looks like a kind of file, and not like the number of a version.
+fn is_of_letters(ending: &OsStr) -> bool {
+    ending.as_encoded_bytes().first().is_some_and(u8::is_ascii_alphabetic)
 }
 
 /// Checks that a model makes as many outputs as there is room for.

@@ -31,6 +31,19 @@ fn a_model_with_one_output_may_have_one_file() {
 }
 
 #[test]
+fn a_file_of_a_kind_that_nobody_writes_is_no_directory() {
+    let user = user();
+    let call = ["run", "product.onnx", "-i", "x=f32:[[1,2,3]]", "-o"];
+    let outcome = user.run(&[&call[..], &["out.txt"]].concat());
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.starts_with("error: `out.txt`: expected a directory, or a file"), "{}", outcome.err);
+    assert!(!user.home.path().join("out.txt").exists());
+    assert_eq!(user.run(&[&call[..], &["run-1.2"]].concat()).status, 0);
+    fs::create_dir(user.home.path().join("out.txt")).unwrap();
+    assert_eq!(user.run(&[&call[..], &["out.txt"]].concat()).status, 0);
+}
+
+#[test]
 fn a_run_that_fails_leaves_no_directory() {
     let user = user();
     user.file("bad.onnx", b"no model");

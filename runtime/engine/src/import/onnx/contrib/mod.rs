@@ -24,10 +24,7 @@ use oarlock_core::{Error, Result};
 
 use self::lowering::Lowering;
 use self::row::Row;
-use crate::graph::{Graph, Node};
-
-/// The domain of onnxruntime's ops.
-const DOMAIN: &str = "com.microsoft";
+use crate::graph::{Graph, Node, ONNXRUNTIME};
 
 const FAMILIES: [&[Row]; 11] = [
     activation::OPS,
@@ -68,7 +65,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 /// How a node is written as others.
 fn find(node: &Node) -> Option<&'static Row> {
     let is_own = match &*node.domain {
-        DOMAIN => true,
+        ONNXRUNTIME => true,
         "" => &*node.op == normal::SIMPLIFIED,
         _ => false,
     };
@@ -77,7 +74,7 @@ fn find(node: &Node) -> Option<&'static Row> {
 
 /// Why a node cannot be had, where more can be said than that nobody knows it.
 fn refused(node: &Node) -> Option<Error> {
-    if &*node.domain == DOMAIN && SEARCHES.contains(&&*node.op) {
+    if &*node.domain == ONNXRUNTIME && SEARCHES.contains(&&*node.op) {
         let message =
             "expected a model of which a run is one step, found an op that runs one until a text is there";
         let hint = "export the model without its search, and search in the program that runs it";
@@ -146,7 +143,7 @@ mod tests {
                 };
                 let inputs = operands(row.inputs, &value);
                 let outputs = operands(row.outputs, &Value::named("y"));
-                let mut node = Node::new(DOMAIN, row.op, 1, inputs, outputs.iter().copied());
+                let mut node = Node::new(ONNXRUNTIME, row.op, 1, inputs, outputs.iter().copied());
                 let texts = ["activation", "auto_pad", "direction", "mode"];
                 let is_free = |word: &&str| !word.contains('=') && !texts.contains(word);
                 for word in row.attributes.split_whitespace().filter(is_free) {
@@ -166,7 +163,7 @@ mod tests {
     fn a_search_for_texts_is_refused_with_advice_and_other_ops_are_left_alone() {
         let node = |domain: &str, op: &str| Node::new(domain, op, 1, [], []);
         let lower = |node| lower(node, &mut Graph::new("test"));
-        let error = lower(node(DOMAIN, "BeamSearch")).unwrap_err();
+        let error = lower(node(ONNXRUNTIME, "BeamSearch")).unwrap_err();
         assert!(error.advice().is_some_and(|hint| hint.contains("without its search")), "{error}");
         assert!(lower(node("com.microsoft.nchwc", "Conv")).unwrap_err().message().contains("any machine"));
         assert!(lower(node("", "Gelu")).unwrap().is_some());

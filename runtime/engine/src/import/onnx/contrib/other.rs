@@ -4,11 +4,20 @@ use oarlock_core::{Attribute, Dtype, Result};
 
 use super::lowering::{Lowering, named};
 use super::product::{channels_first, channels_last, spatial_rank, window};
-use super::row::Row;
+use super::row::{Row, unsupported};
+use crate::graph::ValueId;
 
 pub(super) const OPS: &[Row] = &[
+    Row { op: "CDist", inputs: "A B", attributes: "metric", outputs: "C", lower: distances },
     Row { op: "ExpandDims", inputs: "X axis", attributes: "", outputs: "Y", lower: expand_dims },
     Row { op: "GatherND", inputs: "data indices", attributes: "", outputs: "output", lower: gather_nd },
+    Row {
+        op: "GridSample",
+        inputs: "X Grid",
+        attributes: "align_corners mode padding_mode",
+        outputs: "Y",
+        lower: grid_sample,
+    },
     Row {
         op: "NhwcMaxPool",
         inputs: "x",
@@ -33,6 +42,51 @@ fn expand_dims(op: &mut Lowering<'_>) -> Result<()> {
 fn gather_nd(op: &mut Lowering<'_>) -> Result<()> {
     let indices = op.cast(op.input(1)?, Dtype::I64);
     let made = op.apply("GatherND", &[op.input(0)?, indices]);
+    op.give(0, made);
+    Ok(())
+}
+
+/// Between each row of one matrix and each of another, from their product: the differences of all pairs need not fit into
+/// memory.
+fn distances(op: &mut Lowering<'_>) -> Result<()> {
+    let is_root = match op.node.attributes.string("metric")? {
+        None | Some("sqeuclidean") => false,
+        Some("euclidean") => true,
+        Some(found) => return Err(unsupported("`euclidean` or `sqeuclidean` for `metric`", found)),
+    };
+    let (left, right) = (op.input(0)?, op.input(1)?);
+    let (left_squares, right_squares) = (squares(op, left)?, squares(op, right)?);
+    let turned = op.transpose(right, &[1, 0]);
+    let (right_squares, two) = (op.transpose(right_squares, &[1, 0]), op.number(2.0, left)?);
+    let product = op.apply("MatMul", &[left, turned]);
+    let product = op.apply("Mul", &[product, two]);
+    let sum = op.apply("Add", &[left_squares, right_squares]);
+    let difference = op.apply("Sub", &[sum, product]);
+    // Rounding may leave less than nothing of two rows that are equal.
+    let mut made = op.apply("Relu", &[difference]);
+    if is_root {
+        made = op.apply("Sqrt", &[made]);
+    }
+    op.give(0, made);
+    Ok(())
+}
+
+/// The sum of the squares of each row, as a column.
+fn squares(op: &mut Lowering<'_>, rows: ValueId) -> Result<ValueId> {
+    let axes = op.ints(&[1]);
+    Ok(op.apply("ReduceSumSquare", &[rows, axes]))
+}
+
+/// ONNX calls the ways between pixels otherwise by now.
+fn grid_sample(op: &mut Lowering<'_>) -> Result<()> {
+    let mut attributes = op.copied(&["align_corners", "padding_mode"]);
+    let mode = match op.node.attributes.string("mode")? {
+        None | Some("bilinear") => "linear",
+        Some("bicubic") => "cubic",
+        Some(other) => other,
+    };
+    attributes.set("mode", Attribute::String(mode.to_owned()));
+    let made = op.of("GridSample", &[Some(op.input(0)?), Some(op.input(1)?)], attributes, 1)[0];
     op.give(0, made);
     Ok(())
 }
