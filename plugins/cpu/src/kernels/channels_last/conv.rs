@@ -115,7 +115,7 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     call.describe(&convolution.description(cpu));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
-    let packed = convolution.pack_shared(cpu, constants::place(&w), weights)?;
+    let packed = convolution.pack_shared(cpu, constants::place(&w), Dtype::F32, weights)?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];

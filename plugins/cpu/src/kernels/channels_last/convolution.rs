@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use oarlock_sdk::{Result, ensure};
+use oarlock_sdk::{Dtype, Result, ensure};
 
 use super::dense::{Dense, Factors, Paired};
 use super::depthwise;
@@ -35,9 +35,9 @@ pub(super) enum Packed {
     Channels(Aligned),
 }
 
-/// What packed weights depend on beside the weights: the way, the instruction set, and the channels of a group, the outputs,
-/// the groups and the taps.
-type Key = (Form, Isa, [usize; 4]);
+/// What packed weights depend on beside the weights: the way, the instruction set, what dtype they are given in, and the
+/// channels of a group, the outputs, the groups and the taps.
+type Key = (Form, Isa, u32, [usize; 4]);
 
 /// What packed weights look like.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,11 +163,13 @@ impl Convolution {
         &self,
         team: &dyn Team,
         place: (usize, usize),
+        dtype: Dtype,
         weights: impl FnOnce() -> Result<Cow<'a, [f32]>>,
     ) -> Result<Arc<Packed>> {
         let Geometry { outputs, groups, .. } = self.geometry;
         let sizes = [self.geometry.channels_of_group(), outputs, groups, self.geometry.taps()];
-        PACKED.get_or_make_at(place, (self.form(), team.isa(), sizes), || Ok(self.pack(team, &weights()?)))
+        let key = (self.form(), team.isa(), dtype.0, sizes);
+        PACKED.get_or_make_at(place, key, || Ok(self.pack(team, &weights()?)))
     }
 
     /// Computes it.

@@ -229,6 +229,7 @@ impl<E: Element> Strip<'_, E> {
                 (3, 2, 1) => self.compute_windows::<V, 3, 2>(),
                 (5, 1, 1) => self.compute_windows::<V, 5, 1>(),
                 (5, 2, 1) => self.compute_windows::<V, 5, 2>(),
+                (7, 1, 1) => self.compute_windows::<V, 7, 1>(),
                 _ => self.compute_windows::<V, 0, 0>(),
             }
         }

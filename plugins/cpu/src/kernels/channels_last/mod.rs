@@ -1,11 +1,11 @@
 //! Convolutions and poolings of images whose channels are last, which is how the engine lays them out: the channels of
-//! a pixel
-//! lie side by side, so that vectors of them are loaded, multiplied and stored as they lie, whatever the window.
+//! a pixel lie side by side, so that vectors of them are loaded, multiplied and stored as they lie, whatever the window.
 //!
 //! A convolution is computed in one of several ways ([`convolution`] decides): as a product of matrices whose left rows are
 //! read through pointers ([`dense`]), as products of transformed tiles ([`winograd`]), or channel by channel ([`depthwise`]).
-//! A transposed one is some ordinary ones ([`transposed`]). Where that is allowed, what is multiplied is rounded to bf16
-//! ([`rounded`]), and products with constant matrices are then computed as convolutions ([`product`]).
+//! A transposed one is some ordinary ones, or goes channel by channel, too ([`transposed`]). Where that is allowed, what is multiplied is rounded to bf16
+//! ([`rounded`]), and products with constant matrices are then computed as convolutions ([`product`]). Convolutions of narrow
+//! floats whose channels are first are brought here and back ([`narrow`]).
 //! Bias, residual and activation are applied while the results are in registers or in the nearest cache ([`finish`]).
 //!
 //! No sum is shared between threads, so a result does not depend on how many there are.
@@ -17,6 +17,7 @@ pub(super) mod depthwise;
 mod finish;
 pub(super) mod geometry;
 mod lanes;
+mod narrow;
 mod pool;
 mod product;
 mod rounded;
@@ -30,6 +31,7 @@ mod winograd;
 
 use oarlock_sdk::{Kernel, Result, ensure};
 
+pub(super) use narrow::NarrowConvolution;
 pub(super) use product::{RoundedMatrix, RoundedProduct};
 
 use crate::device::Cpu;

@@ -86,6 +86,25 @@ fn convolutions_are_the_sums_they_should_be() {
 }
 
 #[test]
+fn windows_of_any_width_slide_over_channels_each_for_itself() {
+    let mut numbers = Numbers(6);
+    for (kernel, stride, pad) in [(3, 1, 1), (3, 2, 1), (5, 1, 2), (5, 2, 2), (7, 1, 3), (7, 2, 3), (4, 1, 1)]
+    {
+        for (size, channels) in [((9, 23), 18), ((3, 3), 33), ((12, 8), 16)] {
+            let case = Case::of_channels(&mut numbers, size, channels, (kernel, stride, pad));
+            let finish = Finish {
+                bias: Some(&case.bias),
+                residual: Residual::Apart(&case.residual),
+                activation: RELU,
+            };
+            for isa in levels() {
+                check(&case, isa, &finish);
+            }
+        }
+    }
+}
+
+#[test]
 fn sizes_around_the_edges_of_blocks_are_right() {
     let mut numbers = Numbers(2);
     for size in [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15] {

@@ -1,6 +1,6 @@
 //! Convolutions against sums written down plainly, for many combinations of sizes and attributes.
 
-use oarlock_sdk::Dtype;
+use oarlock_sdk::{Dtype, f16};
 
 use super::window::coordinates;
 use crate::testing::{Array, Attribute, run, run_with_isa};
@@ -149,6 +149,43 @@ fn convolutions_are_the_sums_they_should_be() {
     }
 }
 
+/// Those of two axes at most are computed in another way when their weights are constant.
+#[test]
+fn convolutions_of_narrow_floats_are_those_of_wide_ones_rounded() {
+    let mut numbers = Numbers(5);
+    for index in 0..60 {
+        let case = Case::new(&mut numbers);
+        let [x, w, bias] = case.arrays(&mut numbers).map(|array| array.values::<f32>());
+        let outputs = case.output().iter().product::<i64>() as usize;
+        let dims = case.dims(case.groups * case.rows, &case.output());
+        let mut expected: Vec<f32> = (0..dims.iter().product::<i64>() as usize)
+            .map(|index| bias[index / outputs % bias.len()])
+            .collect();
+        case.each(|at, step, y| expected[y] += x[at] * w[step]);
+        let halves = |dims: &[i64], values: &[f32]| {
+            Array::of(dims, &values.iter().map(|value| f16::from_f32(*value)).collect::<Vec<_>>())
+        };
+        let weights: Vec<i64> = [(case.groups * case.rows) as i64, case.channels as i64]
+            .iter()
+            .chain(&case.kernel)
+            .copied()
+            .collect();
+        let x = halves(&case.dims(case.groups * case.channels, &case.input), &x);
+        let w = halves(&weights, &w);
+        let w = if index % 4 == 3 { w } else { w.constant() };
+        let bias = halves(&[bias.len() as i64], &bias);
+        let isa = ["scalar", "avx2", "avx512"][index % 3];
+        let inputs = [Some(&x), Some(&w), Some(&bias)];
+        let results =
+            run_with_isa(isa, "Conv", 11, &case.attributes(), &inputs, &[Some((Dtype::F16, &dims))]).unwrap();
+        let found = results[0].as_ref().unwrap().values::<f16>();
+        for (found, expected) in found.iter().zip(&expected) {
+            let found = found.to_f32();
+            assert!((found - expected).abs() < 0.01, "{found} and {expected}: {case:?} on {isa}");
+        }
+    }
+}
+
 #[test]
 fn a_transposed_convolution_goes_the_other_way() {
     let mut numbers = Numbers(11);
@@ -203,6 +240,44 @@ fn quantised_results_are_scaled_with_their_bias() {
     let results = run("QLinearConv", 10, &[], &inputs, &[Some((Dtype::U8, &[1, 2, 2]))]).unwrap();
     // (2 + 1) × 0.5 = 1.5 and (-2 + 1) × 0.5 = -0.5 are rounded to even numbers.
     assert_eq!(results[0].as_ref().unwrap().values::<u8>(), [12, 10, 6, 14]);
+}
+
+/// Images of three dimensions are computed in another way than those of two.
+#[test]
+fn sums_of_integers_are_the_same_in_each_way() {
+    let bytes = |dtype, dims: &[i64], factor: i64| {
+        let count: i64 = dims.iter().product();
+        Array::of_bytes(dtype, dims, &(0..count).map(|at| (at * factor % 251) as u8).collect::<Vec<_>>())
+    };
+    let list =
+        |count: i64| Array::of(&[count], &(1..=count).map(|at| at as f32 / 4096.0).collect::<Vec<_>>());
+    let seen = |array: &Array, dims: [i64; 5]| Array::of_bytes(array.dtype, &dims, array.bytes());
+    for (groups, x_dtype, w_dtype) in [(1, Dtype::U8, Dtype::I8), (2, Dtype::I8, Dtype::U8)] {
+        let (x, w) = (bytes(x_dtype, &[2, 6, 7, 5], 37), bytes(w_dtype, &[10, 6 / groups, 3, 2], 59));
+        let deep = (seen(&x, [2, 6, 1, 7, 5]), seen(&w, [10, 6 / groups, 1, 3, 2]));
+        let (x_zero, w_zero) = (bytes(x_dtype, &[1], 1), bytes(w_dtype, &[10], 31));
+        let (one, scales, bias) = (list(1), list(10), Array::of(&[10], &[70i32; 10]));
+        let run = |isa: &str, op: &str, (x, w): (&Array, &Array), is_deep: bool| {
+            let dims: &[i64] = if is_deep { &[2, 10, 1, 5, 5] } else { &[2, 10, 5, 5] };
+            let pads: &[i64] = if is_deep { &[0, 0, 1, 0, 0, 0] } else { &[0, 1, 0, 0] };
+            let attributes = [("pads", Attribute::Ints(pads)), ("group", Attribute::Int(groups))];
+            let linear = [x, &one, &x_zero, w, &scales, &w_zero, &one, &x_zero, &bias].map(Some);
+            let (inputs, dtype) = match op {
+                "ConvInteger" => ([x, w, &x_zero, &w_zero].map(Some).to_vec(), Dtype::I32),
+                _ => (linear.to_vec(), x_dtype),
+            };
+            let found = run_with_isa(isa, op, 10, &attributes, &inputs, &[Some((dtype, dims))]).unwrap();
+            found[0].as_ref().unwrap().bytes().to_vec()
+        };
+        for op in ["ConvInteger", "QLinearConv"] {
+            let expected = run("", op, (&deep.0, &deep.1), true);
+            for isa in ["scalar", "avx2", "avx512"] {
+                for w in [w.clone(), w.clone().constant()] {
+                    assert_eq!(run(isa, op, (&x, &w), false), expected, "{op} on {isa}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

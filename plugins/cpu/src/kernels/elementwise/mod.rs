@@ -28,6 +28,8 @@ mod variadic;
 
 use oarlock_sdk::Kernel;
 
+pub(crate) use self::quantize::quantize_by_range;
+pub(crate) use self::small_floats::halves;
 use crate::device::Cpu;
 
 /// The rows of all element-wise kernels.

@@ -76,6 +76,31 @@ impl Format {
     }
 }
 
+/// Floats of 16 bits as bits.
+pub(crate) mod halves {
+    use super::{BF16, F16};
+
+    #[inline(always)]
+    pub(crate) fn f16_to_f32(bits: u16) -> f32 {
+        F16.decode(bits.into())
+    }
+
+    #[inline(always)]
+    pub(crate) fn f32_to_f16(value: f32) -> u16 {
+        F16.encode(value) as u16
+    }
+
+    #[inline(always)]
+    pub(crate) fn bf16_to_f32(bits: u16) -> f32 {
+        f32::from_bits(u32::from(bits) << 16)
+    }
+
+    #[inline(always)]
+    pub(crate) fn f32_to_bf16(value: f32) -> u16 {
+        BF16.encode(value) as u16
+    }
+}
+
 macro_rules! conversions {
     ($($(#[$docs:meta])* $name:ident: $from:ty => $to:ty, $x:ident -> $body:expr;)*) => {
         $(
@@ -98,13 +123,13 @@ macro_rules! conversions {
 
 conversions! {
     /// `f16` as `f32`.
-    DecodeF16: u16 => f32, x -> F16.decode(u32::from(x));
+    DecodeF16: u16 => f32, x -> halves::f16_to_f32(x);
     /// `f32` as `f16`.
-    EncodeF16: f32 => u16, x -> F16.encode(x) as u16;
+    EncodeF16: f32 => u16, x -> halves::f32_to_f16(x);
     /// `bf16` as `f32`.
-    DecodeBf16: u16 => f32, x -> f32::from_bits(u32::from(x) << 16);
+    DecodeBf16: u16 => f32, x -> halves::bf16_to_f32(x);
     /// `f32` as `bf16`.
-    EncodeBf16: f32 => u16, x -> BF16.encode(x) as u16;
+    EncodeBf16: f32 => u16, x -> halves::f32_to_bf16(x);
     /// `f8e4m3` as `f32`.
     DecodeF8E4M3: u8 => f32, x -> F8E4M3.decode(u32::from(x));
     /// `f32` as `f8e4m3`, the largest where it is too large.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, ensure};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, ensure};
 
-use super::operand::{by_size, cells, cells_mut, in_pieces, integers};
+use super::operand::{by_size, cells, cells_mut, in_pieces, integers, values};
 use super::strided::Cursor;
 use super::{data, indices, shape};
 use crate::device::Cpu;
@@ -68,29 +68,29 @@ fn gather(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
 
 fn gather_elements(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
     let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let places = Places::new(&input, &positions, axis)?;
-    shape::expect(&output, "output", &places.dims)?;
+    let along = Along::new(&input, &positions, axis)?;
+    shape::expect(&output, "output", &along.dims)?;
     by_size!(input.dtype(), N => {
-        let from = cells::<N>(&input)?;
-        in_pieces(cpu, cells_mut::<N>(&output)?, 1, |begin, out| {
-            for (cell, place) in out.iter_mut().zip(places.from(begin)) {
-                *cell = from[place];
-            }
-        });
-        Ok(())
+        let (from, out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
+        match positions.dtype() {
+            Dtype::I32 => along.gather(cpu, values::<i32>(&positions)?, from, out),
+            _ => along.gather(cpu, values::<i64>(&positions)?, from, out),
+        }
     })
 }
 
-/// Where in the data the positions of `GatherElements` and `ScatterElements` point.
-pub(super) struct Places {
+/// The axis that positions of `GatherElements` and `ScatterElements` lead along, and how the data lies along the others.
+struct Along {
+    /// The dimensions of the positions.
     dims: Vec<usize>,
+    /// How far elements of the data are apart along each axis, but 0 along this one.
     strides: Vec<isize>,
     step: usize,
-    positions: Vec<usize>,
+    length: usize,
 }
 
-impl Places {
-    pub(super) fn new(data: &Tensor<'_>, positions: &Tensor<'_>, axis: i64) -> Result<Self> {
+impl Along {
+    fn new(data: &Tensor<'_>, positions: &Tensor<'_>, axis: i64) -> Result<Self> {
         let (dims, around) = (shape::dims(positions)?, shape::dims(data)?);
         let axis = shape::axis(axis, around.len())?;
         let fits = dims.len() == around.len()
@@ -102,18 +102,69 @@ impl Places {
         );
         let mut strides: Vec<_> = shape::strides(&around).into_iter().map(|step| step as isize).collect();
         let step = std::mem::replace(&mut strides[axis], 0) as usize;
-        Ok(Self { dims, strides, step, positions: checked(positions, around[axis])? })
+        Ok(Self { dims, strides, step, length: around[axis] })
+    }
+
+    fn gather<const N: usize, I: Copy + Into<i64> + Sync>(
+        &self,
+        cpu: &Cpu,
+        positions: &[I],
+        from: &[[u8; N]],
+        out: &mut [[u8; N]],
+    ) -> Result<()> {
+        let length = self.length as i64;
+        if !positions.iter().all(|position| (-length..length).contains(&(*position).into())) {
+            positions
+                .iter()
+                .try_for_each(|position| checked_index((*position).into(), self.length).map(drop))?;
+        }
+        let (Some((row, outer)), Some((stride, strides))) =
+            (self.dims.split_last(), self.strides.split_last())
+        else {
+            return Ok(());
+        };
+        in_pieces(cpu, out, 1, |begin, mut out| {
+            let mut cursor = Cursor::new(outer, strides, begin / row);
+            let (mut column, mut positions) = (begin % row, &positions[begin..]);
+            while !out.is_empty() {
+                let (cells, rest) = out.split_at_mut(out.len().min(row - column));
+                let mut first = cursor.offset as usize + column * *stride as usize;
+                for (cell, position) in cells.iter_mut().zip(positions) {
+                    let position = (*position).into();
+                    let from_start = if position < 0 { position + length } else { position };
+                    *cell = from[first + from_start as usize * self.step];
+                    first += *stride as usize;
+                }
+                (column, positions, out) = (0, &positions[cells.len()..], rest);
+                cursor.advance();
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Where in the data the positions of `ScatterElements` point.
+pub(super) struct Places {
+    along: Along,
+    positions: Vec<usize>,
+}
+
+impl Places {
+    pub(super) fn new(data: &Tensor<'_>, positions: &Tensor<'_>, axis: i64) -> Result<Self> {
+        let along = Along::new(data, positions, axis)?;
+        let positions = checked(positions, along.length)?;
+        Ok(Self { along, positions })
     }
 
     pub(super) fn dims(&self) -> &[usize] {
-        &self.dims
+        &self.along.dims
     }
 
-    /// The places of the positions from one on.
-    pub(super) fn from(&self, begin: usize) -> impl Iterator<Item = usize> {
-        let mut cursor = Cursor::new(&self.dims, &self.strides, begin);
-        self.positions[begin..].iter().map(move |position| {
-            let place = cursor.offset as usize + position * self.step;
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
+        let Along { dims, strides, step, .. } = &self.along;
+        let mut cursor = Cursor::new(dims, strides, 0);
+        self.positions.iter().map(move |position| {
+            let place = cursor.offset as usize + position * step;
             cursor.advance();
             place
         })
@@ -247,6 +298,32 @@ mod tests {
         let outputs = [Some((Dtype::F32, &[2, 2][..]))];
         let results = run("GatherElements", 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [3., 6., 1., 2.]);
+    }
+
+    #[test]
+    fn positions_along_each_axis_count_from_either_end() {
+        let dims = [3i64, 4, 5];
+        let values: Vec<u16> = (0..60).collect();
+        let data = Array::of(&dims, &values);
+        for axis in 0..3 {
+            let mut shape = [2i64, 3, 4];
+            shape[axis] = 7;
+            let count = shape.iter().product::<i64>();
+            let positions: Vec<i32> =
+                (0..count).map(|at| (at * 5 % (2 * dims[axis]) - dims[axis]) as i32).collect();
+            let place = |at: i64| {
+                let mut index = [at / (shape[1] * shape[2]), at / shape[2] % shape[1], at % shape[2]];
+                index[axis] = i64::from(positions[at as usize]).rem_euclid(dims[axis]);
+                (index[0] * 4 + index[1]) * 5 + index[2]
+            };
+            let expected: Vec<u16> = (0..count).map(|at| place(at) as u16).collect();
+            let attributes = [("axis", Attribute::Int(axis as i64))];
+            let positions = Array::of(&shape, &positions);
+            let outputs = [Some((Dtype::U16, &shape[..]))];
+            let inputs = [Some(&data), Some(&positions)];
+            let results = run("GatherElements", 13, &attributes, &inputs, &outputs).unwrap();
+            assert_eq!(results[0].as_ref().unwrap().values::<u16>(), expected, "axis {axis}");
+        }
     }
 
     #[test]

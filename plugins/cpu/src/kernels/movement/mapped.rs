@@ -63,7 +63,9 @@ pub(super) fn copy<const N: usize>(
 enum Line<'a> {
     /// Each so many times, one after the other.
     Repeated(usize),
-    Any(&'a Map),
+    /// From the first one on so many one after the other from a place in the input, as between the borders of what is
+    /// padded; before and after that any.
+    Run { columns: &'a Map, begin: usize, length: usize, from: usize },
 }
 
 impl<'a> Line<'a> {
@@ -72,10 +74,12 @@ impl<'a> Line<'a> {
         let is_repeated =
             times > 0 && columns.iter().enumerate().all(|(index, at)| *at == Some(index / times));
         if is_repeated && times * length == columns.len() {
-            Self::Repeated(times)
-        } else {
-            Self::Any(columns)
+            return Self::Repeated(times);
         }
+        let from = columns.iter().flatten().min().copied().unwrap_or(0);
+        let begin = columns.iter().rposition(|at| *at == Some(from)).unwrap_or(0);
+        let run = columns[begin..].iter().zip(from..).take_while(|(at, place)| **at == Some(*place));
+        Self::Run { columns, begin, length: run.count(), from }
     }
 
     fn copy<const N: usize>(&self, input: &[[u8; N]], fill: [u8; N], row: &mut [[u8; N]]) {
@@ -89,8 +93,15 @@ impl<'a> Line<'a> {
             Self::Repeated(times) => {
                 row.chunks_mut(*times).zip(input).for_each(|(cells, from)| cells.fill(*from));
             }
-            Self::Any(columns) => {
-                for (cell, column) in row.iter_mut().zip(*columns) {
+            Self::Run { columns, begin, length, from } => {
+                let (before, rest) = row.split_at_mut(*begin);
+                let (run, after) = rest.split_at_mut(*length);
+                let (columns_before, columns_after) = (&columns[..*begin], &columns[begin + length..]);
+                if *length > 0 {
+                    run.copy_from_slice(&input[*from..from + length]);
+                }
+                let others = before.iter_mut().zip(columns_before).chain(after.iter_mut().zip(columns_after));
+                for (cell, column) in others {
                     *cell = column.map_or(fill, |column| input[column]);
                 }
             }
@@ -105,14 +116,17 @@ mod tests {
     #[test]
     fn elements_are_repeated_or_taken_from_anywhere() {
         for (columns, length, expected) in [
-            (vec![Some(0), Some(0), Some(1), Some(1)], 2, [1, 1, 2, 2]),
-            (vec![Some(0), Some(1), Some(2), Some(3)], 4, [1, 2, 3, 4]),
-            (vec![Some(0), Some(0), Some(0), Some(0)], 1, [1, 1, 1, 1]),
-            (vec![Some(0), Some(1), None, Some(1)], 2, [1, 2, 9, 2]),
+            (vec![Some(0), Some(0), Some(1), Some(1)], 2, &[1, 1, 2, 2][..]),
+            (vec![Some(0), Some(1), Some(2), Some(3)], 4, &[1, 2, 3, 4]),
+            (vec![Some(0), Some(0), Some(0), Some(0)], 1, &[1, 1, 1, 1]),
+            (vec![Some(0), Some(1), None, Some(1)], 2, &[1, 2, 9, 2]),
+            (vec![Some(2), Some(1), Some(0), Some(1), Some(2), Some(1)], 3, &[3, 2, 1, 2, 3, 2]),
+            (vec![None, Some(1), Some(2), Some(3), None, None], 5, &[9, 2, 3, 4, 9, 9]),
+            (vec![Some(1), Some(0), Some(1), Some(0)], 2, &[2, 1, 2, 1]),
             // The start of a longer row is no repetition of all of it.
-            (vec![Some(0), Some(1), Some(2), Some(3)], 5, [1, 2, 3, 4]),
+            (vec![Some(0), Some(1), Some(2), Some(3)], 5, &[1, 2, 3, 4]),
         ] {
-            let (input, mut row) = ([[1u8], [2], [3], [4], [5]], [[0u8]; 4]);
+            let (input, mut row) = ([[1u8], [2], [3], [4], [5]], vec![[0u8]; expected.len()]);
             Line::new(&columns, length).copy(&input, [9], &mut row);
             assert_eq!(row.as_flattened(), expected, "{columns:?}");
         }

@@ -10,6 +10,7 @@ mod join;
 mod mapped;
 mod operand;
 mod pad;
+pub(super) mod plane;
 mod repeat;
 mod reshape;
 mod resize;

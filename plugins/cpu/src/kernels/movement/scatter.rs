@@ -108,7 +108,7 @@ impl Number for bool {
 fn scatter_elements(cpu: &Cpu, call: &Call<'_>, axis: i64, reduction: Reduction) -> Result<()> {
     let places = Places::new(&call.input(0)?, &call.input(1)?, axis)?;
     shape::expect(&call.input(2)?, "updates", places.dims())?;
-    scatter(cpu, call, reduction, || places.from(0), 1)
+    scatter(cpu, call, reduction, || places.iter(), 1)
 }
 
 fn scatter_nd(cpu: &Cpu, call: &Call<'_>, reduction: Reduction) -> Result<()> {

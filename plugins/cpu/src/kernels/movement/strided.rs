@@ -4,11 +4,9 @@
 use oarlock_sdk::{Result, ensure};
 
 use super::operand::in_pieces;
+use super::plane::Plane;
 use super::shape;
 use crate::device::Cpu;
-
-/// The side of the square blocks in which a transpose goes through memory, so that both sides use whole cache lines.
-const BLOCK: usize = 16;
 
 /// Where the elements of an output lie in the input.
 pub(super) struct Strided {
@@ -135,61 +133,13 @@ impl Strided {
                 let (part, further) = out.split_at_mut(rows * unit);
                 for index in 0..between {
                     let first = self.start.wrapping_add_signed(outer.offset + middle.offset) + from_axis;
-                    transpose(&input[first..], stride, &mut part[index * inner..], unit, rows, inner);
+                    let (input, out) = (&input[first..], &mut part[index * inner..]);
+                    Plane { input, stride, out, pitch: unit, rows, columns: inner }.turn(cpu.isa());
                     middle.advance();
                 }
                 (at, out) = (at + rows, further);
             }
         });
-    }
-}
-
-/// Writes `rows` rows of `columns` elements, `pitch` apart: element (i, j) is the input's i + j · `stride`.
-fn transpose<const N: usize>(
-    input: &[[u8; N]],
-    stride: usize,
-    out: &mut [[u8; N]],
-    pitch: usize,
-    rows: usize,
-    columns: usize,
-) {
-    match columns {
-        _ if pitch != columns => {}
-        2 => return weave::<N, 2>(input, stride, &mut out[..rows * columns]),
-        3 => return weave::<N, 3>(input, stride, &mut out[..rows * columns]),
-        4 => return weave::<N, 4>(input, stride, &mut out[..rows * columns]),
-        _ => {}
-    }
-    let mut block = [[[0; N]; BLOCK]; BLOCK];
-    for left in (0..columns).step_by(BLOCK) {
-        let width = BLOCK.min(columns - left);
-        for top in (0..rows).step_by(BLOCK) {
-            let height = BLOCK.min(rows - top);
-            for (column, cells) in block[..width].iter_mut().enumerate() {
-                let first = top + (left + column) * stride;
-                cells[..height].copy_from_slice(&input[first..first + height]);
-            }
-            for row in 0..height {
-                let begin = (top + row) * pitch + left;
-                for (cell, cells) in out[begin..begin + width].iter_mut().zip(&block) {
-                    *cell = cells[row];
-                }
-            }
-        }
-    }
-}
-
-/// The same for few columns without gaps: as the channels of an image are put side by side.
-fn weave<const N: usize, const COLUMNS: usize>(input: &[[u8; N]], stride: usize, out: &mut [[u8; N]]) {
-    let (rows, _) = out.as_chunks_mut::<COLUMNS>();
-    let mut columns = [input; COLUMNS];
-    for (index, column) in columns.iter_mut().enumerate() {
-        *column = &input[index * stride..][..rows.len()];
-    }
-    for (index, row) in rows.iter_mut().enumerate() {
-        for (cell, column) in row.iter_mut().zip(columns) {
-            *cell = column[index];
-        }
     }
 }
 

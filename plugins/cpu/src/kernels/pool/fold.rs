@@ -1,5 +1,5 @@
-//! Folds what lies under each window into one value, a row of windows at a time, so that the rows of the image are read in
-//! whole vectors.
+//! Folds what lies under each window into one value, a row of windows at a time: first the rows of the image under them into
+//! one, in whole vectors, then what lies under each window in that one.
 
 #![expect(unsafe_code, reason = "planes are written by several threads")]
 
@@ -9,7 +9,7 @@ use super::Pool;
 use crate::device::Cpu;
 use crate::gemm::Parts;
 use crate::isa::{Target, Vectorized};
-use crate::kernels::conv::window::{Axis, coordinates};
+use crate::kernels::conv::window::Axis;
 
 /// How elements become one.
 pub(super) trait Fold<E>: Sync {
@@ -22,14 +22,19 @@ pub(super) trait Fold<E>: Sync {
     /// A sum and one more element. Must be `#[inline(always)]`.
     fn add(&self, sum: Self::Sum, element: E) -> Self::Sum;
 
+    /// Two sums as one. Must be `#[inline(always)]`.
+    fn join(&self, left: Self::Sum, right: Self::Sum) -> Self::Sum;
+
     /// What becomes of a sum of a window that has so many elements.
     fn finish(&self, sum: Self::Sum, count: usize) -> E;
 }
 
-/// Windows that are worked on at a time, in the nearest cache.
-const WINDOWS: usize = 512;
 /// Elements that are worth waking another thread.
 const WORK_OF_A_THREAD: usize = 1 << 14;
+
+/// Columns that are made before what is under windows in them is folded: not so few that they are still on their way to the
+/// nearest cache then, nor more than it holds.
+const COLUMNS: usize = 4096;
 
 /// Folds all windows. `with_padding` counts the padding among the elements of a window.
 pub(super) fn fold<E: Copy + Send + Sync, F: Fold<E>>(
@@ -44,20 +49,20 @@ pub(super) fn fold<E: Copy + Send + Sync, F: Fold<E>>(
     if y.is_empty() {
         return;
     }
-    let counts: Vec<Vec<usize>> = pool
+    let under: Vec<Vec<Under>> = pool
         .window
         .axes
         .iter()
         .map(|axis| {
             let end = axis.input + axis.pad.0 + axis.pad.1;
-            let count = |window: usize| {
-                if with_padding {
+            let under = |window: usize| {
+                let steps = steps_inside(axis, window..window + 1);
+                let with_padding = with_padding.then(|| {
                     end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
-                } else {
-                    steps_inside(axis, window..window + 1).len()
-                }
+                });
+                Under { count: with_padding.unwrap_or(steps.len()), steps }
             };
-            (0..axis.output).map(count).collect()
+            (0..axis.output).map(under).collect()
         })
         .collect();
     let work = outputs.saturating_mul(pool.window.steps()).max(1);
@@ -67,7 +72,7 @@ pub(super) fn fold<E: Copy + Send + Sync, F: Fold<E>>(
             // SAFETY: no two planes overlap, and each is one thread's.
             let output = unsafe { y.part(plane * outputs..(plane + 1) * outputs) };
             let input = &x[plane * pool.window.inputs()..][..pool.window.inputs()];
-            cpu.isa().vectorize(Plane { pool, counts: &counts, input, output, how });
+            cpu.isa().vectorize(Plane { pool, under: &under, input, output, how });
         }
     });
 }
@@ -81,9 +86,16 @@ pub(super) fn steps_inside(axis: &Axis, windows: Range<usize>) -> Range<usize> {
     begin..end.min(axis.kernel).max(begin)
 }
 
+/// What lies under a window along one axis: the steps in the input, and how many elements count.
+struct Under {
+    steps: Range<usize>,
+    count: usize,
+}
+
 struct Plane<'a, E, F> {
     pool: &'a Pool,
-    counts: &'a [Vec<usize>],
+    /// For each axis what is under each window.
+    under: &'a [Vec<Under>],
     input: &'a [E],
     output: &'a mut [E],
     how: &'a F,
@@ -94,65 +106,181 @@ impl<E: Copy, F: Fold<E>> Vectorized for Plane<'_, E, F> {
 
     #[inline(always)]
     fn run<T: Target>(self) {
-        let Some((last, outer)) = self.pool.window.axes.split_last() else { return };
-        let Some((last_counts, outer_counts)) = self.counts.split_last() else { return };
-        let mut place = vec![0; outer.len()];
-        for (row, output) in self.output.chunks_exact_mut(last.output).enumerate() {
-            coordinates(row, outer.iter().map(|axis| axis.output), &mut place);
-            let count: usize =
-                outer_counts.iter().zip(&place).map(|(counts, place)| counts[*place]).product();
-            for begin in (0..last.output).step_by(WINDOWS) {
-                let range = begin..last.output.min(begin + WINDOWS);
-                let mut sums = [self.how.start(); WINDOWS];
-                sum(self.pool, self.input, self.how, &place, range.clone(), &mut sums);
-                for ((output, sum), last_count) in
-                    output[range.clone()].iter_mut().zip(sums).zip(&last_counts[range])
-                {
-                    *output = self.how.finish(sum, count * last_count);
+        let Self { pool, under, input, output, how } = self;
+        let Some((last, outer)) = pool.window.axes.split_last() else { return };
+        let Some((last_under, outer_under)) = under.split_last() else { return };
+        let line = Line::new(last, last_under);
+        let width = line.padded.input + MOST_KNOWN_STRIDE - 1;
+        let at_once = (COLUMNS / width).max(1).min(output.len() / last.output);
+        let (mut columns, mut counts) = (vec![how.start(); at_once * width], vec![0; at_once]);
+        let mut sums = vec![how.start(); last.output];
+        let (mut place, mut step, mut rows) = (vec![0; outer.len()], vec![0; outer.len()], Vec::new());
+        for output in output.chunks_mut(at_once * last.output) {
+            let lines = output.len() / last.output;
+            for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
+                let near = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
+                *count = near().map(|under| under.count).product();
+                rows.clear();
+                for _ in 0..near().map(|under| under.steps.len()).product() {
+                    let places = outer.iter().zip(&place).zip(near().zip(&step));
+                    let row = places.fold(0, |row, ((axis, place), (under, step))| {
+                        row * axis.input + axis.first_place(under.steps.start + step, *place)
+                    });
+                    rows.push(row * last.input);
+                    advance(&mut step, near().map(|under| under.steps.len()));
                 }
+                fold_rows(how, input, &rows, &mut columns[line.begin..line.begin + last.input]);
+                advance(&mut place, outer.iter().map(|axis| axis.output));
+            }
+            for ((output, columns), count) in
+                output.chunks_exact_mut(last.output).zip(columns.chunks_exact(width)).zip(&counts)
+            {
+                line.fold(how, columns, *count, &mut sums, output);
             }
         }
     }
 }
 
-/// Folds some windows of a row.
+/// The windows along the last axis.
+struct Line<'a> {
+    axis: &'a Axis,
+    under: &'a [Under],
+    /// The same windows over an input that has the padding, as far as that is not more than there is of the input.
+    padded: Axis,
+    /// Where the input begins in that.
+    begin: usize,
+    /// The windows all of whose steps lie in the input, and in the padded one.
+    whole: Range<usize>,
+    whole_when_padded: Range<usize>,
+}
+
+impl<'a> Line<'a> {
+    fn new(axis: &'a Axis, under: &'a [Under]) -> Self {
+        let (before, after) = (axis.pad.0.min(axis.input), axis.pad.1.min(axis.input));
+        let pad = (axis.pad.0 - before, axis.pad.1 - after);
+        let padded = Axis { input: before + axis.input + after, pad, ..*axis };
+        let (whole, whole_when_padded) = (windows_inside(axis), windows_inside(&padded));
+        Self { axis, under, padded, begin: before, whole, whole_when_padded }
+    }
+
+    /// Folds a line of columns, each of which is the sum of so many elements at most, with room for the sums of all windows.
+    #[inline(always)]
+    fn fold<E: Copy, F: Fold<E>>(
+        &self,
+        how: &F,
+        columns: &[F::Sum],
+        count: usize,
+        sums: &mut [F::Sum],
+        output: &mut [E],
+    ) {
+        let Self { padded, whole, whole_when_padded, .. } = self;
+        for window in (0..whole_when_padded.start).chain(whole_when_padded.end..output.len()) {
+            let steps = steps_inside(padded, window..window + 1);
+            let places = steps.map(|step| columns[padded.first_place(step, window)]);
+            sums[window] = places.fold(how.start(), |sum, column| how.join(sum, column));
+        }
+        if !whole_when_padded.is_empty() {
+            let columns = &columns[padded.first_place(0, whole_when_padded.start)..];
+            fold_windows(how, padded, columns, &mut sums[whole_when_padded.clone()]);
+        }
+        for window in (0..whole.start).chain(whole.end..output.len()) {
+            output[window] = how.finish(sums[window], count * self.under[window].count);
+        }
+        for (output, sum) in output[whole.clone()].iter_mut().zip(&sums[whole.clone()]) {
+            *output = how.finish(*sum, count * self.axis.kernel);
+        }
+    }
+}
+
+/// Goes on to the next index of some dimensions, the last the fastest; after the last one comes the first.
 #[inline(always)]
-fn sum<E: Copy, F: Fold<E>>(
-    pool: &Pool,
-    input: &[E],
+fn advance(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usize>) {
+    for (part, size) in index.iter_mut().rev().zip(sizes.rev()) {
+        *part += 1;
+        if *part < size {
+            return;
+        }
+        *part = 0;
+    }
+}
+
+/// The windows all of whose steps lie in the input.
+fn windows_inside(axis: &Axis) -> Range<usize> {
+    let (first, last) = (axis.windows_with(0), axis.windows_with(axis.kernel - 1));
+    let begin = first.start.min(last.end);
+    begin..last.end.min(first.end).max(begin)
+}
+
+/// Calls a function for as many lanes as there are elements, at most for a few.
+macro_rules! by_lanes {
+    ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
+        match $count {
+            32.. => $function::<32, $($more),*>($($argument),*),
+            8.. => $function::<8, $($more),*>($($argument),*),
+            4.. => $function::<4, $($more),*>($($argument),*),
+            1.. => $function::<1, $($more),*>($($argument),*),
+            0 => {}
+        }
+    };
+}
+
+/// Folds rows of the image, which begin at these places, into one.
+#[inline(always)]
+fn fold_rows<E: Copy, F: Fold<E>>(how: &F, input: &[E], rows: &[usize], columns: &mut [F::Sum]) {
+    by_lanes!(columns.len(), fold_rows_in_lanes::<_, E, F>(how, input, rows, columns));
+}
+
+#[inline(always)]
+fn fold_rows_in_lanes<const LANES: usize, E: Copy, F: Fold<E>>(
     how: &F,
-    place: &[usize],
-    range: Range<usize>,
-    sums: &mut [F::Sum; WINDOWS],
+    input: &[E],
+    rows: &[usize],
+    columns: &mut [F::Sum],
 ) {
-    let Some((last, outer)) = pool.window.axes.split_last() else { return };
-    let near: Vec<Range<usize>> =
-        outer.iter().zip(place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)).collect();
-    let rows: usize = near.iter().map(Range::len).product();
-    let mut step = vec![0; outer.len()];
-    for index in 0..rows {
-        coordinates(index, near.iter().map(Range::len), &mut step);
-        let mut row = Some(0);
-        for ((axis, place), (step, near)) in outer.iter().zip(place).zip(step.iter().zip(&near)) {
-            let found = axis.place(*place, near.start + step);
-            row = row.zip(found).map(|(row, place)| row * axis.input + place);
-        }
-        let Some(row) = row else { continue };
-        let row = &input[row * last.input..][..last.input];
-        for step in steps_inside(last, range.clone()) {
-            let inside = last.windows_with(step);
-            let (begin, end) = (inside.start.max(range.start), inside.end.min(range.end));
-            if begin >= end {
-                continue;
-            }
-            let sums = &mut sums[begin - range.start..end - range.start];
-            let elements = &row[last.first_place(step, begin)..];
-            let add = |(sum, element): (&mut F::Sum, &E)| *sum = how.add(*sum, *element);
-            if last.stride == 1 {
-                sums.iter_mut().zip(elements).for_each(add);
-            } else {
-                sums.iter_mut().zip(elements.iter().step_by(last.stride)).for_each(add);
+    for begin in (0..columns.len()).step_by(LANES) {
+        // The last lanes reach back into what is folded already.
+        let begin = begin.min(columns.len() - LANES);
+        let mut sums = [how.start(); LANES];
+        for row in rows {
+            let Some(elements) = input[row + begin..].first_chunk::<LANES>() else { return };
+            for lane in 0..LANES {
+                sums[lane] = how.add(sums[lane], elements[lane]);
             }
         }
+        columns[begin..begin + LANES].copy_from_slice(&sums);
+    }
+}
+
+/// The largest stride that loops are compiled for.
+const MOST_KNOWN_STRIDE: usize = 2;
+
+/// Folds what lies under windows whose steps all lie in the input, which is given from the first of them on.
+#[inline(always)]
+fn fold_windows<E: Copy, F: Fold<E>>(how: &F, axis: &Axis, columns: &[F::Sum], sums: &mut [F::Sum]) {
+    match axis.stride {
+        1 => by_lanes!(sums.len(), fold_windows_in_lanes::<_, 1, E, F>(how, axis, columns, sums)),
+        2 => by_lanes!(sums.len(), fold_windows_in_lanes::<_, 2, E, F>(how, axis, columns, sums)),
+        _ => fold_windows_in_lanes::<1, 1, E, F>(how, axis, columns, sums),
+    }
+}
+
+#[inline(always)]
+fn fold_windows_in_lanes<const LANES: usize, const STRIDE: usize, E: Copy, F: Fold<E>>(
+    how: &F,
+    axis: &Axis,
+    columns: &[F::Sum],
+    sums: &mut [F::Sum],
+) {
+    for begin in (0..sums.len()).step_by(LANES) {
+        let begin = begin.min(sums.len() - LANES);
+        let mut found = [how.start(); LANES];
+        for step in 0..axis.kernel {
+            let (groups, _) = columns[begin * axis.stride + step * axis.dilation..].as_chunks::<STRIDE>();
+            let Some(groups) = groups.first_chunk::<LANES>() else { return };
+            for lane in 0..LANES {
+                found[lane] = how.join(found[lane], groups[lane][0]);
+            }
+        }
+        sums[begin..begin + LANES].copy_from_slice(&found);
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use oarlock_sdk::{Call, Element, Kernel, KernelFlags, Operand, Result, dispatch, ensure};
 
 use super::fold::Fold;
-use super::max::{Greatest, Ordered};
-use super::mean::{Averaged, Mean, Norm};
+use super::max::Greatest;
+use super::mean::{Mean, Norm};
 use super::{FLOATS, unfit};
 use crate::device::Cpu;
 use crate::gemm::Parts;
@@ -36,38 +36,12 @@ pub(super) fn kernels() -> [Kernel<Cpu>; 3] {
     })
 }
 
-/// A fold whose sums can be put together, so that several are made at once.
-trait Joined<E>: Fold<E> {
-    fn join(&self, left: Self::Sum, right: Self::Sum) -> Self::Sum;
-}
-
-impl<E: Averaged> Joined<E> for Mean {
-    #[inline(always)]
-    fn join(&self, left: E::Wide, right: E::Wide) -> E::Wide {
-        left + right
-    }
-}
-
-impl<E: Averaged> Joined<E> for Norm {
-    #[inline(always)]
-    fn join(&self, left: E::Wide, right: E::Wide) -> E::Wide {
-        left + right
-    }
-}
-
-impl<E: Ordered> Joined<E> for Greatest {
-    #[inline(always)]
-    fn join(&self, left: E, right: E) -> E {
-        Fold::<E>::add(self, left, right)
-    }
-}
-
 /// Sums that are made at once: as many as fit into a few vectors.
 const SUMS: usize = 64;
 /// Elements that are worth waking another thread.
 const WORK_OF_A_THREAD: usize = 1 << 15;
 
-fn pool<E: Element, F: Joined<E>>(cpu: &Cpu, call: &Call<'_>, how: &F) -> Result<()> {
+fn pool<E: Element, F: Fold<E>>(cpu: &Cpu, call: &Call<'_>, how: &F) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
     let ([x_planes @ .., _], [y_planes @ .., _]) = (x.dims(), y.dims()) else {
         return Err(unfit(x.dims(), y.dims()));
@@ -104,7 +78,7 @@ struct Planes<'a, E, F> {
     how: &'a F,
 }
 
-impl<E: Element, F: Joined<E>> Vectorized for Planes<'_, E, F> {
+impl<E: Element, F: Fold<E>> Vectorized for Planes<'_, E, F> {
     type Output = ();
 
     #[inline(always)]

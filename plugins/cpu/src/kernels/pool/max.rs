@@ -38,17 +38,44 @@ pub(super) fn kernel() -> Kernel<Cpu> {
 pub(super) trait Ordered: Element + PartialOrd {
     /// Not greater than any other.
     const LOWEST: Self;
+
+    /// Whether it is greater than a number, in code without branches.
+    fn exceeds(self, number: Self) -> bool;
 }
 
 macro_rules! ordered {
-    ($($element:ty: $lowest:expr),*) => {
+    ($($element:ty: $lowest:expr, $exceeds:expr;)*) => {
         $(impl Ordered for $element {
             const LOWEST: Self = $lowest;
+
+            #[inline(always)]
+            fn exceeds(self, number: Self) -> bool {
+                $exceeds(self, number)
+            }
         })*
     };
 }
 
-ordered!(f16: f16::NEG_INFINITY, bf16: bf16::NEG_INFINITY, f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i8: i8::MIN, u8: u8::MIN);
+ordered! {
+    f16: f16::NEG_INFINITY, |a: f16, b: f16| is_number(a) & (in_order(a) > in_order(b));
+    bf16: bf16::NEG_INFINITY, |a: bf16, b: bf16| a.to_f32() > b.to_f32();
+    f32: f32::NEG_INFINITY, |a, b| a > b;
+    f64: f64::NEG_INFINITY, |a, b| a > b;
+    i8: i8::MIN, |a, b| a > b;
+    u8: u8::MIN, |a, b| a > b;
+}
+
+#[inline(always)]
+fn is_number(half: f16) -> bool {
+    half.to_bits() & 0x7fff <= f16::INFINITY.to_bits()
+}
+
+/// Numbers whose order is that of numbers of half the bits: their signs, exponents and fractions are at the same ends.
+#[inline(always)]
+fn in_order(half: f16) -> f32 {
+    let (sign, magnitude) = (u32::from(half.to_bits() & 0x8000), u32::from(half.to_bits() & 0x7fff));
+    f32::from_bits(sign << 16 | magnitude << 13)
+}
 
 /// The greatest element. A NaN is not greater than anything.
 pub(super) struct Greatest;
@@ -63,7 +90,12 @@ impl<E: Ordered> Fold<E> for Greatest {
 
     #[inline(always)]
     fn add(&self, sum: E, element: E) -> E {
-        if element > sum { element } else { sum }
+        if element.exceeds(sum) { element } else { sum }
+    }
+
+    #[inline(always)]
+    fn join(&self, left: E, right: E) -> E {
+        self.add(left, right)
     }
 
     #[inline(always)]

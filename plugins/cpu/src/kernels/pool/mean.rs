@@ -128,6 +128,11 @@ impl<E: Averaged> Fold<E> for Mean {
     }
 
     #[inline(always)]
+    fn join(&self, left: E::Wide, right: E::Wide) -> E::Wide {
+        left + right
+    }
+
+    #[inline(always)]
     fn finish(&self, sum: E::Wide, count: usize) -> E {
         E::narrowed(sum.divided(count))
     }
@@ -162,6 +167,11 @@ impl<E: Averaged> Fold<E> for Norm {
     fn add(&self, sum: E::Wide, element: E) -> E::Wide {
         let element = element.widened().abs();
         sum + if self.degree == 2 { element * element } else { element.powi(self.degree) }
+    }
+
+    #[inline(always)]
+    fn join(&self, left: E::Wide, right: E::Wide) -> E::Wide {
+        left + right
     }
 
     #[inline(always)]

@@ -5,6 +5,8 @@ mod global;
 mod lrn;
 mod max;
 mod mean;
+#[cfg(test)]
+mod tests;
 mod unpool;
 
 use oarlock_sdk::{Dtype, DtypeSet, Error, Kernel, Result, dtype_set};

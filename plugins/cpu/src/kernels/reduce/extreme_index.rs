@@ -97,29 +97,71 @@ fn place_in_line<T: Number, const LEAST: bool>(line: &[T], takes_last: bool) -> 
     place.unwrap_or(0)
 }
 
-/// Several lines that lie side by side, element by element.
+/// Lines that lie side by side, many at a time: their extremes and places stay in registers.
 #[inline(always)]
 fn across<T: Number, const LEAST: bool>(
     input: &[T],
     axis: Axis,
     takes_last: bool,
     begin: usize,
+    mut places: &mut [i64],
+) {
+    let mut item = begin;
+    while !places.is_empty() {
+        let (outer, column) = (item / axis.inner, item % axis.inner);
+        let input = &input[outer * axis.length * axis.inner + column..];
+        let lines = match (axis.inner - column).min(places.len()) {
+            64.. => 64,
+            8.. => 8,
+            _ => 1,
+        };
+        let (found, rest) = places.split_at_mut(lines);
+        match lines {
+            64 => places_in::<T, LEAST, 64>(input, axis, takes_last, found),
+            8 => places_in::<T, LEAST, 8>(input, axis, takes_last, found),
+            _ => places_in::<T, LEAST, 1>(input, axis, takes_last, found),
+        }
+        (item, places) = (item + lines, rest);
+    }
+}
+
+#[inline(always)]
+fn places_in<T: Number, const LEAST: bool, const LINES: usize>(
+    input: &[T],
+    axis: Axis,
+    takes_last: bool,
     places: &mut [i64],
 ) {
-    for (index, place) in places.iter_mut().enumerate() {
-        let item = begin + index;
-        let start = item / axis.inner * axis.length * axis.inner + item % axis.inner;
-        let mut best = input[start].exact();
-        *place = 0;
-        for position in 1..axis.length {
-            let element = input[start + position * axis.inner].exact();
-            let is_beyond = if LEAST { element < best } else { element > best };
-            let is_same = element == best || element.is_unordered() && best.is_unordered();
-            let is_better =
-                is_beyond && !best.is_unordered() || element.is_unordered() && !best.is_unordered();
-            if is_better || takes_last && is_same {
-                (best, *place) = (element, position as i64);
-            }
+    let Some(places) = places.first_chunk_mut::<LINES>() else { return };
+    if takes_last {
+        places_across::<T, LEAST, true, LINES>(input, axis, places);
+    } else {
+        places_across::<T, LEAST, false, LINES>(input, axis, places);
+    }
+}
+
+#[inline(always)]
+fn places_across<T: Number, const LEAST: bool, const LAST: bool, const LINES: usize>(
+    input: &[T],
+    axis: Axis,
+    places: &mut [i64; LINES],
+) {
+    let mut best: [T::Exact; LINES] = std::array::from_fn(|line| input[line].exact());
+    let mut found = [0; LINES];
+    for position in 1..axis.length {
+        let Some((elements, _)) = input[position * axis.inner..].split_first_chunk::<LINES>() else { return };
+        for line in 0..LINES {
+            let (element, so_far) = (elements[line].exact(), best[line]);
+            // What is not a number is neither less nor greater.
+            let is_better = if LAST {
+                (if LEAST { element <= so_far } else { element >= so_far }) | element.is_unordered()
+            } else {
+                (if LEAST { element < so_far } else { element > so_far })
+                    | (element.is_unordered() & !so_far.is_unordered())
+            };
+            best[line] = if is_better { element } else { so_far };
+            found[line] = if is_better { position as i64 } else { found[line] };
         }
     }
+    *places = found;
 }

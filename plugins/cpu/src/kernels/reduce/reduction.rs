@@ -29,9 +29,6 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
 const LANES: usize = 16;
 
 /// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
-///
-/// Four registers of lanes hide the latency of an addition. They are arrays of their own, and none is indexed by more than a
-/// loop of known length, since only then does the compiler keep them in registers.
 #[inline(always)]
 pub(crate) fn fold<T: Copy, P: Copy>(
     elements: &[T],
@@ -39,6 +36,21 @@ pub(crate) fn fold<T: Copy, P: Copy>(
     add: impl Fn(P, T) -> P,
     join: impl Fn(P, P) -> P,
 ) -> P {
+    let (lanes, rest) = fold_lanes(elements, none, &add, &join);
+    join(joined(lanes, &join), rest.iter().fold(none, |partial, element| add(partial, *element)))
+}
+
+/// Folds the elements of a slice that are enough for all lanes. The others are the rest.
+///
+/// Four registers of lanes hide the latency of an addition. They are arrays of their own, and none is indexed by more than a
+/// loop of known length, since only then does the compiler keep them in registers.
+#[inline(always)]
+fn fold_lanes<T: Copy, P: Copy>(
+    elements: &[T],
+    none: P,
+    add: impl Fn(P, T) -> P,
+    join: impl Fn(P, P) -> P,
+) -> ([P; LANES], &[T]) {
     let [mut first, mut second, mut third, mut fourth] = [[none; LANES]; 4];
     let (blocks, rest) = elements.as_chunks::<{ 4 * LANES }>();
     for block in blocks {
@@ -65,41 +77,43 @@ pub(crate) fn fold<T: Copy, P: Copy>(
     for lane in 0..LANES {
         first[lane] = join(join(first[lane], second[lane]), join(third[lane], fourth[lane]));
     }
+    (first, rest)
+}
+
+/// Joins lanes by halves.
+#[inline(always)]
+fn joined<P: Copy>(mut lanes: [P; LANES], join: impl Fn(P, P) -> P) -> P {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
-            first[lane] = join(first[lane], first[lane + width]);
+            lanes[lane] = join(lanes[lane], lanes[lane + width]);
         }
         width /= 2;
     }
-    join(first[0], rest.iter().fold(none, |partial, element| add(partial, *element)))
+    lanes[0]
 }
 
-/// Elements of which the extreme is found before they are looked through for what is no number, while they are in the nearest
-/// cache.
-const PIECE: usize = 4096;
-
-/// The extreme of a slice, or what is not a number in it.
+/// The extreme of a slice, or what is not a number in it, which `join` keeps.
 #[inline(always)]
 fn extreme<T: Number>(
     elements: &[T],
     none: T::Exact,
-    choose: impl Fn(T::Exact, T::Exact) -> T::Exact,
+    join: impl Fn(T::Exact, T::Exact) -> T::Exact,
+    is_beyond: impl Fn(&T::Exact, &T::Exact) -> bool,
 ) -> T::Exact {
-    let mut found = none;
-    for piece in elements.chunks(PIECE) {
-        found = choose(found, fold(piece, none, |found, element| choose(found, element.exact()), &choose));
-        let keep = |kept: T::Exact, next: T::Exact| if next.is_unordered() { next } else { kept };
-        let unordered = fold(piece, none, |kept, element| keep(kept, element.exact()), keep);
-        if unordered.is_unordered() {
-            return unordered;
-        }
-    }
-    found
+    let add = |partial, element: T| join(partial, element.exact());
+    let (lanes, rest) = fold_lanes(elements, none, add, &join);
+    // The sum is no number where a lane is none. Where it is not so for that reason, time is all that is lost.
+    let found = if joined(lanes, T::Exact::plus).is_unordered() {
+        lanes.into_iter().fold(none, &join)
+    } else {
+        joined(lanes, |a, b| if is_beyond(&a, &b) { a } else { b })
+    };
+    rest.iter().fold(found, |found, element| add(found, *element))
 }
 
 macro_rules! exact_reductions {
-    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $choose:ident)?, $prepare:expr;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -124,7 +138,7 @@ macro_rules! exact_reductions {
                 $(
                     #[inline(always)]
                     fn of_slice(elements: &[T]) -> T::Exact {
-                        extreme(elements, T::Exact::$none, T::Exact::$choose)
+                        extreme(elements, T::Exact::$none, T::Exact::$join, T::Exact::$is_beyond)
                     }
                 )?
             }
@@ -138,9 +152,9 @@ exact_reductions! {
     /// The product.
     Product: ONE, times, |x| x;
     /// The greatest element.
-    Maximum: LOWEST, maximum by greater, |x| x;
+    Maximum: LOWEST, maximum by gt, |x| x;
     /// The least element.
-    Minimum: GREATEST, minimum by lesser, |x| x;
+    Minimum: GREATEST, minimum by lt, |x| x;
     /// The sum of magnitudes.
     L1: ZERO, plus, Exact::magnitude;
     /// The sum of squares.

@@ -64,6 +64,81 @@ fn what_is_not_a_number_is_the_extreme_wherever_it_lies() {
 }
 
 #[test]
+fn infinities_of_both_signs_are_extremes_as_others_are() {
+    for length in [20, 130, 4100] {
+        let mut values = whole_numbers(length);
+        (values[3], values[18]) = (f32::INFINITY, f32::NEG_INFINITY);
+        let data = Array::of(&[length as i64], &values);
+        check("ReduceMax", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[f32::INFINITY])]);
+        check("ReduceMin", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[f32::NEG_INFINITY])]);
+    }
+}
+
+#[test]
+fn extremes_of_many_short_lines_keep_what_is_not_a_number_to_themselves() {
+    let (lines, length) = (37, 83);
+    let mut values = whole_numbers(lines * length);
+    (0..lines).step_by(5).for_each(|line| values[line * length + line * 2] = f32::NAN);
+    let data = Array::of(&[lines as i64, length as i64], &values);
+    let greatest =
+        |line: &[f32]| line.iter().copied().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
+    let expected: Vec<f32> = values
+        .chunks(length)
+        .enumerate()
+        .map(|(index, line)| if index % 5 == 0 { f32::NAN } else { greatest(line) })
+        .collect();
+    let axes = Array::of(&[1], &[1i64]);
+    let expected = Array::of(&[lines as i64, 1], &expected);
+    check("ReduceMax", 18, &[], &[Some(&data), Some(&axes)], &[expected]);
+}
+
+/// Where the greatest or least of some elements is: what is not a number counts as both.
+fn place_of(elements: &[f32], is_least: bool, is_last: bool) -> i64 {
+    let is_beyond = |a: f32, b: f32| if is_least { a < b } else { a > b };
+    let mut best = 0;
+    for (place, element) in elements.iter().enumerate().skip(1) {
+        let so_far = elements[best];
+        let is_same = *element == so_far || element.is_nan() && so_far.is_nan();
+        let is_better = !so_far.is_nan() && (element.is_nan() || is_beyond(*element, so_far));
+        if is_better || is_last && is_same {
+            best = place;
+        }
+    }
+    best as i64
+}
+
+#[test]
+fn places_of_extremes_are_found_across_any_number_of_lines() {
+    let (outer, length) = (2, 9);
+    for inner in [1, 7, 8, 64, 65, 150] {
+        let mut values = whole_numbers(outer * length * inner);
+        (0..values.len()).step_by(13).for_each(|place| values[place] = f32::NAN);
+        let dims = [outer as i64, length as i64, inner as i64];
+        let line = |line: usize| -> Vec<f32> {
+            let start = line / inner * length * inner + line % inner;
+            (0..length).map(|place| values[start + place * inner]).collect()
+        };
+        let data = Array::of(&dims, &values);
+        for (op, is_least) in [("ArgMax", false), ("ArgMin", true)] {
+            for is_last in [false, true] {
+                let expected: Vec<i64> =
+                    (0..outer * inner).map(|index| place_of(&line(index), is_least, is_last)).collect();
+                let attributes =
+                    [("axis", Attribute::Int(1)), ("select_last_index", Attribute::Int(is_last.into()))];
+                let expected = Array::of(&[dims[0], 1, dims[2]], &expected);
+                check(op, 13, &attributes, &[Some(&data)], &[expected]);
+            }
+        }
+    }
+    let bytes: Vec<u8> = (0..5 * 100).map(|at| (at * 37 % 251) as u8).collect();
+    let expected: Vec<i64> = (0..100)
+        .map(|line| (0..5).rev().max_by_key(|place| bytes[place * 100 + line]).unwrap() as i64)
+        .collect();
+    let data = Array::of(&[5, 100], &bytes);
+    check("ArgMax", 13, &[], &[Some(&data)], &[Array::of(&[1, 100], &expected)]);
+}
+
+#[test]
 fn axes_that_do_not_fit_are_refused() {
     let (data, axes) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[1], &[2i64]));
     let message = refusal("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Some((Dtype::F32, &[2, 1]))]);

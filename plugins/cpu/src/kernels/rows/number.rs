@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use oarlock_sdk::{Element, bf16, f16};
 
 use crate::isa::{Baseline, Target};
-use crate::kernels::elementwise::math;
+use crate::kernels::elementwise::{halves, math};
 
 /// An element type with what to calculate in.
 pub(crate) trait Number: Element {
@@ -52,8 +52,6 @@ pub(crate) trait Exact: Copy + Send + Sync + PartialOrd + 'static {
 
     /// The greater of two, of which one that is not a number is passed over.
     fn greater(self, other: Self) -> Self;
-    /// The lesser of two, as [`Exact::greater`].
-    fn lesser(self, other: Self) -> Self;
 }
 
 /// A float that is calculated in.
@@ -163,8 +161,6 @@ macro_rules! integers {
                 fn magnitude(self) -> Self { $magnitude!(self) }
                 #[inline(always)]
                 fn greater(self, other: Self) -> Self { self.max(other) }
-                #[inline(always)]
-                fn lesser(self, other: Self) -> Self { self.min(other) }
             }
         )*
     };
@@ -239,8 +235,6 @@ macro_rules! floats {
                 fn magnitude(self) -> Self { self.abs() }
                 #[inline(always)]
                 fn greater(self, other: Self) -> Self { self.max(other) }
-                #[inline(always)]
-                fn lesser(self, other: Self) -> Self { self.min(other) }
             }
 
             impl Float for $ty {
@@ -268,26 +262,29 @@ macro_rules! floats {
 floats!(f32, f64);
 
 macro_rules! narrow_floats {
-    ($($ty:ty),*) => {
+    ($($ty:ident: $widen:ident, $round:ident;)*) => {
         $(
             impl Number for $ty {
                 type Exact = f32;
                 type Float = f32;
 
                 #[inline(always)]
-                fn exact(self) -> f32 { self.to_f32() }
+                fn exact(self) -> f32 { halves::$widen(self.to_bits()) }
                 #[inline(always)]
-                fn of_exact(exact: f32) -> Self { Self::from_f32(exact) }
+                fn of_exact(exact: f32) -> Self { Self::from_bits(halves::$round(exact)) }
                 #[inline(always)]
-                fn float(self) -> f32 { self.to_f32() }
+                fn float(self) -> f32 { self.exact() }
                 #[inline(always)]
-                fn of_float(float: f32) -> Self { Self::from_f32(float) }
+                fn of_float(float: f32) -> Self { Self::of_exact(float) }
             }
         )*
     };
 }
 
-narrow_floats!(f16, bf16);
+narrow_floats! {
+    f16: f16_to_f32, f32_to_f16;
+    bf16: bf16_to_f32, f32_to_bf16;
+}
 
 #[cfg(test)]
 mod tests {

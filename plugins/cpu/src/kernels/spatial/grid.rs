@@ -129,19 +129,28 @@ fn sample_grid<S: Number, P: Number>(
     Ok(())
 }
 
-/// Elements of an image to be read at some places, as many for each, and what each weighs.
+/// Elements of an image to be read at some places, and what each weighs. Places in the image, of which there are the most, are
+/// read without a look at each element; others have those of their elements that exist.
 #[derive(Default)]
 struct TapList<F> {
+    /// Places between the elements of two lines.
+    inside: Vec<(usize, [(usize, F); 4])>,
+    /// Other places, how many elements each has, and those, one place after the other.
+    others: Vec<(usize, usize)>,
     taps: Vec<(usize, F)>,
-    per_place: usize,
+    /// Whether elements are copied as they are.
+    is_nearest: bool,
 }
 
 impl<F: Float> TapList<F> {
     fn fill<P: Number>(&mut self, settings: &Settings, axes: &[usize], grid: &[P]) {
+        self.inside.clear();
+        self.others.clear();
         self.taps.clear();
+        self.is_nearest = settings.method == Method::Nearest;
         let mut now = Vec::new();
         let mut next = Vec::new();
-        for place in grid.chunks(axes.len()) {
+        for (index, place) in grid.chunks(axes.len()).enumerate() {
             now.clear();
             now.push((0, 1.0));
             // The last axis comes first in a grid.
@@ -149,34 +158,39 @@ impl<F: Float> TapList<F> {
                 let taps = settings.taps(place.float().to_f64(), *axis);
                 next.clear();
                 for (at, weight) in &now {
-                    for (index, share) in taps.iter() {
-                        // Nothing is read beyond an edge, not even something that is not a number.
-                        next.push(match (*at, index) {
-                            (usize::MAX, _) | (_, None) => (usize::MAX, 0.0),
-                            (at, Some(index)) => (at * axis + index, weight * share),
-                        });
-                    }
+                    // Nothing is read beyond an edge, not even something that is not a number.
+                    let exist =
+                        taps.iter().filter_map(|(index, share)| Some((at * axis + index?, weight * share)));
+                    next.extend(exist);
                 }
                 std::mem::swap(&mut now, &mut next);
             }
-            self.per_place = now.len();
-            self.taps.extend(now.iter().map(|(at, weight)| (*at, F::of(*weight))));
+            match <[(usize, f64); 4]>::try_from(&now[..]) {
+                Ok(taps) => self.inside.push((index, taps.map(|(at, weight)| (at, F::of(weight))))),
+                Err(_) => {
+                    self.others.push((index, now.len()));
+                    self.taps.extend(now.iter().map(|(at, weight)| (*at, F::of(*weight))));
+                }
+            }
         }
     }
 
     fn read<S: Number<Float = F>>(&self, image: &[S], out: &mut [S]) {
-        for (out, taps) in out.iter_mut().zip(self.taps.chunks(self.per_place)) {
-            if let [(at, _)] = taps {
-                *out = image.get(*at).copied().unwrap_or(S::of_exact(S::Exact::ZERO));
-                continue;
-            }
-            let mut sum = F::default();
-            for (at, weight) in taps {
-                if let Some(element) = image.get(*at) {
-                    sum = sum + element.float() * *weight;
-                }
-            }
-            *out = S::of_float(sum);
+        let sum = |taps: &[(usize, F)]| {
+            taps.iter().fold(F::default(), |sum, (at, weight)| sum + image[*at].float() * *weight)
+        };
+        for (place, taps) in &self.inside {
+            out[*place] = S::of_float(sum(taps));
+        }
+        let mut rest = &self.taps[..];
+        for (place, count) in &self.others {
+            let (taps, further) = rest.split_at(*count);
+            out[*place] = match taps {
+                [] => S::of_exact(S::Exact::ZERO),
+                [(at, _)] if self.is_nearest => image[*at],
+                _ => S::of_float(sum(taps)),
+            };
+            rest = further;
         }
     }
 }

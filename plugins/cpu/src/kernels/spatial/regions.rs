@@ -173,12 +173,20 @@ fn align<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_>) -
                 let (downs, acrosses) =
                     (down.samples(rows, height as usize), across.samples(columns, width as usize));
                 let image = &x[images_of[region] as usize * channels * size..][..channels * size];
-                for (y, channel) in y.chunks_mut(area).zip(image.chunks(size)) {
-                    for (cell, y) in y.iter_mut().enumerate() {
-                        let (row, column) = (cell / columns as usize, cell % columns as usize);
-                        let downs = &downs[row * down.samples..][..down.samples];
-                        let acrosses = &acrosses[column * across.samples..][..across.samples];
-                        *y = T::of_float(settings.cell(channel, width as usize, downs, acrosses));
+                // All channels share where a cell has its samples.
+                for cell in 0..area {
+                    let (row, column) = (cell / columns as usize, cell % columns as usize);
+                    let downs = &downs[row * down.samples..][..down.samples];
+                    let acrosses = &acrosses[column * across.samples..][..across.samples];
+                    let mut totals = vec![None; channels];
+                    settings.add_samples(&mut totals, image, width as usize, downs, acrosses);
+                    let samples = T::Float::of((downs.len() * acrosses.len()) as f64);
+                    for (y, total) in y[cell..].iter_mut().step_by(area).zip(totals) {
+                        *y = T::of_float(match total {
+                            Some(total) if settings.takes_maximum => total,
+                            Some(total) => total / samples,
+                            None => T::Float::default(),
+                        });
                     }
                 }
             }
@@ -187,36 +195,61 @@ fn align<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_>) -
     Ok(())
 }
 
+/// Pixels that are listed before they are read in all channels.
+const MOST_LISTED: usize = 4096;
+
 impl Settings {
-    /// The mean or the maximum of the samples of a cell.
-    fn cell<T: Real>(
+    /// Adds the samples of a cell to what there is of each channel: their sum or their maximum.
+    fn add_samples<T: Real>(
         &self,
-        channel: &[T],
+        totals: &mut [Option<T::Float>],
+        image: &[T],
         width: usize,
         downs: &[Option<[(usize, f64); 2]>],
         acrosses: &[Option<[(usize, f64); 2]>],
-    ) -> T::Float {
-        let (mut sum, mut largest) = (T::Float::default(), None::<T::Float>);
+    ) {
+        let mut pixels: Vec<(usize, T::Float)> = Vec::new();
         for (down, across) in downs.iter().flat_map(|down| acrosses.iter().map(move |across| (down, across)))
         {
-            let (Some(down), Some(across)) = (down, across) else {
-                largest =
-                    Some(largest.map_or(T::Float::default(), |largest| largest.maximum(T::Float::default())));
-                continue;
-            };
-            for (row, down) in down {
-                for (column, across) in across {
-                    let weighed = channel[row * width + column].float() * T::Float::of(down * across);
-                    sum = sum + weighed;
-                    // The op compares what pixels weigh, not what lies between them.
-                    largest = Some(largest.map_or(weighed, |largest| largest.maximum(weighed)));
+            if let (Some(down), Some(across)) = (down, across) {
+                for (row, down) in down {
+                    let weighed =
+                        |(column, across): &(usize, f64)| (row * width + column, T::Float::of(down * across));
+                    pixels.extend(across.iter().map(weighed));
                 }
+            } else {
+                // A sample outside of the image is zero.
+                pixels.push((usize::MAX, T::Float::default()));
+            }
+            if pixels.len() >= MOST_LISTED {
+                self.add_pixels(totals, image, &pixels);
+                pixels.clear();
             }
         }
-        match largest {
-            Some(largest) if self.takes_maximum => largest,
-            Some(_) => sum / T::Float::of((downs.len() * acrosses.len()) as f64),
-            None => T::Float::default(),
+        if !pixels.is_empty() {
+            self.add_pixels(totals, image, &pixels);
+        }
+    }
+
+    fn add_pixels<T: Real>(
+        &self,
+        totals: &mut [Option<T::Float>],
+        image: &[T],
+        pixels: &[(usize, T::Float)],
+    ) {
+        let size = image.len() / totals.len().max(1);
+        for (total, channel) in totals.iter_mut().zip(image.chunks(size)) {
+            let weighed = pixels.iter().map(|(at, weight)| {
+                channel.get(*at).map_or(T::Float::default(), |pixel| pixel.float() * *weight)
+            });
+            // The op compares what pixels weigh, not what lies between them.
+            let largest =
+                |largest: Option<T::Float>, next| Some(largest.map_or(next, |largest| largest.maximum(next)));
+            *total = if self.takes_maximum {
+                weighed.fold(*total, largest)
+            } else {
+                Some(weighed.fold(total.unwrap_or_default(), |sum, next| sum + next))
+            };
         }
     }
 }

@@ -155,6 +155,18 @@ impl Case {
         Self::new(numbers, Geometry { images: 2, channels, outputs: channels, groups: channels, down, along })
     }
 
+    /// One image whose channels have windows of their own.
+    pub(in crate::kernels) fn of_channels(
+        numbers: &mut Numbers,
+        (height, width): (usize, usize),
+        channels: usize,
+        (kernel, stride, pad): (usize, usize, usize),
+    ) -> Self {
+        let axis = |size| axis(size, kernel, stride, 1, (pad, pad));
+        let (down, along) = (axis(height), axis(width));
+        Self::new(numbers, Geometry { images: 1, channels, outputs: channels, groups: channels, down, along })
+    }
+
     /// Takes numbers such as networks have.
     pub(in crate::kernels) fn make_normal(&mut self, numbers: &mut Numbers) {
         let under_window = self.geometry.taps() * self.geometry.channels_of_group();

@@ -3,6 +3,7 @@
 use oarlock_sdk::Dtype;
 
 use super::super::finish::{Finish, Residual};
+use super::super::transposed::channels::Channels;
 use super::super::transposed::products::{Products, Sizes};
 use super::RELU;
 use super::reference::{Numbers, Threads, levels};
@@ -68,15 +69,19 @@ impl Case {
         Self::new(numbers, Sizes { images: 1, channels, outputs, groups: 1, down: axis, along: axis })
     }
 
-    fn compute(&self, isa: Isa, threads: usize, finish: &Finish<'_>) -> Vec<f32> {
+    fn compute(&self, isa: Isa, threads: usize, finish: &Finish<'_>, as_products: bool) -> Vec<f32> {
         let team = Threads { isa, count: threads };
-        let products = Products::new(&team, &self.sizes);
-        let packed = products.pack(&team, &self.w);
         // What stands in the output and in scratch memory does not matter.
         let mut y = vec![f32::NAN; self.residual.len()];
         if let Residual::InPlace = finish.residual {
             y.copy_from_slice(&self.residual);
         }
+        if let Some(channels) = Channels::new(&self.sizes).filter(|_| !as_products) {
+            channels.compute(&team, (&self.x, &channels.pack(&self.w)), finish, &mut y);
+            return y;
+        }
+        let products = Products::new(&team, &self.sizes);
+        let packed = products.pack(&team, &self.w);
         let mut scratch = vec![f32::NAN; products.scratch_size()];
         products.compute(&team, (&self.x, &packed), finish, &mut y, &mut scratch);
         y
@@ -114,7 +119,14 @@ impl Case {
     }
 
     fn check(&self, isa: Isa, finish: &Finish<'_>) {
-        let found = self.compute(isa, 1, finish);
+        self.check_as(isa, finish, true);
+        if self.sizes.groups == self.sizes.channels {
+            self.check_as(isa, finish, false);
+        }
+    }
+
+    fn check_as(&self, isa: Isa, finish: &Finish<'_>, as_products: bool) {
+        let found = self.compute(isa, 1, finish, as_products);
         let expected = self.expected(finish);
         let same = |(a, b): (&f32, &f32)| {
             // Whole numbers are computed exactly, activations of them almost so.
@@ -126,10 +138,11 @@ impl Case {
             self.sizes
         );
         let bits = |list: &[f32]| list.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        let shared = self.compute(isa, 2, finish);
+        let shared = self.compute(isa, 2, finish, as_products);
         assert!(bits(&shared) == bits(&found), "{:?} on {isa}: other bits with two threads", self.sizes);
         if let Residual::Apart(_) = finish.residual {
-            let in_place = self.compute(isa, 2, &Finish { residual: Residual::InPlace, ..*finish });
+            let in_place = Finish { residual: Residual::InPlace, ..*finish };
+            let in_place = self.compute(isa, 2, &in_place, as_products);
             assert!(bits(&in_place) == bits(&found), "{:?} on {isa}: other bits in place", self.sizes);
         }
     }
@@ -142,6 +155,23 @@ fn transposed_convolutions_are_the_sums_they_should_be() {
     let mut numbers = Numbers(21);
     for index in 0..120 {
         let case = Case::random(&mut numbers);
+        let finish = Finish {
+            bias: (index % 2 == 0).then_some(&case.bias),
+            residual: if index % 3 == 0 { Residual::Apart(&case.residual) } else { Residual::None },
+            activation: [Activation::NONE, RELU, Activation::Sigmoid][index / 2 % 3],
+        };
+        levels().for_each(|isa| case.check(isa, &finish));
+    }
+}
+
+#[test]
+fn transposed_convolutions_of_each_channel_are_sums_of_it_alone() {
+    let mut numbers = Numbers(25);
+    for index in 0..60 {
+        let case = Case::random(&mut numbers);
+        let channels = [2, 8, 16, 19, 40, 64][index % 6];
+        let sizes = Sizes { channels, outputs: channels, groups: channels, ..case.sizes };
+        let case = Case::new(&mut numbers, sizes);
         let finish = Finish {
             bias: (index % 2 == 0).then_some(&case.bias),
             residual: if index % 3 == 0 { Residual::Apart(&case.residual) } else { Residual::None },

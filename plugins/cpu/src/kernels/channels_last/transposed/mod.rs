@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
+pub(super) mod channels;
 mod job;
 mod phase;
 pub(super) mod products;
@@ -10,10 +11,12 @@ use std::sync::Arc;
 
 use oarlock_sdk::{Call, DtypeSet, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, ensure};
 
+use self::channels::Channels;
 use self::products::{Products, Sizes};
 use super::conv::{check_finish, with_operands};
+use super::finish::Finish;
 use super::geometry::axes;
-use super::weights::Panels;
+use super::weights::{Aligned, Panels};
 use crate::constants::{self, Constants};
 use crate::device::Cpu;
 use crate::gemm::Scratch;
@@ -38,9 +41,9 @@ pub(super) fn kernel() -> Kernel<Cpu> {
             convolution(cpu, call).map(drop)
         })
         .workspace(|cpu, call| {
-            let (products, _) = convolution(cpu, call)?;
+            let (way, _) = convolution(cpu, call)?;
             // Scratch memory begins at the next line.
-            Ok((products.scratch_size() * size_of::<f32>() + 64) as u64)
+            Ok((way.scratch_size() * size_of::<f32>() + 64) as u64)
         })
         .in_place(0, 3)
         .flags(KernelFlags::DETERMINISTIC)
@@ -56,13 +59,65 @@ pub(super) fn kernel() -> Kernel<Cpu> {
 type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
 
 /// Packed weights, by instruction set and by what else they depend on.
-static PACKED: Constants<(Isa, [usize; 9]), Vec<Panels>> = Constants::new();
+static PACKED: Constants<(Isa, [usize; 9]), Packed> = Constants::new();
+
+/// How a convolution is computed.
+enum Way {
+    Products(Products),
+    Channels(Channels),
+}
+
+/// Weights in the order in which they are read.
+enum Packed {
+    Panels(Vec<Panels>),
+    Channels(Aligned),
+}
+
+impl Way {
+    /// How many elements of scratch memory it takes.
+    fn scratch_size(&self) -> usize {
+        match self {
+            Self::Products(products) => products.scratch_size(),
+            Self::Channels(_) => 0,
+        }
+    }
+
+    fn pack(&self, cpu: &Cpu, weights: &[f32]) -> Packed {
+        match self {
+            Self::Products(products) => Packed::Panels(products.pack(cpu, weights)),
+            Self::Channels(channels) => Packed::Channels(channels.pack(weights)),
+        }
+    }
+
+    fn compute(
+        &self,
+        cpu: &Cpu,
+        (x, weights): (&[f32], &Packed),
+        finish: &Finish<'_>,
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        match (self, weights) {
+            (Self::Products(products), Packed::Panels(weights)) => {
+                products.compute(cpu, (x, weights), finish, y, scratch);
+            }
+            (Self::Channels(channels), Packed::Channels(weights)) => {
+                channels.compute(cpu, (x, weights), finish, y);
+            }
+            _ => unreachable!("weights are packed for the way in which they are used"),
+        }
+    }
+}
 
 /// The convolution of a call and what follows it.
-fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Products, Activation)> {
+fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Way, Activation)> {
     let sizes = sizes(call)?;
     check_finish(call, sizes.outputs)?;
-    Ok((Products::new(cpu, &sizes), Activation::of(call)?))
+    let way = match Channels::new(&sizes) {
+        Some(channels) => Way::Channels(channels),
+        None => Way::Products(Products::new(cpu, &sizes)),
+    };
+    Ok((way, Activation::of(call)?))
 }
 
 fn sizes(call: &Call<'_>) -> Result<Sizes> {
@@ -134,23 +189,25 @@ fn check_output(call: &Call<'_>, axes: &[Axis]) -> Result<()> {
 }
 
 fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
-    let (products, activation) = convolution(cpu, call)?;
+    let (way, activation) = convolution(cpu, call)?;
+    let sizes = sizes(call)?;
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
-    call.describe(&format!("transposed, as ordinary convolutions, {}", cpu.isa()));
+    let how = if matches!(way, Way::Channels(_)) { "depthwise" } else { "as ordinary convolutions" };
+    call.describe(&format!("transposed, {how}, {}", cpu.isa()));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
-    let key = (cpu.isa(), products.key());
-    let packed = PACKED
-        .get_or_make_at(constants::place(&w), key, || Ok::<_, Error>(products.pack(cpu, &weights()?)))?;
+    let key = (cpu.isa(), sizes.key());
+    let packed =
+        PACKED.get_or_make_at(constants::place(&w), key, || Ok::<_, Error>(way.pack(cpu, &weights()?)))?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
         super::expect_prepared(is_prepared)?;
-        with_operands(call, products.outputs(), activation, |x, finish, y| {
+        with_operands(call, sizes.outputs, activation, |x, finish, y| {
             let mut scratch = Scratch::of(call);
-            let scratch = scratch.elements(products.scratch_size());
-            products.compute(cpu, (x, &packed), finish, y, scratch);
+            let scratch = scratch.elements(way.scratch_size());
+            way.compute(cpu, (x, &packed), finish, y, scratch);
         })
     }))
 }

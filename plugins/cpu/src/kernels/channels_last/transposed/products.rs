@@ -42,6 +42,14 @@ impl Sizes {
     pub(super) fn outputs_of_group(&self) -> usize {
         self.outputs / self.groups
     }
+
+    /// What packed weights depend on beside the weights and the instruction set.
+    pub(super) fn key(&self) -> [usize; 9] {
+        let Self { groups, down, along, .. } = self;
+        let of_group = [self.depth(), self.outputs_of_group(), *groups];
+        let [a, b, c] = of_group;
+        [a, b, c, down.kernel, down.stride, down.dilation, along.kernel, along.stride, along.dilation]
+    }
 }
 
 /// An ordinary convolution that makes some of the outputs. Its columns are, for each remainder down and along, all output
@@ -140,19 +148,6 @@ impl Products {
             }
         }
         Self { sizes: sizes.clone(), products, tasks, threads }
-    }
-
-    /// How many channels the output has.
-    pub(in super::super) fn outputs(&self) -> usize {
-        self.sizes.outputs
-    }
-
-    /// What packed weights depend on beside the weights and the instruction set.
-    pub(in super::super) fn key(&self) -> [usize; 9] {
-        let Sizes { groups, down, along, .. } = self.sizes;
-        let of_group = [self.sizes.depth(), self.sizes.outputs_of_group(), groups];
-        let [a, b, c] = of_group;
-        [a, b, c, down.kernel, down.stride, down.dilation, along.kernel, along.stride, along.dilation]
     }
 
     /// Weights [C, M / groups, kernel…] in the order in which they are read.

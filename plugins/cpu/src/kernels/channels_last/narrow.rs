@@ -1,0 +1,181 @@
+//! Convolutions of narrow floats whose channels are first: computed in `f32` with the channels last. Elements are converted and
+//! turned on the way there and back, which is little beside what a window that is not one element shares.
+
+#![expect(unsafe_code, reason = "threads write disjoint parts of scratch memory and of the output")]
+
+use std::borrow::Cow;
+use std::slice;
+use std::sync::Arc;
+
+use oarlock_sdk::{Call, Result};
+
+use super::convolution::{Convolution, Packed};
+use super::finish::{Finish, Residual};
+use super::geometry::Geometry;
+use crate::constants;
+use crate::device::Cpu;
+use crate::gemm::{Parts, Scratch};
+use crate::isa::{Target, Vectorized};
+use crate::kernels::activation::Activation;
+use crate::kernels::conv::window::Settings;
+use crate::kernels::movement::plane::Plane;
+use crate::kernels::rows::number::Number;
+use crate::kernels::rows::{GRAIN, grain};
+
+/// Weights in the order in which they are read.
+pub(in crate::kernels) struct NarrowWeights(Arc<Packed>);
+
+/// The sizes of a convolution of narrow floats.
+pub(in crate::kernels) struct NarrowConvolution {
+    convolution: Convolution,
+    images: usize,
+    /// Channels and pixels of an image of the input and of the output.
+    input: [usize; 2],
+    output: [usize; 2],
+    /// The dimensions of both as they are given.
+    dims: [Vec<i64>; 2],
+}
+
+impl NarrowConvolution {
+    /// None where the weights are not constant or there are others than one or two spatial dimensions.
+    pub(in crate::kernels) fn of(
+        cpu: &Cpu,
+        call: &Call<'_>,
+        settings: &Settings,
+        groups: i64,
+    ) -> Result<Option<Self>> {
+        let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+        let with_channels_last = |dims: &[i64]| match dims {
+            [images, channels, rest @ ..] => [&[*images], rest, &[*channels]].concat(),
+            _ => Vec::new(),
+        };
+        let (x_dims, y_dims) = (with_channels_last(x.dims()), with_channels_last(y.dims()));
+        let geometry = Geometry::of_convolution(settings, groups, &x_dims, w.dims(), &y_dims);
+        let Some(geometry) = geometry.ok().filter(|_| w.is_constant()) else { return Ok(None) };
+        if x.element_count()? == 0 || y.element_count()? == 0 || w.element_count()? == 0 {
+            return Ok(None);
+        }
+        let (down, along) = (&geometry.down, &geometry.along);
+        Ok(Some(Self {
+            convolution: Convolution::new(cpu, &geometry),
+            images: geometry.images,
+            input: [geometry.channels, down.input * along.input],
+            output: [geometry.outputs, down.output * along.output],
+            dims: [x.dims().to_vec(), y.dims().to_vec()],
+        }))
+    }
+
+    /// How many bytes of scratch memory it takes.
+    pub(in crate::kernels) fn scratch_size(&self) -> usize {
+        // Scratch memory begins at the next line.
+        2 * self.elements() * size_of::<f32>() + self.convolution.scratch_size() + 64
+    }
+
+    /// The elements of the larger of the input and the output.
+    fn elements(&self) -> usize {
+        let count = |[channels, pixels]: [usize; 2]| self.images * channels * pixels;
+        count(self.input).max(count(self.output))
+    }
+
+    /// How many channels the output has.
+    pub(in crate::kernels) fn outputs(&self) -> usize {
+        self.convolution.outputs()
+    }
+
+    /// Whether a call has images of the sizes that this is for.
+    pub(in crate::kernels) fn fits(&self, call: &Call<'_>) -> Result<bool> {
+        Ok(call.input(0)?.dims() == self.dims[0] && call.output(0)?.dims() == self.dims[1])
+    }
+
+    /// The weights in the order in which they are read.
+    pub(in crate::kernels) fn pack<E: Number<Float = f32>>(
+        &self,
+        cpu: &Cpu,
+        call: &Call<'_>,
+    ) -> Result<NarrowWeights> {
+        let w = call.input(1)?;
+        call.describe(&self.convolution.description(cpu));
+        // SAFETY: the device's memory is the host's, and the operand is constant.
+        let weights = unsafe { w.elements::<E>() }?;
+        let widened = || Ok(Cow::Owned(weights.iter().map(|weight| weight.float()).collect()));
+        self.convolution.pack_shared(cpu, constants::place(&w), w.dtype(), widened).map(NarrowWeights)
+    }
+
+    pub(in crate::kernels) fn compute<E: Number<Float = f32>>(
+        &self,
+        cpu: &Cpu,
+        (x, weights, bias): (&[E], &NarrowWeights, Option<&[E]>),
+        y: &mut [E],
+        scratch: &mut Scratch<'_>,
+    ) {
+        let rest = self.convolution.scratch_size().div_ceil(size_of::<f32>());
+        let scratch = scratch.elements::<f32>(2 * self.elements() + rest);
+        let (first, scratch) = scratch.split_at_mut(self.elements());
+        let (second, rest) = scratch.split_at_mut(self.elements());
+        // SAFETY: numbers are bytes of any kind, and the slice is borrowed with them.
+        let rest = unsafe { slice::from_raw_parts_mut(rest.as_mut_ptr().cast(), size_of_val(rest)) };
+        let bias: Option<Vec<f32>> = bias.map(|bias| bias.iter().map(|bias| bias.float()).collect());
+        let finish = Finish { bias: bias.as_deref(), residual: Residual::None, activation: Activation::NONE };
+        each_piece(cpu, &mut first[..x.len()], |begin, to| {
+            cpu.isa().vectorize(Each { from: &x[begin..begin + to.len()], to, map: E::float });
+        });
+        let [channels, pixels] = self.input;
+        turn(cpu, self.images, &first[..x.len()], &mut second[..x.len()], pixels, channels);
+        let result = &mut first[..y.len()];
+        self.convolution.compute(
+            cpu,
+            (&second[..x.len()], &weights.0),
+            &finish,
+            result,
+            &mut Scratch::new(rest),
+        );
+        let [channels, pixels] = self.output;
+        let result = &mut second[..y.len()];
+        turn(cpu, self.images, &first[..y.len()], result, channels, pixels);
+        each_piece(cpu, y, |begin, to| {
+            cpu.isa().vectorize(Each { from: &result[begin..begin + to.len()], to, map: E::of_float });
+        });
+    }
+}
+
+/// Calls a function for pieces of a slice with the place where each begins.
+fn each_piece<T: Send>(cpu: &Cpu, to: &mut [T], body: impl Fn(usize, &mut [T]) + Sync) {
+    let count = to.len();
+    let to = Parts::new(to);
+    cpu.parallel_for(count, GRAIN, |begin, end| {
+        // SAFETY: the pieces do not overlap.
+        body(begin, unsafe { to.part(begin..end) });
+    });
+}
+
+/// Turns images of `columns` lines of `rows` elements into images of as many rows of columns.
+fn turn(cpu: &Cpu, images: usize, from: &[f32], to: &mut [f32], rows: usize, columns: usize) {
+    let to = Parts::new(to);
+    for image in 0..images {
+        let start = image * rows * columns;
+        cpu.parallel_for(rows, grain(columns), |begin, end| {
+            // SAFETY: the rows do not overlap.
+            let out = unsafe { to.part(start + begin * columns..start + end * columns) };
+            let input = &from[start + begin..start + rows * columns];
+            Plane { input, stride: rows, out, pitch: columns, rows: end - begin, columns }.turn(cpu.isa());
+        });
+    }
+}
+
+/// A function of each element.
+struct Each<'a, A, B, F> {
+    from: &'a [A],
+    to: &'a mut [B],
+    map: F,
+}
+
+impl<A: Copy, B, F: Fn(A) -> B> Vectorized for Each<'_, A, B, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        for (to, from) in self.to.iter_mut().zip(self.from) {
+            *to = (self.map)(*from);
+        }
+    }
+}

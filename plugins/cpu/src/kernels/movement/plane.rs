@@ -1,0 +1,370 @@
+//! Transposes of planes. Where lines and columns are many that is done tile by tile: 16 bytes of some lines are turned about in
+//! registers. Wide registers turn several such tiles at once, which lie side by side in the output.
+
+#![expect(unsafe_code, reason = "tiles are read and written through pointers")]
+
+use std::marker::PhantomData;
+
+use crate::isa::{Isa, Target, Vectorized};
+
+/// The bytes of a line that a tile has.
+const BYTES: usize = 16;
+
+/// Elements on a side of a tile; one of those of sizes that registers do not know. It is asked for in `const` blocks, since the
+/// loops over a tile are only written out where it is a constant from the start.
+const fn side_of<E>() -> usize {
+    match size_of::<E>() {
+        size @ (1 | 2 | 4 | 8) => BYTES / size,
+        _ => 1,
+    }
+}
+
+/// The bytes of a line of the output that are written before the next line's, so that whole cache lines are.
+const BLOCK: usize = 64;
+
+/// A plane whose lines become columns: element (row, column) of the output is the input's row + column · `stride`.
+pub(crate) struct Plane<'a, T> {
+    pub(crate) input: &'a [T],
+    pub(crate) stride: usize,
+    pub(crate) out: &'a mut [T],
+    /// How far the lines of the output are apart.
+    pub(crate) pitch: usize,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+impl<E: Copy> Plane<'_, E> {
+    pub(crate) fn turn(self, isa: Isa) {
+        let Self { stride, pitch, rows, columns, .. } = self;
+        if rows == 0 || columns == 0 {
+            return;
+        }
+        assert!(
+            (columns - 1) * stride + rows <= self.input.len()
+                && (rows - 1) * pitch + columns <= self.out.len(),
+            "lines and columns of these sizes"
+        );
+        match (columns, stride) {
+            (2, _) if pitch == 2 => isa.vectorize(Woven::<E, 2>(self)),
+            (3, _) if pitch == 3 => isa.vectorize(Woven::<E, 3>(self)),
+            (4, _) if pitch == 4 => isa.vectorize(Woven::<E, 4>(self)),
+            (_, 2) => isa.vectorize(Unwoven::<E, 2>(self)),
+            (_, 3) => isa.vectorize(Unwoven::<E, 3>(self)),
+            (_, 4) => isa.vectorize(Unwoven::<E, 4>(self)),
+            _ => self.turn_in_tiles(isa),
+        }
+    }
+
+    fn turn_in_tiles(mut self, isa: Isa) {
+        let Self { stride, rows, columns, .. } = self;
+        let side = const { side_of::<E>() };
+        // A tile reads whole sides of lines, even where there are fewer rows.
+        let readable = (self.input.len() + stride).saturating_sub(side.max(rows)) / stride;
+        let tiles = if side == 1 { 0 } else { columns.min(readable) / side };
+        let begin = if tiles == 0 { 0 } else { columns.min(readable) };
+        match isa {
+            _ if tiles == 0 => {}
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if tiles >= 4 => isa.vectorize(Tiles::<x86::Zmm, E>::new(&mut self, begin)),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 if tiles >= 2 => {
+                isa.vectorize(Tiles::<x86::Ymm, E>::new(&mut self, begin));
+            }
+            _ => isa.vectorize(Tiles::<Narrow, E>::new(&mut self, begin)),
+        }
+        for (row, line) in self.out.chunks_mut(self.pitch.max(1)).enumerate().take(rows) {
+            for (column, cell) in line[..columns].iter_mut().enumerate().skip(begin) {
+                *cell = self.input[row + column * stride];
+            }
+        }
+    }
+}
+
+/// A plane of few columns, such as the channels of an image, which are put side by side without gaps.
+struct Woven<'a, E, const COLUMNS: usize>(Plane<'a, E>);
+
+impl<E: Copy, const COLUMNS: usize> Vectorized for Woven<'_, E, COLUMNS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Plane { input, stride, out, rows, .. } = self.0;
+        let mut columns = [input; COLUMNS];
+        for (index, column) in columns.iter_mut().enumerate() {
+            *column = &input[index * stride..][..rows];
+        }
+        let (lines, _) = out.as_chunks_mut::<COLUMNS>();
+        for (index, line) in lines.iter_mut().enumerate().take(rows) {
+            for (cell, column) in line.iter_mut().zip(columns) {
+                *cell = column[index];
+            }
+        }
+    }
+}
+
+/// A plane whose columns are a known, small distance apart, as those of an image are whose channels lie side by side: each
+/// line of the output is every so manyth element.
+struct Unwoven<'a, E, const STRIDE: usize>(Plane<'a, E>);
+
+impl<E: Copy, const STRIDE: usize> Vectorized for Unwoven<'_, E, STRIDE> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Plane { input, out, pitch, rows, columns, .. } = self.0;
+        for (row, line) in out.chunks_mut(pitch).enumerate().take(rows) {
+            let (groups, rest) = input[row..].as_chunks::<STRIDE>();
+            let (cells, last) = line[..columns].split_at_mut(columns.min(groups.len()));
+            for (cell, group) in cells.iter_mut().zip(groups) {
+                *cell = group[0];
+            }
+            // The last group may lack what is not asked for.
+            for (cell, element) in last.iter_mut().zip(rest) {
+                *cell = *element;
+            }
+        }
+    }
+}
+
+/// The tiles of a plane that vectors `V` turn.
+struct Tiles<V, E> {
+    input: *const E,
+    out: *mut E,
+    stride: usize,
+    pitch: usize,
+    rows: usize,
+    columns: usize,
+    vectors: PhantomData<V>,
+}
+
+impl<V: Vector, E: Copy> Tiles<V, E> {
+    fn new(plane: &mut Plane<'_, E>, columns: usize) -> Self {
+        let Plane { input, stride, out, pitch, rows, .. } = plane;
+        Self {
+            input: input.as_ptr(),
+            out: out.as_mut_ptr(),
+            stride: *stride,
+            pitch: *pitch,
+            rows: *rows,
+            columns,
+            vectors: PhantomData,
+        }
+    }
+}
+
+impl<V: Vector, E: Copy> Vectorized for Tiles<V, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Self { rows, columns, stride, pitch, .. } = self;
+        let side = const { side_of::<E>() };
+        let (width, block_width) = (V::TILES * side, BLOCK / size_of::<E>());
+        for block in (0..columns).step_by(block_width) {
+            for top in (0..rows).step_by(side) {
+                // The last tiles reach back into what is turned already.
+                let top = top.min(rows.saturating_sub(side));
+                for left in (block..columns.min(block + block_width)).step_by(width) {
+                    let left = left.min(columns - width);
+                    // SAFETY: the plane has these columns, and 16 bytes can be read in each; so many rows are written. What
+                    // vectors need is there, as the level says for which this is called.
+                    unsafe {
+                        let input = self.input.add(top + left * stride).cast();
+                        let out = self.out.add(top * pitch + left).cast();
+                        let (stride, pitch) = (stride * size_of::<E>(), pitch * size_of::<E>());
+                        turn::<V, E>(input, stride, out, pitch, rows.min(side));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Turns a tile whose lines are `stride` bytes apart, and writes some lines of it `pitch` bytes apart.
+#[inline(always)]
+unsafe fn turn<V: Vector, E>(input: *const u8, stride: usize, out: *mut u8, pitch: usize, lines: usize) {
+    let side = const { side_of::<E>() };
+    // SAFETY: the caller vouches for what is read and written and for the instructions.
+    unsafe {
+        let mut tile = [V::load(input, side * stride); BYTES];
+        for (index, line) in tile.iter_mut().enumerate().take(side).skip(1) {
+            *line = V::load(input.add(index * stride), side * stride);
+        }
+        // Each round puts elements of lines that are half a tile apart side by side. With the bits of an element's place,
+        // first those of its line, then those of its column, that is a rotation by one bit: after as many rounds as a line's
+        // number has bits, lines and columns have changed places.
+        for _ in 0..side.ilog2() {
+            let before = tile;
+            for index in 0..side / 2 {
+                [tile[2 * index], tile[2 * index + 1]] =
+                    V::interleave::<E>(before[index], before[index + side / 2]);
+            }
+        }
+        // Where all are written, their number is known, so that none of them has to leave its register before.
+        if lines == side {
+            for (index, line) in tile.into_iter().enumerate().take(side) {
+                line.store(out.add(index * pitch));
+            }
+        } else {
+            for (index, line) in tile.into_iter().enumerate().take(lines) {
+                line.store(out.add(index * pitch));
+            }
+        }
+    }
+}
+
+/// Lines of tiles that are turned at once.
+///
+/// # Safety
+///
+/// All functions need the instructions that the vector is of, and those with pointers so many bytes there.
+trait Vector: Copy {
+    /// How many tiles.
+    const TILES: usize;
+
+    /// The lines of all tiles, 16 bytes each.
+    unsafe fn load(place: *const u8, apart: usize) -> Self;
+    unsafe fn store(self, place: *mut u8);
+    /// The elements of two lines in turns: those of the first halves, and those of the second.
+    unsafe fn interleave<E>(a: Self, b: Self) -> [Self; 2];
+}
+
+#[cfg(target_arch = "x86_64")]
+use x86::Xmm as Narrow;
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Vector;
+
+    macro_rules! vectors {
+        ($($(#[$docs:meta])* $name:ident($vector:ident) of $tiles:literal: |$line:ident| $load:expr, $store:ident,
+            $low8:ident $high8:ident $low16:ident $high16:ident $low32:ident $high32:ident $low64:ident $high64:ident;)*) => {
+            $(
+                $(#[$docs])*
+                #[derive(Clone, Copy)]
+                pub(super) struct $name($vector);
+
+                impl Vector for $name {
+                    const TILES: usize = $tiles;
+
+                    #[inline(always)]
+                    unsafe fn load(place: *const u8, apart: usize) -> Self {
+                        // SAFETY: the caller vouches for the bytes and the instructions.
+                        unsafe {
+                            let $line = |tile: usize| _mm_loadu_si128(place.add(tile * apart).cast());
+                            Self($load)
+                        }
+                    }
+
+                    #[inline(always)]
+                    unsafe fn store(self, place: *mut u8) {
+                        // SAFETY: as above.
+                        unsafe { $store(place.cast(), self.0) };
+                    }
+
+                    #[inline(always)]
+                    unsafe fn interleave<E>(Self(a): Self, Self(b): Self) -> [Self; 2] {
+                        // SAFETY: as above.
+                        unsafe {
+                            match size_of::<E>() {
+                                1 => [Self($low8(a, b)), Self($high8(a, b))],
+                                2 => [Self($low16(a, b)), Self($high16(a, b))],
+                                4 => [Self($low32(a, b)), Self($high32(a, b))],
+                                _ => [Self($low64(a, b)), Self($high64(a, b))],
+                            }
+                        }
+                    }
+                }
+            )*
+        };
+    }
+
+    vectors! {
+        /// Of every processor.
+        Xmm(__m128i) of 1: |line| line(0), _mm_storeu_si128,
+            _mm_unpacklo_epi8 _mm_unpackhi_epi8 _mm_unpacklo_epi16 _mm_unpackhi_epi16
+            _mm_unpacklo_epi32 _mm_unpackhi_epi32 _mm_unpacklo_epi64 _mm_unpackhi_epi64;
+        /// Of AVX2.
+        Ymm(__m256i) of 2: |line| _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(line(0)), line(1)), _mm256_storeu_si256,
+            _mm256_unpacklo_epi8 _mm256_unpackhi_epi8 _mm256_unpacklo_epi16 _mm256_unpackhi_epi16
+            _mm256_unpacklo_epi32 _mm256_unpackhi_epi32 _mm256_unpacklo_epi64 _mm256_unpackhi_epi64;
+        /// Of AVX-512.
+        Zmm(__m512i) of 4: |line| {
+            let vector = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(line(0)), line(1));
+            _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(vector, line(2)), line(3))
+        }, _mm512_storeu_si512,
+            _mm512_unpacklo_epi8 _mm512_unpackhi_epi8 _mm512_unpacklo_epi16 _mm512_unpackhi_epi16
+            _mm512_unpacklo_epi32 _mm512_unpackhi_epi32 _mm512_unpacklo_epi64 _mm512_unpackhi_epi64;
+    }
+}
+
+/// Of other architectures.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+struct Narrow([u8; BYTES]);
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Vector for Narrow {
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn load(place: *const u8, _apart: usize) -> Self {
+        // SAFETY: the caller vouches for the bytes.
+        Self(unsafe { place.cast::<[u8; BYTES]>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, place: *mut u8) {
+        // SAFETY: as above.
+        unsafe { place.cast::<[u8; BYTES]>().write(self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn interleave<E>(Self(a): Self, Self(b): Self) -> [Self; 2] {
+        let half = |begin: usize| {
+            Self(std::array::from_fn(|at| {
+                let (element, byte) = (at / size_of::<E>(), at % size_of::<E>());
+                let from = if element % 2 == 0 { &a } else { &b };
+                from[begin + element / 2 * size_of::<E>() + byte]
+            }))
+        };
+        [half(0), half(BYTES / 2)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planes_are_turned<E: Copy + PartialEq + std::fmt::Debug>(blank: E, element: impl Fn(usize) -> E) {
+        let levels = [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= Isa::best());
+        for isa in levels {
+            for rows in [1, 2, 3, 4, 5, 15, 16, 17, 40] {
+                for columns in [1, 2, 3, 4, 5, 16, 31, 64, 65, 130] {
+                    for (stride, pitch) in [(rows, columns), (rows + 1, columns + 3), (rows + 70, columns)] {
+                        let input: Vec<E> = (0..(columns - 1) * stride + rows).map(&element).collect();
+                        let mut out = vec![blank; (rows - 1) * pitch + columns];
+                        Plane { input: &input, stride, out: &mut out, pitch, rows, columns }.turn(isa);
+                        for (place, found) in out.iter().enumerate() {
+                            let (row, column) = (place / pitch, place % pitch);
+                            let expected =
+                                if column < columns { input[row + column * stride] } else { blank };
+                            assert_eq!(*found, expected, "{isa} {rows} {columns} {stride} {pitch} {place}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn planes_of_elements_of_every_size_are_turned() {
+        planes_are_turned(0u8, |at| (at * 7 % 251) as u8 + 1);
+        planes_are_turned(0u16, |at| at as u16 + 1);
+        planes_are_turned(0u32, |at| at as u32 + 1);
+        planes_are_turned(0u64, |at| at as u64 + 1);
+        planes_are_turned(0u128, |at| at as u128 + 1);
+    }
+}
