@@ -125,6 +125,10 @@ const SHAPES: &str = "
     oarlock:QuantizedConv 1 (group=2) i8[1,?,4] i8[6,2,1] f32[] -> i8[1,?,6]
     oarlock:BlockMatMul 1 (block_size=32) f32[2,?,70] u4[5,70] f32[5,3] u4[5,3] -> f32[2,?,5]
     oarlock:QuantizedMatMul 1 (transB=1) i8[2,?,3] i8[5,3] f32[1] _ i8[2,?,5] -> i8[2,?,5]
+    oarlock:DequantizedConv 1 (strides=[2,2] pads=[1,1,1,1]) u8[?,8,9,3] i8[4,3,3,3] f32[] f32[4] u8[] i8[4] i32[4] f32[4] f32[?,4,5,4] -> f32[?,4,5,4]
+    oarlock:DequantizedConv 1 (group=2) i8[1,?,4] u8[6,2,1] f32[1] f32[] -> f32[1,?,6]
+    oarlock:DequantizedMatMul 1 u8[2,?,3] i8[3,5] f32[] f32[5] u8[] i8[1] _ f32[5] f32[2,?,5] -> f32[2,?,5]
+    oarlock:DynamicQuantizedLSTM 1 (direction=bidirectional hidden_size=5) f32[7,?,3] i8[2,3,20] u8[2,5,20] _ _ _ _ _ f32[2] i8[2] f32[2,20] u8[2,20] -> f32[7,2,?,5] f32[2,?,5] f32[2,?,5]
     oarlock:SkipLayerNormalization 1 f32[2,3,4] f32[2,3,4] f32[4] f32[4] _ -> f32[2,3,4] f32[2,3,4]
 ";
 
@@ -142,6 +146,13 @@ const ERRORS: &str = "
     oarlock:QuantizedConv 1 u8[1,8,8,3] i8[4,3,3,3] f32[1] _ u8[1,8,8,4] -> input 4 (Z): expected the shape [1, 6, 6, 4], found [1, 8, 8, 4]
     oarlock:BlockMatMul 1 (block_size=32) f32[2,64] u4[5,64] f32[5,3] -> input 2 (scale): expected the shape [5, 2], found [5, 3]
     oarlock:QuantizedMatMul 1 u8[2,3] i8[4,3] f32[] -> input 1 (W): expected 3 rows, as many as A has columns, found 4
+    oarlock:DequantizedConv 1 u8[1,8,8,3] u8[4,3,3,3] f32[] f32[3] -> input 3 (w_scale): expected one element, or 4, found [3]
+    oarlock:DequantizedMatMul 1 u8[2,3] i8[3,4] f32[2] f32[] -> input 2 (x_scale): expected one element, found [2]
+    oarlock:DequantizedMatMul 1 u8[2,3] i8[3,4] f32[] f32[] _ i8[2] -> input 5 (w_zero): expected one element, or 4, found [2]
+    oarlock:DequantizedMatMul 1 u8[2,3] i8[4,4] f32[] f32[] -> input 1 (W): expected 3 rows, as many as A has columns, found 4
+    oarlock:DequantizedMatMul 1 u8[2,3] i8[3,4] f32[] f32[] _ _ i32[3] -> input 6 (B): expected the shape [4], found [3]
+    oarlock:DynamicQuantizedLSTM 1 (hidden_size=5) f32[7,1,3] i8[1,3,20] i8[1,5,20] _ _ _ _ _ f32[2] i8[1] f32[1] i8[1] -> input 8 (W_scale): expected the shape [1], found [2]
+    oarlock:DynamicQuantizedLSTM 1 (hidden_size=6) f32[7,1,3] i8[1,3,20] i8[1,5,20] _ _ _ _ _ f32[1] i8[1] f32[1] i8[1] -> input 2 (R): expected 6 rows, as `hidden_size` says, found 5
     oarlock:SkipLayerNormalization 1 f32[2,3] f32[2,3] f32[2] -> input 2 (Scale): expected the shape [3], found [2]
     Gemm 13 f32[2,3] f32[3,4] f32[5] -> input 2 (C): expected a shape that repeats to [2, 4], found [5]
     Einsum 12 (equation=ij,jk->iz) f32[2,3] f32[3,4] -> attribute `equation`: expected only letters of the inputs

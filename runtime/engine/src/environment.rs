@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor, shape};
+use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor};
 
 use crate::graph::{Graph, Weight};
 use crate::import;
@@ -36,7 +36,7 @@ pub(crate) struct Environment {
 }
 
 /// Smaller constants are made anew for each plan: most of them are shapes that only one plan has.
-const SHARED_BYTES: u64 = 1 << 16;
+const SHARED_BYTES: usize = 1 << 16;
 
 /// What tells constants apart: the place of their bytes, which stay there as long as the constant is known.
 #[derive(PartialEq, Eq, Hash)]
@@ -106,6 +106,18 @@ impl Environment {
         }
     }
 
+    /// The numbers of a constant, if all plans that want it on a device have the same tensor.
+    fn shared<'w>(&self, weight: &'w Weight) -> Option<&'w Constant> {
+        let is_lasting = |numbers: &&Constant| self.lasting.contains(&(numbers.bytes().as_ptr() as usize));
+        weight.numbers().filter(|numbers| numbers.bytes().len() >= SHARED_BYTES).filter(is_lasting)
+    }
+
+    /// How many bytes a plan takes for a constant on a device. The host reads most where they are.
+    pub(crate) fn bytes_of_copy(&self, weight: &Weight, device: &Device) -> usize {
+        let numbers = weight.numbers().filter(|_| !device.is(&self.host) && self.shared(weight).is_none());
+        numbers.map_or(0, |numbers| numbers.bytes().len())
+    }
+
     /// A constant on a device: the same tensor for the same bytes, however many plans want it. Where its elements may lie
     /// at any address, those of a mapped file are used where they are.
     pub(crate) fn constant(
@@ -120,11 +132,7 @@ impl Environment {
         {
             return Tensor::of_constant(device, numbers);
         }
-        let size = shape::size_in_bytes(weight.dtype(), weight.dims())?;
-        let is_lasting = |numbers: &&Constant| self.lasting.contains(&(numbers.bytes().as_ptr() as usize));
-        let Some(numbers) = weight.numbers().filter(|_| size >= SHARED_BYTES).filter(is_lasting) else {
-            return tensor_of(weight, device);
-        };
+        let Some(numbers) = self.shared(weight) else { return tensor_of(weight, device) };
         let key = Key {
             device: device.name().to_owned(),
             address: numbers.bytes().as_ptr() as usize,

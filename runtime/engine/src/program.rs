@@ -54,7 +54,8 @@ impl Program {
     #[inline]
     pub(crate) fn run_within(&self, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
         let Run { environment, .. } = run;
-        self.plans.with(inputs, || self.new_plan(environment, inputs), |plan| run::run(plan, run, inputs))
+        let make = || self.new_plan(environment, inputs);
+        self.plans.with(inputs, make, |plan, arenas| run::run(plan, arenas, run, inputs))
     }
 
     /// Runs it, and notes when each step did.
@@ -71,7 +72,7 @@ impl Program {
 
     /// The plan for inputs of these shapes: one that is there, or a new one.
     pub(crate) fn plan(&self, environment: &Environment, inputs: &[Datum]) -> Result<Arc<Plan>> {
-        self.plans.with(inputs, || self.new_plan(environment, inputs), |plan| Ok(plan.clone()))
+        self.plans.with(inputs, || self.new_plan(environment, inputs), |plan, _| Ok(plan.clone()))
     }
 
     /// A plan for shapes that there is none for. Where passes would do again what they did for others, they need not.

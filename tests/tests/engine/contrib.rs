@@ -309,3 +309,35 @@ fn what_is_not_understood_is_named() {
     file.node("GreedySearch", "x", "y", &[]).outputs("y");
     assert!(refusal(&file).contains("without its search"), "{}", refusal(&file));
 }
+
+#[test]
+fn products_of_integers_become_floats_in_one_op() {
+    let mut file = File::default();
+    file.input("x", DataType::Float, &[-1, 3]).bytes("w", &[3, 2], &[1, 250, 7, 128, 90, 3]);
+    file.floats("s", &[2], &[0.5, 0.25]).bytes("z", &[2], &[100, 128]).floats("b", &[2], &[1.0, -1.0]);
+    file.node("DynamicQuantizeMatMul", "x w s z b", "y", &[]).outputs("y");
+    // A step is 1, and the zero point 55.
+    let x = tensor(&[2, 3], &[200.0, -55.0, 1.0, 3.0, 0.0, 2.0]);
+    let made = file.run(std::slice::from_ref(&x));
+    let sums = [200.0 * -99.0 + 55.0 * 93.0 - 10.0, 200.0 * 122.0 - 125.0, 3.0 * -99.0 - 20.0, 366.0 - 250.0];
+    let expected = [sums[0] * 0.5 + 1.0, sums[1] * 0.25 - 1.0, sums[2] * 0.5 + 1.0, sums[3] * 0.25 - 1.0];
+    assert_near(&floats(&made[0]), &expected);
+    let session = file.session();
+    let plan = session.plan(&[x]).expect("a plan");
+    let left: Vec<&str> = plan.graph().nodes.iter().map(|node| &*node.op).collect();
+    assert_eq!(left, ["DynamicQuantizeLinear", "DequantizedMatMul"]);
+}
+
+#[test]
+fn a_layer_of_constant_bytes_is_one_op() {
+    let mut file = File::default();
+    file.input("x", DataType::Float, &[-1, -1, 1]);
+    file.bytes("w", &[1, 1, 4], &[120, 130, 140, 150]).bytes("r", &[1, 1, 4], &[128, 131, 119, 110]);
+    file.floats("s", &[1], &[0.125]).bytes("z", &[1], &[128]);
+    let hidden = int("hidden_size", 1);
+    file.node("DynamicQuantizeLSTM", "x w r _ _ _ _ _ s z s z", "y", &[hidden]).outputs("y");
+    let session = file.session();
+    let x = tensor(&[3, 1, 1], &[0.5, -0.25, 1.0]);
+    let plan = session.plan(&[x]).expect("a plan");
+    assert_eq!(plan.graph().nodes.iter().map(|node| &*node.op).collect::<Vec<_>>(), ["DynamicQuantizedLSTM"]);
+}

@@ -2,6 +2,8 @@
 
 mod contrib;
 mod defaults;
+mod dynamic;
+mod einsum;
 mod file;
 mod limits;
 mod passes;

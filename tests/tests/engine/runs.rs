@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::{Dimension, Value, ValueId, ValueType};
-use oarlock_engine::{Datum, Session, SessionOptions};
+use oarlock_engine::{Datum, Plan, Session, SessionOptions};
 
 use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, runtime, tensor};
 
@@ -43,16 +43,63 @@ fn threads_that_come_first_with_the_same_shapes_share_one_plan() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(plans.iter().all(|plan| Arc::ptr_eq(plan, &plans[0])));
-    // Others take its place in time, unless somebody keeps asking for it.
+}
+
+/// The plan of a session for so many rows.
+fn plan_for(session: &Session, rows: i64) -> Arc<Plan> {
+    session.plan(&[random(&[rows, 16], 5)]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn plans_that_take_little_memory_stay() {
+    let session = classifier().session(&SessionOptions::default());
+    let plans: Vec<_> = (1..200).map(|rows| plan_for(&session, rows)).collect();
+    for (rows, plan) in (1..200).zip(&plans) {
+        assert!(Arc::ptr_eq(plan, &plan_for(&session, rows)), "{rows}");
+        assert_eq!(plan.graph().value(plan.graph().inputs[0]).dims().unwrap().as_slice(), [rows, 16]);
+    }
+}
+
+#[test]
+fn others_take_the_place_of_plans_that_take_much_unless_somebody_keeps_asking_for_them() {
+    let mut sketch = classifier();
+    (0..10_000).for_each(|_| _ = sketch.scalar(1.0));
+    let session = sketch.session(&SessionOptions::default());
+    let first = plan_for(&session, 1);
+    let plan = plan_for(&session, 3);
     let others = |asks: bool| {
         for rows in 10..80 {
-            session.plan(&[random(&[rows, 16], 5)]).unwrap();
-            asks.then(plan);
+            plan_for(&session, rows);
+            asks.then(|| plan_for(&session, 3));
         }
-        Arc::ptr_eq(&plan(), &plans[0])
+        Arc::ptr_eq(&plan_for(&session, 3), &plan)
     };
     assert!(others(true));
     assert!(!others(false));
+    // What a session is run on first it is mostly run on.
+    assert!(Arc::ptr_eq(&plan_for(&session, 1), &first));
+}
+
+#[test]
+fn plans_of_all_shapes_run_in_the_memory_of_the_largest() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[-1, 1024]);
+    let sum = sketch.op("Exp", &[x]);
+    let y = sketch.op("ReduceSum", &[sum]);
+    let runtime = Arc::new(runtime("mode lazy; seed 5; devices 1", &[]));
+    let session = sketch.output(&[y]).simulated(&runtime);
+    let pool = runtime.device("sim").unwrap().pool().unwrap().clone();
+    // In the second round all plans are there, and each may want to keep memory; in the last a small one is new.
+    for rows in (1..60).chain(1..60).chain([61, 2]) {
+        run(&session, &[random(&[rows, 1024], 5)]);
+    }
+    let taken = |rows: i64| {
+        let plan = session.plan(&[random(&[rows, 1024], 5)]).unwrap();
+        plan.arenas().iter().map(|(_, size)| *size).sum::<u64>()
+    };
+    let (largest, all) = (taken(61), (1..=61).map(taken).sum::<u64>());
+    let allocated = pool.statistics().allocated;
+    assert!(allocated >= largest && allocated < largest + all / 8, "{allocated} of {largest}, {all}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl<'a, T> Finished<'a, T> {
     /// # Safety
     ///
     /// The elements of the part lie at `elements`, its rows `row_stride` apart, and are nobody else's for `'a`.
-    pub(super) unsafe fn new(
+    pub(crate) unsafe fn new(
         item: usize,
         rows: Range<usize>,
         columns: Range<usize>,
@@ -40,7 +40,7 @@ impl<'a, T> Finished<'a, T> {
     }
 
     /// The same part, for a while.
-    pub(super) fn reborrow(&mut self) -> Finished<'_, T> {
+    pub(crate) fn reborrow(&mut self) -> Finished<'_, T> {
         Finished { rows: self.rows.clone(), columns: self.columns.clone(), borrowed: PhantomData, ..*self }
     }
 

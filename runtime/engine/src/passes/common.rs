@@ -1,6 +1,7 @@
 //! What several passes need: looking at who makes and who reads a value, and asking whether a device takes a node.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use oarlock_core::{Constant, Dims, Dtype, Expected, Op};
 use smallvec::SmallVec;
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 use super::infer::op_of;
 use super::notes::Note;
 use super::{Pass, Scene};
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, Node, Value, ValueId};
 
 /// A graph with the makers and readers of its values, as they are when it is made.
 pub(super) struct Look<'a> {
@@ -183,6 +184,19 @@ pub(super) fn is_taken(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) -
         op.choose(scene.runtime, scene.device, expected, node.outputs.len())
     });
     matches!(chosen, Some(Ok(Some(Some(_)))))
+}
+
+/// Whether two nodes make the same calls, where their operands have the same dtypes and shapes.
+pub(crate) fn is_same_op(one: &Node, other: &Node) -> bool {
+    (&one.op, &one.domain, one.opset) == (&other.op, &other.domain, other.opset)
+        && (one.inputs.len(), one.outputs.len()) == (other.inputs.len(), other.outputs.len())
+        && one.attributes == other.attributes
+}
+
+/// Whether the same is known of two values. Of constants nobody says so unless they are one.
+pub(crate) fn is_same_value(one: &Arc<Value>, other: &Arc<Value>) -> bool {
+    Arc::ptr_eq(one, other)
+        || one.weight.is_none() && other.weight.is_none() && one.fact.is_some() && one.fact == other.fact
 }
 
 /// The domain of the ops that only Oarlock has.

@@ -14,9 +14,15 @@ pub(super) const PASS: Pass = pass(
     run,
 );
 
-/// The places of bias and residual among the inputs of these ops.
-const BIAS: usize = 2;
-const RESIDUAL: usize = 3;
+/// The places of bias and residual among the inputs of an op.
+fn places(op: &Node) -> (usize, usize) {
+    if is_dequantized(op) { (7, 8) } else { (2, 3) }
+}
+
+/// Whether an op makes floats of integers.
+fn is_dequantized(op: &Node) -> bool {
+    matches!(&*op.op, "DequantizedConv" | "DequantizedMatMul")
+}
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     let mut count = 0;
@@ -61,7 +67,7 @@ fn join(graph: &mut Graph, scene: &Scene<'_>) -> usize {
 
 fn can_grow(node: &Node) -> bool {
     &*node.domain == OARLOCK
-        && matches!(&*node.op, "Conv" | "ConvTranspose" | "MatMul")
+        && (matches!(&*node.op, "Conv" | "ConvTranspose" | "MatMul") || is_dequantized(node))
         && !has_activation(node)
 }
 
@@ -83,14 +89,15 @@ fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Nod
         }
         return Some(grown);
     }
-    let is_product = &*base.op == "MatMul";
+    let (bias, residual) = places(base);
+    let is_product = matches!(&*base.op, "MatMul" | "DequantizedMatMul");
     match &*next.op {
         "Add" => {
             let other = look.either_way(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
-            let place = if base.input(BIAS).is_none() && is_bias(look, other, made, is_product) {
-                BIAS
-            } else if base.input(RESIDUAL).is_none() && other != made && look.has_same_shape(other, made) {
-                RESIDUAL
+            let place = if base.input(bias).is_none() && is_bias(look, other, made, is_product) {
+                bias
+            } else if base.input(residual).is_none() && other != made && look.has_same_shape(other, made) {
+                residual
             } else {
                 return None;
             };
@@ -100,7 +107,9 @@ fn grown(look: &Look<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Nod
             grown.inputs[place] = Some(other);
             Some(grown)
         }
-        "Mul" | "Div" if is_product && base.input(BIAS).is_none() && base.input(RESIDUAL).is_none() => {
+        "Mul" | "Div"
+            if &*base.op == "MatMul" && base.input(bias).is_none() && base.input(residual).is_none() =>
+        {
             let (a, b) = next.input(0).zip(next.input(1))?;
             let factor = match (&*next.op, a == made) {
                 ("Div", true) => 1.0 / look.scalar(b)?,

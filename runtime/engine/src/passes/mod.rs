@@ -14,6 +14,7 @@ mod channels_last;
 mod common;
 mod cse;
 mod dead;
+mod einsum;
 mod factors;
 mod finish;
 mod flexible;
@@ -28,7 +29,7 @@ mod quantized;
 mod tidy;
 mod transposes;
 
-pub(crate) use common::with_expected;
+pub(crate) use common::{is_same_op, is_same_value, with_expected};
 pub(crate) use fold::tensor_of;
 pub use infer::infer;
 pub(crate) use infer::{fact_of, op_of};
@@ -89,7 +90,9 @@ pub const ALL: &[Pass] = &[
     flexible::PASS,
     tidy::PASS,
     cse::PASS,
+    einsum::PASS,
     quantized::PASS,
+    quantized::DYNAMIC,
     batch_norm::PASS,
     activation::PASS,
     gelu::PASS,

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use oarlock_core::infer::{Dim, Fact};
 use oarlock_core::{Constant, Dims, Op};
+use smallvec::SmallVec;
 
-use super::common::is_taken;
+use super::common::{is_same_op, is_same_value, is_taken};
 use super::infer::{declared, facts_of};
 use super::{Effect, Scene, fold};
 use crate::graph::{Graph, Node, Value, ValueId, Weight};
@@ -40,6 +41,8 @@ pub(super) enum Note {
     Turned { from: ValueId, to: ValueId, order: Vec<i64> },
     /// A constant is the shape of a value.
     Shape { of: ValueId, to: ValueId },
+    /// The shape of a value follows from those of others.
+    Sized { to: ValueId, dims: Box<Sizes> },
     /// The device takes a node, or does not.
     Taken { node: Node, op: Arc<Op>, is_taken: bool },
     /// The answer to a question about shapes.
@@ -48,6 +51,7 @@ pub(super) enum Note {
     Read(ValueId),
 }
 
+pub(super) type Sizes = dyn Fn(&Graph) -> Option<Dims> + Send + Sync;
 pub(super) type Question = dyn Fn(&Graph) -> Option<bool> + Send + Sync;
 
 /// What became of the outputs of a node.
@@ -136,6 +140,20 @@ impl Scene<'_> {
         Some(to)
     }
 
+    /// Adds a value of the dtype of another one, whose shape follows from those of others.
+    pub(super) fn add_sized(
+        &self,
+        graph: &mut Graph,
+        name: &str,
+        like: ValueId,
+        dims: impl Fn(&Graph) -> Option<Dims> + Send + Sync + 'static,
+    ) -> Option<ValueId> {
+        let fact = Fact::of_shape(graph.value(like).dtype()?, &dims(graph)?);
+        let to = graph.add(Value::known(name, fact));
+        self.notes.add(|| Note::Sized { to, dims: Box::new(dims) });
+        Some(to)
+    }
+
     /// Adds a constant that is the shape of a value.
     pub(super) fn add_shape(&self, graph: &mut Graph, value: ValueId) -> Option<ValueId> {
         let shape = graph.value(value).dims()?;
@@ -197,20 +215,31 @@ impl Recipe {
     /// The graph for inputs of which something else is known; nothing where passes would make another one.
     pub(crate) fn again(&self, inputs: &[Option<Fact>], scene: &Scene<'_>) -> Option<Again> {
         let mut again = Again { graph: self.graph.clone(), differs: vec![false; self.graph.value_count()] };
+        let mut asked = Vec::new();
         for ((id, known), fact) in self.graph.inputs.iter().zip(&self.inputs).zip(inputs) {
             let fact = fact.clone().or_else(|| declared(&known.declared));
             again.learn(*id, known, fact)?;
         }
         for note in &self.notes {
-            again.follows(note, scene)?;
+            again.follows(note, &mut asked, scene)?;
         }
         Some(again)
     }
 }
 
+/// A node, what was known of its inputs, and whether the device takes it.
+struct Asked<'r> {
+    node: &'r Node,
+    inputs: SmallVec<[Option<Arc<Value>>; 4]>,
+    is_taken: bool,
+}
+
+/// Further answers are not remembered: with how many a question is compared.
+const MOST_ASKED: usize = 16;
+
 impl Again {
     /// Goes through a note; nothing where it says something else.
-    fn follows(&mut self, note: &Note, scene: &Scene<'_>) -> Option<()> {
+    fn follows<'r>(&mut self, note: &'r Note, asked: &mut Vec<Asked<'r>>, scene: &Scene<'_>) -> Option<()> {
         match note {
             Note::Inferred(Derived { node, op, made }) => {
                 if !self.reads_other(node) {
@@ -268,8 +297,13 @@ impl Again {
                     self.differs[to.index()] = true;
                 }
             }
+            Note::Sized { to, dims } => {
+                let before = self.graph.shared(*to).clone();
+                let fact = Fact::of_shape(before.dtype()?, &dims(&self.graph)?);
+                self.learn(*to, &before, Some(fact))?;
+            }
             Note::Taken { node, op, is_taken: before } => {
-                let is_same = !self.reads_other(node) || is_taken(&self.graph, node, op, scene) == *before;
+                let is_same = !self.reads_other(node) || self.is_taken(node, op, asked, scene) == *before;
                 is_same.then_some(())?;
             }
             Note::Asked { question, answer } => {
@@ -278,6 +312,26 @@ impl Again {
             Note::Read(value) => (!self.differs[value.index()]).then_some(())?,
         }
         Some(())
+    }
+
+    /// Whether the device takes a node. Models repeat themselves, so the answer may be known from another one.
+    fn is_taken<'r>(&self, node: &'r Node, op: &Op, asked: &mut Vec<Asked<'r>>, scene: &Scene<'_>) -> bool {
+        let inputs = || node.inputs.iter().map(|input| input.map(|input| self.graph.shared(input)));
+        let is_same_call = |other: &&Asked<'_>| {
+            let is_same = |(own, other): (Option<&Arc<Value>>, &Option<Arc<Value>>)| match (own, other) {
+                (Some(own), Some(other)) => is_same_value(own, other),
+                (own, other) => own.is_none() && other.is_none(),
+            };
+            is_same_op(node, other.node) && inputs().zip(&other.inputs).all(is_same)
+        };
+        if let Some(known) = asked.iter().find(is_same_call) {
+            return known.is_taken;
+        }
+        let is_taken = is_taken(&self.graph, node, op, scene);
+        if asked.len() < MOST_ASKED {
+            asked.push(Asked { node, inputs: inputs().map(|input| input.cloned()).collect(), is_taken });
+        }
+        is_taken
     }
 
     /// Whether a node reads anything of which something else is known.

@@ -90,6 +90,8 @@ fn minds(node: &Node) -> Option<Minds> {
         | "Abs" | "Neg" | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Sign" | "Not" | "Cast"
         | "Identity" | "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean"
         | "ThresholdedRelu" => Minds::Nothing,
+        // Its scale and its zero point are of all elements.
+        "DynamicQuantizeLinear" => Minds::Nothing,
         "Concat" => Minds::Axis("axis", 0),
         "QuantizeLinear" | "DequantizeLinear"
             if node.opset >= 13 && node.attributes.int("block_size").ok()?.unwrap_or(0) == 0 =>
@@ -233,8 +235,11 @@ impl<'a> Sweep<'a> {
             let input = *input;
             let own_rank = rank_of(input)?;
             if index >= data {
-                // What says how, and not what: it must be known.
-                self.graph.value(input).weight.as_ref()?;
+                // What says how, and not what: it must be known, or be a scale or zero point of all elements.
+                let is_of_all = move |graph: &Graph| Some(count(&graph.value(input).dims()?) == 1);
+                if !node.is("DequantizeLinear") || !self.scene.asks(self.graph, is_of_all) {
+                    self.graph.value(input).weight.as_ref()?;
+                }
                 continue;
             }
             if let Some(own) = self.maker(input).and_then(order_of) {
@@ -332,7 +337,9 @@ fn behind(
         }
     }
     let mut turned = Vec::new();
-    for output in node.outputs.iter_mut().flatten() {
+    // Others than the first are no images.
+    let images = if node.is("DynamicQuantizeLinear") { 1 } else { usize::MAX };
+    for output in node.outputs.iter_mut().take(images).flatten() {
         let inner = scene.add_turned(graph, *output, &back)?;
         turned.push(transpose(inner, *output, order.to_vec()));
         *output = inner;

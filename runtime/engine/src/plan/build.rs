@@ -3,17 +3,19 @@
 //! First every node gets a device and a way to run, which makes a list of drafts; then it is decided which values are
 //! tensors of their own and where the others lie.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use oarlock_core::{Device, Dims, Op, Readied, Ready, Result, shape};
+use smallvec::{SmallVec, smallvec};
 
 use super::layout::Layout;
 use super::placement::{self, Stay};
-use super::{Plan, Step, Work, kept_contexts};
+use super::{Contexts, Plan, Step, Work};
 use crate::environment::Environment;
 use crate::graph::{Graph, Node, ValueId};
-use crate::passes::{Recipe, op_of, with_expected};
+use crate::passes::{Recipe, is_same_op, is_same_value, op_of, with_expected};
 use crate::run::Control;
 
 /// What is known of a value while a plan is made. Copies to other devices are values too.
@@ -39,9 +41,12 @@ pub(super) struct Draft {
     pub(super) node: usize,
     pub(super) device: Device,
     pub(super) way: DraftWay,
-    pub(super) inputs: Vec<Option<usize>>,
-    pub(super) outputs: Vec<Option<usize>>,
+    pub(super) inputs: Pieces,
+    pub(super) outputs: Pieces,
 }
+
+/// Numbers of pieces; one that is left out is `None`.
+type Pieces = SmallVec<[Option<usize>; 4]>;
 
 /// How a node runs.
 pub(super) enum DraftWay {
@@ -58,6 +63,9 @@ pub(crate) struct Example<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) differs: &'a [bool],
 }
+
+/// How many kernels are looked through for one that is ready already.
+const MOST_SHARED: usize = 16;
 
 /// Constants of which it is worth to give the memory back.
 const RELEASED_BYTES: usize = 1 << 18;
@@ -83,6 +91,10 @@ struct Builder<'a> {
     drafts: Vec<Draft>,
     /// The nodes that stay on the host although a device before it could run them.
     stays: BTreeMap<usize, Stay>,
+    /// Drafts whose kernels others may run too, as they know no constants.
+    shared: Vec<usize>,
+    /// How many bytes constants take that no other plan has.
+    copied: Cell<usize>,
     /// Copies on other devices that were made before, by piece and name of the device.
     copies: HashMap<(usize, String), usize>,
 }
@@ -106,21 +118,45 @@ impl<'a> Builder<'a> {
         let known = example.iter().flat_map(|example| &example.plan.steps);
         known.filter(|step| !step.is_copy()).for_each(|step| steps[step.node] = Some(step));
         let drafts = Vec::with_capacity(graph.nodes.len());
-        Self { graph, recipe, example, steps, environment, pieces, drafts, stays, copies: HashMap::new() }
+        let (shared, copies) = (Vec::new(), HashMap::new());
+        Self {
+            graph,
+            recipe,
+            example,
+            steps,
+            environment,
+            pieces,
+            drafts,
+            stays,
+            shared,
+            copied: Cell::default(),
+            copies,
+        }
     }
 
     fn build(mut self) -> Result<Plan> {
         let nodes = std::mem::take(&mut self.graph.nodes);
         for (at, node) in nodes.iter().enumerate() {
             self.environment.progress.tell(at, nodes.len());
-            self.draft(at, node).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
+            self.draft(at, &nodes).map_err(|error| error.of_op(&node.op).of_node(&node.name))?;
         }
         self.graph.nodes = nodes;
         let effects = self.recipe.effects().to_vec();
-        let Self { graph, environment, pieces, drafts, stays, .. } = self;
+        let Self { graph, environment, pieces, drafts, stays, copied, .. } = self;
         let (steps, arenas, slots, inputs, outputs) =
             Layout::new(&graph, environment, &pieces, &drafts).finish(drafts)?;
-        Ok(Plan { graph, effects, stays, steps, arenas, slots, inputs, outputs, contexts: kept_contexts() })
+        Ok(Plan {
+            graph,
+            effects,
+            stays,
+            steps,
+            arenas,
+            slots,
+            inputs,
+            outputs,
+            copied: copied.get(),
+            contexts: Contexts::default(),
+        })
     }
 
     /// What the engine does for a node, which is the same for all shapes.
@@ -148,32 +184,67 @@ impl<'a> Builder<'a> {
         Some((step.device.clone(), way))
     }
 
+    /// How another node runs that does the same as a node on other operands.
+    fn as_another(&self, at: usize, nodes: &[Node]) -> Option<(Device, DraftWay)> {
+        let node = &nodes[at];
+        let is_same = |(own, other): (&Option<ValueId>, &Option<ValueId>)| match (own, other) {
+            (Some(own), Some(other)) => is_same_value(self.graph.shared(*own), self.graph.shared(*other)),
+            (own, other) => own == other,
+        };
+        let does_the_same = |draft: &&Draft| {
+            let other = &nodes[draft.node];
+            is_same_op(node, other)
+                && node.inputs.iter().zip(&other.inputs).all(is_same)
+                && self.stays.contains_key(&at) == self.stays.contains_key(&draft.node)
+        };
+        let draft = self.shared.iter().map(|draft| &self.drafts[*draft]).find(does_the_same)?;
+        match &draft.way {
+            DraftWay::Call(ready) => Some((draft.device.clone(), DraftWay::Call(ready.clone()))),
+            _ => None,
+        }
+    }
+
+    /// Whether others may run the kernel of a node, and there are not so many already that looking through them takes longer
+    /// than readying one.
+    fn may_share(&self, node: &Node) -> bool {
+        let is_constant = |input: &ValueId| self.graph.value(*input).weight.is_some();
+        self.shared.len() < MOST_SHARED && !node.inputs.iter().flatten().any(is_constant)
+    }
+
     /// Decides how a node runs.
-    fn draft(&mut self, at: usize, node: &Node) -> Result<()> {
-        let inputs: Vec<Option<usize>> = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
+    fn draft(&mut self, at: usize, nodes: &[Node]) -> Result<()> {
+        let node = &nodes[at];
+        let inputs: Pieces = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
+        let mut is_new = false;
         let (device, way, inputs) = if let Some(control) = self.control(at, node)? {
             // What control reads beside its inputs follows them.
             let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
             (self.environment.main_device().clone(), DraftWay::Control(control), inputs)
         } else if let Some((device, dims)) = self.view(node) {
-            (device, DraftWay::View(dims), inputs[..1].to_vec())
+            (device, DraftWay::View(dims), inputs[..1].into())
         } else {
-            let (device, way) = match self.as_before(at, node) {
+            let (device, way) = match self.as_before(at, node).or_else(|| self.as_another(at, nodes)) {
                 Some(known) => known,
-                None => self.kernel(at, node)?,
+                None => {
+                    let (device, way) = self.kernel(at, node)?;
+                    is_new = self.may_share(node);
+                    (device, way)
+                }
             };
             let inputs =
                 inputs.into_iter().map(|input| input.map(|input| self.on(at, input, &device))).collect();
             (device, way, inputs)
         };
-        let mut outputs: Vec<Option<usize>> =
-            node.outputs.iter().map(|output| output.map(ValueId::index)).collect();
+        let mut outputs: Pieces = node.outputs.iter().map(|output| output.map(ValueId::index)).collect();
         if let DraftWay::Call(ready) = &way {
             self.take_unwanted(node, ready, &mut outputs);
         }
         for output in outputs.iter().flatten() {
             self.pieces[*output].device = Some(device.clone());
+        }
+        if is_new && matches!(way, DraftWay::Call(_)) {
+            self.shared.push(self.drafts.len());
         }
         self.drafts.push(Draft { node: at, device, way, inputs, outputs });
         Ok(())
@@ -218,7 +289,9 @@ impl<'a> Builder<'a> {
             let constant = |index: usize, takes_any_address: bool| {
                 let weight = node.input(index).and_then(|input| self.graph.value(input).weight.as_ref());
                 let missing = || oarlock_core::Error::fatal("expected a constant, found none");
-                self.environment.constant(weight.ok_or_else(missing)?, device, takes_any_address)
+                let weight = weight.ok_or_else(missing)?;
+                self.copied.update(|bytes| bytes + self.environment.bytes_of_copy(weight, device));
+                self.environment.constant(weight, device, takes_any_address)
             };
             let readied = with_expected(&self.graph, node, |expected| {
                 op.ready(runtime, device, stream, expected, node.outputs.len(), constant)
@@ -276,8 +349,8 @@ impl<'a> Builder<'a> {
             node,
             device: device.clone(),
             way: DraftWay::Copy,
-            inputs: vec![Some(piece)],
-            outputs: vec![Some(copy)],
+            inputs: smallvec![Some(piece)],
+            outputs: smallvec![Some(copy)],
         });
         copy
     }

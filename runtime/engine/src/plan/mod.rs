@@ -5,6 +5,7 @@
 //! dispatched then, and branches and loops run programs of their own.
 
 mod build;
+mod contexts;
 mod layout;
 mod memory;
 mod placement;
@@ -13,20 +14,21 @@ mod step;
 
 use std::collections::BTreeMap;
 
-use crossbeam_queue::ArrayQueue;
 use oarlock_core::Device;
 
 pub(crate) use build::{Example, build};
+pub(crate) use contexts::Contexts;
 pub(crate) use placement::Stay;
 pub use report::{Ability, Cost, Lodging, ability, cost, weight_bytes};
 pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};
 
 use crate::graph::Graph;
 use crate::passes::Effect;
-use crate::run::Context;
 
-/// How many runs of one plan may keep their memory for the next ones. More may run at once; theirs is given back.
-const KEPT_CONTEXTS: usize = 64;
+/// About how many bytes a plan takes by itself, and for each node and each value of its graph.
+const PLAN_BYTES: usize = 4096;
+const NODE_BYTES: usize = 2048;
+const VALUE_BYTES: usize = 128;
 
 /// How a graph is run for inputs of certain shapes.
 pub struct Plan {
@@ -45,14 +47,19 @@ pub struct Plan {
     pub(crate) inputs: Vec<Option<(usize, Device)>>,
     /// Where the outputs come from.
     pub(crate) outputs: Vec<Source>,
+    /// How many bytes its constants take that no other plan has.
+    pub(crate) copied: usize,
     /// What runs that are over left for the next ones.
-    pub(crate) contexts: ArrayQueue<Context>,
+    pub(crate) contexts: Contexts,
 }
 
 impl Plan {
-    /// Gives back the memory that runs left for the next ones.
-    pub(crate) fn rest(&self) {
-        while self.contexts.pop().is_some() {}
+    /// About how many bytes it takes, beside the memory that runs take.
+    pub(crate) fn size(&self) -> usize {
+        self.copied
+            + PLAN_BYTES
+            + self.graph.nodes.len() * NODE_BYTES
+            + self.graph.value_count() * VALUE_BYTES
     }
 
     /// The graph as it runs: after all passes, with all shapes that are known.
@@ -123,8 +130,4 @@ impl<'a> StepInfo<'a> {
     pub fn is_ready(&self) -> bool {
         matches!(self.step.work, Work::Call(_))
     }
-}
-
-fn kept_contexts() -> ArrayQueue<Context> {
-    ArrayQueue::new(KEPT_CONTEXTS)
 }

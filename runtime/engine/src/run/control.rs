@@ -28,7 +28,7 @@ pub(crate) struct Control {
 
 enum Kind {
     /// The branch where the condition does not hold, and the one where it does.
-    If([Body; 2]),
+    If(Box<[Body; 2]>),
     Loop(Body),
     Scan(Scan),
     SequenceMap(Body),
@@ -108,7 +108,7 @@ impl Control {
         }
         let body = |attribute: &str| Body::of(node, attribute, environment);
         let kind = match &*node.op {
-            "If" => Kind::If([body("else_branch")?, body("then_branch")?]),
+            "If" => Kind::If(Box::new([body("else_branch")?, body("then_branch")?])),
             "Loop" => Kind::Loop(body("body")?),
             "Scan" => Kind::Scan(Scan::new(node, body("body")?)?),
             "SequenceMap" => Kind::SequenceMap(body("body")?),

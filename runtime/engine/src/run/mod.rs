@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "kernels run on memory whose places the plan decided")]
 
 mod allowance;
+mod arenas;
 mod clock;
 mod control;
 mod labels;
@@ -12,81 +13,60 @@ mod text;
 
 use std::sync::Arc;
 
-use oarlock_core::memory::Allocation;
-use oarlock_core::stream::Stream;
-use oarlock_core::{Device, Error, ErrorKind, Invocation, Outputs, Packed, Place, Result, Tensor};
+use oarlock_core::{Device, Error, Invocation, Outputs, Packed, Place, Result, Tensor};
+use smallvec::SmallVec;
 
 pub(crate) use allowance::Allowance;
+use arenas::Arena;
+pub(crate) use arenas::Arenas;
 pub(crate) use clock::Clock;
 pub use clock::{Timing, Timings};
 pub(crate) use control::Control;
 
 use crate::datum::Datum;
 use crate::environment::Environment;
-use crate::plan::{Call, Eager, Lodging, Operand, Plan, Source, Step, Work};
+use crate::plan::{Call, Eager, Operand, Plan, Source, Step, Work};
 
-/// What a run needs beside the plan: memory, and calls with the places of their operands in it. A run has one for itself.
+/// What a run needs beside the plan and its memory: calls with the places of their operands. A run has one for itself.
 pub(crate) struct Context {
-    /// The memory that operands of the calls lie in.
-    _arenas: Vec<Allocation>,
     /// For each step that calls a ready kernel the call.
     calls: Vec<Option<Packed>>,
     slots: Vec<Option<Datum>>,
+    /// Where the arenas begin that operands of the calls lie in.
+    begins: SmallVec<[Place; 1]>,
 }
 
 impl Context {
     fn new(plan: &Plan, environment: &Environment) -> Result<Self> {
-        let take = |(arena, (device, size)): (usize, &(Device, u64))| -> Result<Allocation> {
-            let taken = device.pool()?.allocate(*size, device.stream()?.id(), "model");
-            taken.map_err(|error| match error.kind() {
-                ErrorKind::ResourceExhausted => shortage(plan, arena, &error),
-                _ => error,
-            })
-        };
-        let arenas: Vec<Allocation> = plan.arenas.iter().enumerate().map(take).collect::<Result<_>>()?;
         let pack = |step: &Step| match &step.work {
-            Work::Call(call) => pack(call, step.device.stream()?, &arenas, environment).map(Some),
+            Work::Call(call) => Ok(Some(call.ready.pack(&environment.runtime, step.device.stream()?))),
             _ => Ok(None),
         };
         let calls = plan.steps.iter().map(pack).collect::<Result<_>>()?;
-        Ok(Self { _arenas: arenas, calls, slots: (0..plan.slots).map(|_| None).collect() })
+        Ok(Self { calls, slots: (0..plan.slots).map(|_| None).collect(), begins: SmallVec::new() })
     }
-}
 
-/// The error of an arena that there is no memory for: it says which value takes the most of it.
-#[cold]
-fn shortage(plan: &Plan, arena: usize, error: &Error) -> Error {
-    let lodgings = plan.lodgings().into_iter().filter(|lodging| lodging.arena == arena);
-    let largest = lodgings.max_by_key(|lodging| lodging.size);
-    let (value, node) = match &largest {
-        Some(Lodging { value, size, steps, .. }) => {
-            let value = if value.is_empty() { "scratch memory".to_owned() } else { format!("`{value}`") };
-            let node = plan.steps.get(steps.0).map(|step| &plan.graph.nodes[step.node]);
-            (format!("the largest of which is {value} of {size} bytes"), node)
+    /// Has the calls find their operands in these arenas.
+    #[inline]
+    fn lie_in(&mut self, plan: &Plan, arenas: &[Arena]) {
+        let arenas = &arenas[..plan.arenas.len()];
+        let begins = || arenas.iter().map(|arena| Place::within(&arena.memory, 0));
+        if !begins().eq(self.begins.iter().copied()) {
+            self.begins = begins().collect();
+            let calls = plan.steps.iter().zip(&mut self.calls);
+            calls.for_each(|(step, packed)| {
+                if let (Work::Call(call), Some(packed)) = (&step.work, packed) {
+                    place(call, packed, arenas);
+                }
+            });
         }
-        None => ("none of which is large".to_owned(), None),
-    };
-    let mut told = Error::new(
-        error.kind(),
-        format!("expected memory for the values of a run, {value}: {}", error.message()),
-    );
-    if let Some(node) = node {
-        told = told.of_op(&node.op).of_node(&node.name);
-    }
-    if let Some(device) = error.device() {
-        told = told.on_device(device);
-    }
-    match error.advice() {
-        Some(advice) => told.hint(advice),
-        None => told,
     }
 }
 
-/// A call with places for all operands that lie in arenas.
-fn pack(call: &Call, stream: &Stream, arenas: &[Allocation], environment: &Environment) -> Result<Packed> {
-    let mut packed = call.ready.pack(&environment.runtime, stream);
+/// Gives all operands of a call that lie in arenas their places.
+fn place(call: &Call, packed: &mut Packed, arenas: &[Arena]) {
     let place = |operand: &Operand| match operand {
-        Operand::Arena(arena, offset) => Some(Place::within(&arenas[*arena], *offset)),
+        Operand::Arena(arena, offset) => Some(Place::within(&arenas[*arena].memory, *offset)),
         Operand::Fixed | Operand::Slot(_) => None,
     };
     for (index, operand) in call.inputs.iter().enumerate() {
@@ -96,9 +76,8 @@ fn pack(call: &Call, stream: &Stream, arenas: &[Allocation], environment: &Envir
         place(operand).into_iter().for_each(|place| packed.place_output(index, place));
     }
     if let Some((arena, offset)) = call.workspace {
-        packed.place_workspace(Place::within(&arenas[arena], offset));
+        packed.place_workspace(Place::within(&arenas[arena].memory, offset));
     }
-    Ok(packed)
 }
 
 /// What holds for a run and for all that its branches and loops run.
@@ -111,16 +90,20 @@ pub(crate) struct Run<'a> {
 }
 
 /// Runs a plan on inputs that have the shapes it was made for.
-pub(crate) fn run(plan: &Arc<Plan>, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
+pub(crate) fn run(plan: &Arc<Plan>, arenas: &Arenas, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
     run.allowance.take(plan.steps.len())?;
-    let mut context = match plan.contexts.pop() {
+    let mut context = match plan.contexts.take() {
         Some(context) => context,
         None => Context::new(plan, run.environment)?,
     };
+    let memory = if plan.arenas.is_empty() { Vec::new() } else { arenas.take(plan)? };
+    context.lie_in(plan, &memory);
     let outputs = context.run(plan, run, inputs);
     context.slots.iter_mut().for_each(|slot| *slot = None);
-    // A full queue has enough; the memory of this one goes back to the pool.
-    _ = plan.contexts.push(context);
+    plan.contexts.leave(context);
+    if !memory.is_empty() {
+        arenas.leave(memory);
+    }
     outputs
 }
 
@@ -175,8 +158,8 @@ impl Context {
                 self.slots[*slot] = Some(Datum::Tensor(tensor));
             }
         }
-        // SAFETY: the plan gave every operand a place that is free for it from this step to its last use: in an arena of
-        // this context, which no other run has, in a constant that the kernel keeps, or in a tensor of a slot. Tensors
+        // SAFETY: the plan gave every operand a place that is free for it from this step to its last use: in an arena that
+        // this run holds, which no other has before this one is over and its work is in the streams, in a constant that the kernel keeps, or in a tensor of a slot. Tensors
         // that were handed in have the shapes the kernel was readied for, as `ready_input` and the choice of the plan
         // see to; memory that goes back to a pool while a stream still uses it is handed out in the order of the stream.
         unsafe { packed.run()? };

@@ -199,7 +199,8 @@ impl Growing {
             1 => (query, turned) = (self.scaled(query), self.scaled(turned)),
             _ => {}
         }
-        let mut scores = self.sketch.op("MatMul", &[query, turned]);
+        let is_einsum = self.dice.below(4) == 0;
+        let mut scores = self.product(is_einsum, "bhid,bhdj->bhij", [query, turned]);
         // In the order that is usual, in the other, or without.
         for (odds, masks) in [(3, false), (2, true), (4, false)] {
             if self.dice.below(odds) == 0 {
@@ -211,7 +212,16 @@ impl Growing {
         if self.dice.below(8) == 0 {
             self.outputs.push(weights);
         }
-        self.sketch.op("MatMul", &[weights, value])
+        self.product(is_einsum, "bhij,bhjd->bhid", [weights, value])
+    }
+
+    /// A product of matrices, which may be said by an equation.
+    fn product(&mut self, is_einsum: bool, equation: &str, operands: [ValueId; 2]) -> ValueId {
+        let equation = ("equation", Attribute::String(equation.to_owned()));
+        match is_einsum {
+            true => self.sketch.op_with("Einsum", &operands, &[equation]),
+            false => self.sketch.op("MatMul", &operands),
+        }
     }
 }
 

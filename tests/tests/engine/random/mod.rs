@@ -3,6 +3,7 @@
 //! `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, takes other seeds.
 
 mod attention;
+mod dynamic;
 mod floats;
 mod quantized;
 

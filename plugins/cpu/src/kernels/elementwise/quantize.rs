@@ -6,6 +6,7 @@ mod scales;
 
 use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Operand, OperandFlags, Result, dtype_set};
 
+pub(crate) use self::dynamic::quantize_by_range;
 use self::scales::Scaled;
 use super::conversion::unbounded;
 use super::inner::{Loop, Map};

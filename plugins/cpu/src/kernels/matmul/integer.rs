@@ -1,17 +1,25 @@
-//! `MatMulInteger` and `QLinearMatMul`: eight-bit matrices with zero points, summed in 32 bits.
+//! `MatMulInteger` and `QLinearMatMul`: eight-bit matrices with zero points, summed in 32 bits as in
+//! [`crate::kernels::quantized`].
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
+use std::sync::Arc;
+
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch, dtype_set,
+    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, dispatch, dtype_set,
     ensure,
 };
 
-use super::quantised::{BYTES, Requantised, floats, integers, widened};
+use super::quantised::{BYTES, Requantised, floats, integers};
 use super::shape::{Shape, count};
 use super::too_small;
 use crate::device::Cpu;
-use crate::gemm::{Finish, Matrix, Parts, Product, Scratch, Side};
+use crate::gemm::{Finish, Finished, Parts, Scratch, Sizes};
+use crate::kernels::channels_last::expect_prepared;
+use crate::kernels::conv::window::MOST;
+use crate::kernels::quantized::layer::bytes;
+use crate::kernels::quantized::packed::Panels;
+use crate::kernels::quantized::sums::{Operands, Sums};
 
 /// What scales may be.
 const SCALES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
@@ -19,9 +27,7 @@ const SCALES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 pub(super) fn kernels() -> [Kernel<Cpu>; 2] {
     let byte = Operand::new(BYTES);
     let zero = byte.flags(OperandFlags::OPTIONAL);
-    let integer = Kernel::new("MatMulInteger", matmul_integer)
-        .since(10)
-        .flags(KernelFlags::DETERMINISTIC)
+    let integer = row("MatMulInteger", 1, matmul_integer)
         .inputs([
             byte.named("A").group(1),
             byte.named("B").group(2),
@@ -30,9 +36,7 @@ pub(super) fn kernels() -> [Kernel<Cpu>; 2] {
         ])
         .outputs([Operand::new(DtypeSet::I32).named("Y")]);
     let scale = Operand::new(SCALES);
-    let linear = Kernel::new("QLinearMatMul", qlinear_matmul)
-        .since(10)
-        .flags(KernelFlags::DETERMINISTIC)
+    let linear = row("QLinearMatMul", 3, qlinear_matmul)
         .inputs([
             byte.named("a").group(1),
             scale.named("a_scale"),
@@ -47,20 +51,31 @@ pub(super) fn kernels() -> [Kernel<Cpu>; 2] {
     [integer, linear]
 }
 
-fn matmul_integer(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
-    let zero = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zero| integers(&zero));
-    let widened = Widened::new(call, (0, &zero(2)?), (1, &zero(3)?))?;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-    let y = unsafe { call.output(0)?.elements_mut::<i32>() }?;
-    widened.multiply(cpu, call, Some(y), None)
+type Run = fn(&Products, &Cpu, &Call<'_>) -> Result<()>;
+
+/// A row whose matrices are the first operand and the one at a place.
+fn row(op: &str, b: usize, run: Run) -> Kernel<Cpu> {
+    Kernel::prepared(op, move |cpu: &Cpu, call| {
+        let products = Products::new(cpu, call, b)?.ready(cpu, call)?;
+        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run(&products, cpu, call)))
+    })
+    .since(10)
+    .workspace(move |cpu, call| Ok(Products::new(cpu, call, b)?.sums.scratch_size() as u64))
+    .flags(KernelFlags::DETERMINISTIC)
 }
 
-fn qlinear_matmul(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+fn matmul_integer(products: &Products, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    let zero = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zero| integers(&zero));
+    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    let y = unsafe { call.output(0)?.elements_mut::<i32>() }?;
+    products.multiply(cpu, call, [&zero(2)?, &zero(3)?], y, None)
+}
+
+fn qlinear_matmul(products: &Products, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
     let scales = |index| floats(&call.input(index)?);
     let zero = |index| integers(&call.input(index)?);
-    let widened = Widened::new(call, (0, &zero(2)?), (3, &zero(5)?))?;
     let (a_scale, b_scale, y_scale, y_zero) = (scales(1)?, scales(4)?, scales(6)?, zero(7)?);
-    let sizes = widened.shape.sizes;
+    let sizes = products.shape.sizes;
     let rows = sizes.items.saturating_mul(sizes.rows);
     let per_row = |name: &str, found: usize| {
         ensure!(
@@ -84,8 +99,9 @@ fn qlinear_matmul(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
     );
     let y = call.output(0)?;
     dispatch!(y.dtype(), integral, T => {
-        // SAFETY: as above.
-        let output = Parts::new(unsafe { y.elements_mut::<T>() }?);
+        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        let output = unsafe { y.elements_mut::<T>() }?;
+        let (mut sums, output) = (vec![0; output.len()], Parts::new(output));
         let finish: &Finish<'_, i32> = &|mut part| {
             let (item, columns) = (part.item, part.columns.clone());
             for (row, numbers) in part.each_row() {
@@ -101,24 +117,26 @@ fn qlinear_matmul(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
                 }
             }
         };
-        widened.multiply(cpu, call, None, Some(finish))
+        products.multiply(cpu, call, [&zero(2)?, &zero(5)?], &mut sums, Some(finish))
     })
 }
 
-/// Two operands with their zero points taken off.
-struct Widened {
+/// The products of a call, as far as they follow from its shapes and constants.
+struct Products {
     shape: Shape,
-    a: Vec<i32>,
-    b: Vec<i32>,
+    sums: Sums,
+    /// The place of B.
+    b: usize,
+    /// How many rows a matrix of A has.
+    rows: usize,
+    dims: [Vec<i64>; 2],
+    packed: Option<Arc<Panels>>,
 }
 
-impl Widened {
-    /// The operands are given by their places in the call, with their zero points: one, one for each row of A or column of
-    /// B, or one for each of every matrix.
-    fn new(call: &Call<'_>, a: (usize, &[i32]), b: (usize, &[i32])) -> Result<Self> {
-        let ((a, a_zero), (b, b_zero)) = ((call.input(a.0)?, a.1), (call.input(b.0)?, b.1));
+impl Products {
+    fn new(cpu: &Cpu, call: &Call<'_>, place: usize) -> Result<Self> {
+        let (a, b, y) = (call.input(0)?, call.input(place)?, call.output(0)?);
         let shape = Shape::new(a.dims(), b.dims())?;
-        let y = call.output(0)?;
         ensure!(
             shape.output == y.dims(),
             invalid_argument,
@@ -126,44 +144,95 @@ impl Widened {
             shape.output,
             y.dims()
         );
-        let depth = shape.sizes.depth.max(1);
-        let rows = if a.dims().len() < 2 { 1 } else { count(&a.dims()[a.dims().len() - 2..][..1])? };
-        let columns = shape.sizes.columns.max(1);
-        let fits = |zero: &[i32], lanes: usize, all: usize| {
-            zero.len() == 1 || zero.len() == lanes || zero.len() == all
-        };
-        let (of_a, of_b) = (a.element_count()? / depth, b.element_count()? / depth);
+        // There may be many rows of nothing.
+        let Sizes { items, rows, columns, depth } = shape.sizes;
+        let [rows, depth, columns] = [rows, depth, columns].map(|size| if items == 0 { 0 } else { size });
+        let fits = |size: usize| size as u64 <= MOST.cast_unsigned();
         ensure!(
-            fits(a_zero, rows, of_a)
-                && fits(b_zero, columns, of_b)
-                && !a_zero.is_empty()
-                && !b_zero.is_empty(),
-            invalid_argument,
-            "expected one zero point or one for each of {rows} rows and {columns} columns, found {} and {}",
-            a_zero.len(),
-            b_zero.len()
+            fits(rows) && fits(columns) && fits(depth),
+            unimplemented,
+            "expected matrices of at most {MOST} rows and columns, found {rows} by {depth} and {depth} by {columns}"
         );
-        let a = widened(&a, |index| a_zero[index / depth % a_zero.len()])?;
-        let b = widened(&b, |index| {
-            b_zero[(index / (depth * columns) * columns + index % columns) % b_zero.len()]
-        })?;
-        Ok(Self { shape, a, b })
+        let sums = Sums::of_rows(cpu, [rows, depth, columns], [a.dtype(), b.dtype()]);
+        let rows = if a.dims().len() < 2 { 1 } else { count(&a.dims()[a.dims().len() - 2..][..1])? };
+        let dims = [a.dims().to_vec(), b.dims().to_vec()];
+        Ok(Self { shape, sums, b: place, rows, dims, packed: None })
     }
 
+    /// Makes everything ready that is constant.
+    fn ready(mut self, cpu: &Cpu, call: &Call<'_>) -> Result<Self> {
+        let b = call.input(self.b)?;
+        let is_packed = b.is_constant() && self.shape.right.len() == 1 && self.shape.sizes.items > 0;
+        self.packed = is_packed.then(|| self.sums.pack_constant(cpu, &b)).transpose()?;
+        super::describe(cpu, call, is_packed);
+        Ok(self)
+    }
+
+    /// Computes the products. Zero points are one, one for each row of A or column of B, or one for each of every matrix.
     fn multiply(
-        self,
+        &self,
         cpu: &Cpu,
         call: &Call<'_>,
-        output: Option<&mut [i32]>,
+        [a_zeros, b_zeros]: [&[i32]; 2],
+        y: &mut [i32],
         finish: Option<&Finish<'_, i32>>,
     ) -> Result<()> {
-        let Shape { sizes, left, right, .. } = self.shape;
-        let left = Matrix::new(&self.a, left, (sizes.rows, sizes.depth), (sizes.depth, 1));
-        let right = Matrix::new(&self.b, right, (sizes.columns, 1), (sizes.depth, sizes.columns));
-        let (left, right): (Matrix<'_, i32>, Matrix<'_, i32>) =
-            left.zip(right).ok_or_else(|| -> Error { too_small() })?;
-        let (left, right) = (Side::Operand(&left), Side::Operand(&right));
-        Product { sizes, left, right, output, finish }.compute(cpu, &mut Scratch::of(call));
+        let (a, b) = (call.input(0)?, call.input(self.b)?);
+        expect_prepared(self.dims == [a.dims(), b.dims()])?;
+        let Sizes { items, rows, columns, depth } = self.shape.sizes;
+        let of_all = |operand: &Tensor<'_>| Ok(operand.element_count()? / depth.max(1));
+        let fits = |zeros: &[i32], lanes: usize, all: usize| {
+            !zeros.is_empty() && [1, lanes, all].contains(&zeros.len())
+        };
+        ensure!(
+            fits(a_zeros, self.rows, of_all(&a)?) && fits(b_zeros, columns.max(1), of_all(&b)?),
+            invalid_argument,
+            "expected one zero point or one for each of {} rows and {columns} columns, found {} and {}",
+            self.rows,
+            a_zeros.len(),
+            b_zeros.len()
+        );
+        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        let (a, b) = unsafe { (bytes(&a)?, bytes(&b)?) };
+        // As many as there are rows or columns, from the first of a matrix on.
+        let from = |zeros: &[i32], first: usize, count: usize| -> Vec<i32> {
+            if zeros.len() == 1 {
+                zeros.to_vec()
+            } else {
+                (first..first + count).map(|at| zeros[at % zeros.len()]).collect()
+            }
+        };
+        let mut scratch = Scratch::of(call);
+        let mut now: Option<(usize, Panels)> = None;
+        for (item, y) in y.chunks_exact_mut((rows * columns).max(1)).take(items).enumerate() {
+            let left = self.shape.left[if self.shape.left.len() == 1 { 0 } else { item }];
+            let right = self.shape.right[if self.shape.right.len() == 1 { 0 } else { item }];
+            let images = a.get(left..left + rows * depth).ok_or_else(too_small)?;
+            let weights = if let Some(packed) = &self.packed {
+                &**packed
+            } else {
+                let matrix = b.get(right..right + depth * columns).ok_or_else(too_small)?;
+                if now.as_ref().is_none_or(|(packed, _)| *packed != right) {
+                    now = Some((right, self.sums.pack(cpu, matrix)));
+                }
+                let Some((_, panels)) = &now else { unreachable!("the matrix was packed just now") };
+                panels
+            };
+            let operands = Operands {
+                images,
+                image_zeros: &from(a_zeros, left / depth.max(1), rows),
+                weights,
+                weight_zeros: &from(b_zeros, right / depth.max(1), columns),
+                bias: None,
+            };
+            let of_item = |mut part: Finished<'_, i32>| {
+                part.item = item;
+                if let Some(finish) = finish {
+                    finish(part);
+                }
+            };
+            self.sums.compute(cpu, &operands, y, finish.is_some().then_some(&of_item), &mut scratch);
+        }
         Ok(())
     }
 }

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::finish::{Ending, Finish};
 use super::layer::Images;
-use super::packed::{Order, Panels};
+use super::packed::{Panels, Source};
 use super::rows::Rows;
-use super::tile::{Kernels, MOST_PIXELS, Tile};
+use super::tile::{Kernels, MOST_PIXELS, Outcome, Place, Tile};
 use super::vector::QUAD;
-use crate::gemm::{Parts, Scratch, Team};
+use crate::gemm::{self, Finished, Parts, Scratch, Team};
 use crate::isa::Isa;
 use crate::kernels::channels_last::geometry::Geometry;
 
@@ -30,6 +30,20 @@ pub(super) struct Dense {
     /// Pixels of a tile, and pixels and channels of a task.
     tile: usize,
     task: (usize, usize),
+}
+
+/// What sums become, and where it goes.
+pub(super) enum Results<'a> {
+    /// Numbers of eight bits.
+    Bytes(&'a Finish<'a>, &'a mut [u8]),
+    /// The sums. Something may be made of them where they lie, while they are in the nearest cache.
+    Sums(Option<&'a gemm::Finish<'a, i32>>, &'a mut [i32]),
+}
+
+/// The same while threads write it.
+enum Written<'a> {
+    Bytes(&'a Finish<'a>, Parts<'a, u8>),
+    Sums(Option<&'a gemm::Finish<'a, i32>>, Parts<'a, i32>),
 }
 
 /// The parts of so many things, each of the same size but for the last, such that none is left with few.
@@ -64,7 +78,7 @@ impl Dense {
     }
 
     /// The weights in the order in which they are read.
-    pub(super) fn pack(&self, team: &dyn Team, weights: (&[i8], Order)) -> Panels {
+    pub(super) fn pack(&self, team: &dyn Team, weights: Source<'_>) -> Panels {
         Panels::new(team, &self.geometry, &self.rows, weights)
     }
 
@@ -90,8 +104,7 @@ impl Dense {
         team: &dyn Team,
         images: &Images<'_>,
         (weights, starts): (&Panels, &[i32]),
-        finish: &Finish<'_>,
-        y: &mut [u8],
+        results: Results<'_>,
         scratch: &mut Scratch<'_>,
     ) {
         let [padding_words, copy_words, lane_words] = self.parts();
@@ -114,8 +127,10 @@ impl Dense {
             padding: padding.as_ptr().cast(),
             weights,
             starts,
-            finish,
-            y: Parts::new(y),
+            written: match results {
+                Results::Bytes(finish, y) => Written::Bytes(finish, Parts::new(y)),
+                Results::Sums(finish, y) => Written::Sums(finish, Parts::new(y)),
+            },
         };
         let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
@@ -160,8 +175,7 @@ struct Job<'a> {
     padding: *const u8,
     weights: &'a Panels,
     starts: &'a [i32],
-    finish: &'a Finish<'a>,
-    y: Parts<'a, u8>,
+    written: Written<'a>,
 }
 
 // SAFETY: the pointers lead to what no thread writes while the convolution is computed.
@@ -187,16 +201,21 @@ impl Job<'_> {
                 let width = self.weights.width().min(channels.end - channel);
                 let whole = width.next_multiple_of(kernels.lanes);
                 let (output, place) = (first_output + channel, first * outputs + first_output + channel);
-                // The last result of the tile lies in the output.
-                let last = self.y.pointer(place + (count - 1) * outputs + width - 1);
-                let residual =
-                    self.finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr());
-                let ending = Ending {
-                    requantize: *self.finish.requantize,
-                    factors: &self.finish.factors[output..output + width],
-                    residual,
-                    output: last.wrapping_sub((count - 1) * outputs + width - 1),
-                    pixel: outputs,
+                // The last result of the tile lies in the output, and so do all before it.
+                let last = (count - 1) * outputs + width - 1;
+                let outcome = match &self.written {
+                    Written::Bytes(finish, y) => Outcome::Bytes(Ending {
+                        requantize: *finish.requantize,
+                        factors: &finish.factors[output..output + width],
+                        residual: finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
+                        output: y.pointer(place + last).wrapping_sub(last),
+                        pixel: outputs,
+                    }),
+                    Written::Sums(_, y) => Outcome::Sums(Place {
+                        output: y.pointer(place + last).wrapping_sub(last),
+                        pixel: outputs,
+                        channels: width,
+                    }),
                 };
                 // SAFETY: the pointers and weights are there for all taps, and the results are this thread's; what is added
                 // has the size of the output.
@@ -208,8 +227,13 @@ impl Job<'_> {
                         skip: self.dense.rows.skip(group),
                         weights: self.weights.panel(group, channel),
                         start: starts[channel..channel + whole].as_ptr(),
-                        ending: &ending,
+                        outcome: &outcome,
                     });
+                }
+                if let (Written::Sums(Some(finish), _), Outcome::Sums(place)) = (&self.written, &outcome) {
+                    let (pixels, outputs) = (first..first + count, output..output + width);
+                    // SAFETY: the sums are this thread's.
+                    finish(unsafe { Finished::new(0, pixels, outputs, place.output, place.pixel) });
                 }
             }
         }

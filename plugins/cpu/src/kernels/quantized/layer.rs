@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use oarlock_sdk::{Call, Dtype, Result, Tensor, ensure};
 
-use super::dense::Dense;
+use super::dense::{Dense, Results};
 use super::depthwise;
 use super::finish::{Finish, Requantize, zero_point};
 use super::interleaved::{self, Interleaved, Operands, Weights};
-use super::packed::{Order, Panels};
+use super::packed::{Order, Panels, Source};
 use super::tile::Kernels;
 use super::vector::TURNED;
 use crate::constants::{self, Constants};
@@ -67,7 +67,7 @@ static PACKED: Constants<Key, Packed> = Constants::new();
 /// # Safety
 ///
 /// As for [`Tensor::elements`].
-pub(super) unsafe fn bytes<'a>(tensor: &Tensor<'a>) -> Result<&'a [u8]> {
+pub(crate) unsafe fn bytes<'a>(tensor: &Tensor<'a>) -> Result<&'a [u8]> {
     // SAFETY: as the caller vouches.
     unsafe {
         if tensor.dtype() == Dtype::I8 { tensor.element_bytes::<i8>() } else { tensor.element_bytes::<u8>() }
@@ -186,7 +186,11 @@ impl Layer {
             // SAFETY: as above.
             let weights = unsafe { w.constant_elements::<i8>() }?;
             Ok::<_, oarlock_sdk::Error>(match &self.way {
-                Way::Dense(dense) => Packed::Panels(dense.pack(cpu, (&weights, self.order))),
+                Way::Dense(dense) => {
+                    // SAFETY: as above.
+                    let bytes = unsafe { bytes(&w) }?;
+                    Packed::Panels(dense.pack(cpu, Source { bytes, order: self.order, turned: 0 }))
+                }
                 Way::Depthwise => Packed::Channels(depthwise::pack(&self.geometry, &weights)),
                 Way::Interleaved(interleaved) => {
                     Packed::Interleaved(interleaved.pack(&self.geometry, &weights))
@@ -255,7 +259,7 @@ impl Ready {
         match (way, &*self.packed) {
             (Way::Dense(dense), Packed::Panels(weights)) => {
                 let scratch = &mut Scratch::of(call);
-                dense.compute(cpu, &images, (weights, &self.starts), &finish, y, scratch);
+                dense.compute(cpu, &images, (weights, &self.starts), Results::Bytes(&finish, y), scratch);
             }
             (Way::Depthwise, Packed::Channels(weights)) => {
                 depthwise::compute(cpu, geometry, &images, (weights, &self.starts), &finish, y);

@@ -64,6 +64,13 @@ fn run(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
     let number = i64::from(if dtype == Dtype::I8 { i32::from(zero.cast_signed()) } else { i32::from(zero) });
     let (least, most) = range(dtype);
     let bounds = [least - number, most - number].map(|bound| bound as f32);
+    quantize(cpu, x, (scale[0], zero), bounds, y);
+    Ok(())
+}
+
+/// Makes bytes of floats, which are kept within bounds less the zero point.
+pub(crate) fn quantize(cpu: &Cpu, x: &[f32], (scale, zero): (f32, u8), bounds: [f32; 2], y: &mut [u8]) {
+    assert_eq!(x.len(), y.len(), "a byte for each float");
     let count = x.len();
     let pieces =
         if cpu.worker_count() > 1 && count >= 2 * WORK_OF_A_THREAD { count.div_ceil(PIECE) } else { 1 };
@@ -72,9 +79,8 @@ fn run(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
         let part = (piece * share).min(count)..((piece + 1) * share).min(count);
         // SAFETY: no two pieces have elements in common.
         let y = unsafe { y.part(part.clone()) };
-        cpu.isa().vectorize(Work { x: &x[part], scale: scale[0], zero, bounds, y });
+        cpu.isa().vectorize(Work { x: &x[part], scale, zero, bounds, y });
     });
-    Ok(())
 }
 
 struct Work<'a> {

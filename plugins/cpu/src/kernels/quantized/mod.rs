@@ -14,23 +14,28 @@
 mod conv;
 mod dense;
 mod depthwise;
+pub(super) mod dequantized;
 mod finish;
 mod interleaved;
-mod layer;
-mod linear;
+pub(super) mod layer;
+pub(super) mod linear;
 mod matmul;
-mod packed;
+pub(super) mod packed;
 mod pool;
 mod rows;
+pub(super) mod sums;
 #[cfg(test)]
 mod tests;
 mod tile;
 mod vector;
+mod windows;
 
 use oarlock_sdk::Kernel;
 
 use crate::device::Cpu;
 
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    vec![conv::kernel(), matmul::kernel(), pool::kernel(), linear::kernel()]
+    let mut kernels = vec![conv::kernel(), matmul::kernel(), pool::kernel(), linear::kernel()];
+    kernels.extend(dequantized::kernels());
+    kernels
 }

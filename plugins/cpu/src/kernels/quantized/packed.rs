@@ -6,6 +6,7 @@ use super::rows::Rows;
 use super::tile::Kernels;
 use super::vector::QUAD;
 use crate::gemm::{Parts, Team};
+use crate::isa::{Target, Vectorized};
 use crate::kernels::channels_last::geometry::Geometry;
 
 /// In what order the dimensions of weights are given.
@@ -17,11 +18,20 @@ pub(super) enum Order {
     OutputsLast,
 }
 
+/// Weights as they are given.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) order: Order,
+    /// What is turned in each byte so that it is a signed number.
+    pub(super) turned: u8,
+}
+
 /// Weights of a convolution, and the sum of those of each output.
 ///
 /// For each group its channels are cut into panels of whole vectors, the last of which may be narrower and is filled up with
 /// 0. A panel has, tap by tap, four inputs at a time, the four weights of each channel.
-pub(super) struct Panels {
+pub(crate) struct Panels {
     weights: Vec<i8>,
     pub(super) sums: Vec<i32>,
     layout: Layout,
@@ -48,12 +58,7 @@ impl Layout {
 }
 
 impl Panels {
-    pub(super) fn new(
-        team: &dyn Team,
-        geometry: &Geometry,
-        rows: &Rows,
-        (weights, order): (&[i8], Order),
-    ) -> Self {
+    pub(super) fn new(team: &dyn Team, geometry: &Geometry, rows: &Rows, source: Source<'_>) -> Self {
         let kernels = Kernels::of(team.isa());
         let (taps, depth) = rows.taps();
         let steps = taps * depth.next_multiple_of(QUAD);
@@ -72,7 +77,19 @@ impl Panels {
                 let size = steps * count.next_multiple_of(layout.lanes);
                 (target.part(start..start + size), target_sums.part(output..output + count))
             };
-            fill(geometry, (taps, depth), (weights, order), output, sums, target, layout.lanes);
+            if let (Order::OutputsLast, 1) = (source.order, geometry.taps()) {
+                let (outputs, turned) = (geometry.outputs, source.turned);
+                team.isa().vectorize(Columns {
+                    bytes: source.bytes,
+                    turned,
+                    outputs,
+                    first: output,
+                    sums,
+                    target,
+                });
+            } else {
+                fill(geometry, (taps, depth), source, output, sums, target, layout.lanes);
+            }
         });
         Self { weights: packed, sums, layout }
     }
@@ -88,11 +105,56 @@ impl Panels {
     }
 }
 
+/// Fills the panel of some outputs of a product, whose weights lie side by side.
+struct Columns<'a> {
+    bytes: &'a [u8],
+    turned: u8,
+    outputs: usize,
+    first: usize,
+    sums: &'a mut [i32],
+    target: &'a mut [i8],
+}
+
+impl Vectorized for Columns<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Self { bytes, turned, outputs, first, sums, target } = self;
+        let (count, rows) = (sums.len(), bytes.len() / outputs.max(1));
+        let (quads, _) = target.as_chunks_mut::<QUAD>();
+        let width = quads.len() / rows.div_ceil(QUAD).max(1);
+        for (index, quads) in quads.chunks_exact_mut(width.max(1)).enumerate() {
+            // A row that is not there stays 0.
+            let row = |step: usize| {
+                let row = index * QUAD + step;
+                if row < rows { &bytes[row * outputs + first..][..count] } else { &[] }
+            };
+            let [a, b, c, d] = [row(0), row(1), row(2), row(3)];
+            if d.is_empty() {
+                for (step, row) in [a, b, c, d].into_iter().enumerate() {
+                    for ((quad, byte), sum) in quads.iter_mut().zip(row).zip(&mut *sums) {
+                        quad[step] = (byte ^ turned).cast_signed();
+                        *sum = sum.wrapping_add(quad[step].into());
+                    }
+                }
+                continue;
+            }
+            let bytes = a.iter().zip(b).zip(c.iter().zip(d));
+            for ((quad, ((a, b), (c, d))), sum) in quads.iter_mut().zip(bytes).zip(&mut *sums) {
+                *quad = [*a, *b, *c, *d].map(|byte| (byte ^ turned).cast_signed());
+                let of_quad: i16 = quad.iter().map(|weight| i16::from(*weight)).sum();
+                *sum = sum.wrapping_add(of_quad.into());
+            }
+        }
+    }
+}
+
 /// Fills the panel of some outputs.
 fn fill(
     geometry: &Geometry,
     (taps, depth): (usize, usize),
-    (weights, order): (&[i8], Order),
+    Source { bytes, order, turned }: Source<'_>,
     first: usize,
     sums: &mut [i32],
     target: &mut [i8],
@@ -114,7 +176,7 @@ fn fill(
             let target = &mut target[quad * row..][..row];
             let (quads, _) = target.as_chunks_mut::<QUAD>();
             for ((output, quad), sum) in (first..).zip(quads).zip(&mut *sums) {
-                let weight = weights[output * output_step + place];
+                let weight = (bytes[output * output_step + place] ^ turned).cast_signed();
                 quad[input % QUAD] = weight;
                 *sum = sum.wrapping_add(weight.into());
             }

@@ -3,12 +3,12 @@
 
 use oarlock_sdk::{Dtype, Element};
 
-use super::dense::Dense;
+use super::dense::{Dense, Results};
 use super::depthwise;
 use super::finish::{Addition, Finish, Requantize};
 use super::interleaved::{Interleaved, Operands, in_order};
 use super::layer::Images;
-use super::packed::Order;
+use super::packed::{Order, Source};
 use crate::gemm::Scratch;
 use crate::isa::Isa;
 use crate::kernels::channels_last::geometry::Geometry;
@@ -348,11 +348,13 @@ fn computed(layer: &Layer, team: &Threads) -> Vec<u8> {
         return y;
     }
     let dense = Dense::new(team, &layer.geometry);
-    let panels = dense.pack(team, (&layer.w, Order::OutputsFirst));
+    let bytes: Vec<u8> = layer.w.iter().map(|weight| weight.cast_unsigned()).collect();
+    let panels = dense.pack(team, Source { bytes: &bytes, order: Order::OutputsFirst, turned: 0 });
     let mut starts: Vec<i32> = panels.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
     starts.resize(starts.len().next_multiple_of(32), 0);
     let mut scratch = vec![0xff; dense.scratch_size()];
-    dense.compute(team, &images, (&panels, &starts), &finish, &mut y, &mut Scratch::new(&mut scratch));
+    let results = Results::Bytes(&finish, &mut y);
+    dense.compute(team, &images, (&panels, &starts), results, &mut Scratch::new(&mut scratch));
     y
 }
 

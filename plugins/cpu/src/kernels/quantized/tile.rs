@@ -6,7 +6,7 @@
 use std::ptr;
 
 use super::finish::Ending;
-use super::vector::{QUAD, Vector};
+use super::vector::{MOST_LANES, QUAD, Vector};
 use crate::isa::{Isa, prefetch};
 pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
 use crate::unrolled::unrolled;
@@ -29,14 +29,30 @@ pub(super) struct Tile<'a> {
     /// Where the sums begin: whole vectors.
     pub(super) start: *const i32,
     /// What becomes of the sums.
-    pub(super) ending: &'a Ending<'a>,
+    pub(super) outcome: &'a Outcome<'a>,
+}
+
+/// What becomes of the sums of a tile.
+pub(super) enum Outcome<'a> {
+    /// They are made numbers of eight bits.
+    Bytes(Ending<'a>),
+    /// They are stored as they are.
+    Sums(Place),
+}
+
+/// Where the sums of a tile go.
+pub(super) struct Place {
+    /// Where those of the first pixel go, and how far the pixels are apart.
+    pub(super) output: *mut i32,
+    pub(super) pixel: usize,
+    pub(super) channels: usize,
 }
 
 /// Computes the results of one tile.
 ///
 /// # Safety
 ///
-/// Everything can be read and written as [`Tile`] and [`Ending`] say, for as many pixels as the function is for and for as
+/// Everything can be read and written as [`Tile`] and [`Outcome`] say, for as many pixels as the function is for and for as
 /// many whole vectors of weights as it has; nothing else touches the results meanwhile; and the machine has the instruction
 /// set of the table that the function is from.
 pub(super) type Kernel = unsafe fn(&Tile<'_>);
@@ -112,7 +128,31 @@ unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECT
             }
             pointers = pointers.add(PIXELS);
         }
-        V::finish::<PIXELS, VECTORS>(&sums, tile.ending);
+        match tile.outcome {
+            Outcome::Bytes(ending) => V::finish::<PIXELS, VECTORS>(&sums, ending),
+            Outcome::Sums(place) if place.channels == VECTORS * V::LANES => {
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR].store(place.output.add(PIXEL * place.pixel + VECTOR * V::LANES));
+                    });
+                });
+            }
+            Outcome::Sums(place) => {
+                let mut stored = [[0; 2 * MOST_LANES]; MOST_PIXELS];
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * V::LANES..].as_mut_ptr());
+                    });
+                });
+                for (pixel, sums) in stored[..PIXELS].iter().enumerate() {
+                    ptr::copy_nonoverlapping(
+                        sums.as_ptr(),
+                        place.output.add(pixel * place.pixel),
+                        place.channels,
+                    );
+                }
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use oarlock_sdk::{Error, Result};
 
 use super::cell::Cell;
-use super::plan::{Kind, Plan};
+use super::plan::{Kind, Plan, ReadyWeights};
 use super::weights::{Room, Weights};
 use super::{Computed, Stored, Wide};
 use crate::device::Cpu;
@@ -35,20 +35,22 @@ impl Extent {
     fn new<E: Stored>(plan: &Plan<E>, operands: &Operands<'_, '_>) -> Result<Self> {
         let call = operands.call();
         let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
-        let ([first, second, features], [_, _, hidden]) = (x.dims(), r.dims()) else {
+        let ([first, second, features], [_, turned_hidden, hidden]) = (x.dims(), r.dims()) else {
             return Err(Error::invalid_argument(format!(
                 "expected `X` and `R` of three dimensions, found {:?} and {:?}",
                 x.dims(),
                 r.dims()
             )));
         };
+        let hidden = if plan.has_bytes { turned_hidden } else { hidden };
         let (steps, batches) = if plan.is_batch_first { (second, first) } else { (first, second) };
         let directions = plan.directions.len();
         count(&[*hidden, *batches, 4 * 2])?;
         let rows = hidden.saturating_mul(plan.kind.gates() as i64);
         let known = directions as i64;
-        operands.expect_dims(&w, "W", &[known, rows, *features])?;
-        operands.expect_dims(&r, "R", &[known, rows, *hidden])?;
+        let turned = |depth: i64| if plan.has_bytes { [known, depth, rows] } else { [known, rows, depth] };
+        operands.expect_dims(&w, "W", &turned(*features))?;
+        operands.expect_dims(&r, "R", &turned(*hidden))?;
         let state = if plan.is_batch_first { [*batches, known, *hidden] } else { [known, *batches, *hidden] };
         let optional: [(usize, &str, &[i64]); 5] = [
             (3, "B", &[known, rows.saturating_mul(2)]),
@@ -86,11 +88,24 @@ impl Extent {
 
 /// Runs the network.
 pub(super) fn run<E: Stored>(cpu: &Cpu, plan: &Plan<E>, operands: &Operands<'_, '_>) -> Result<()> {
+    run_with(cpu, plan, &plan.ready, operands)
+}
+
+/// The same with weights that were made ready.
+pub(super) fn run_with<E: Stored>(
+    cpu: &Cpu,
+    plan: &Plan<E>,
+    ready: &[ReadyWeights<E>],
+    operands: &Operands<'_, '_>,
+) -> Result<()> {
     let extent = Extent::new(plan, operands)?;
     let floats = |index| operands.read::<E>(index).map(E::floats);
     let optional = |index| Ok(operands.read_optional::<E>(index)?.map(E::floats));
     let x = extent.steps_first(floats(0)?, plan.is_batch_first);
-    let (w, r, bias, peepholes) = (floats(1)?, floats(2)?, optional(3)?, optional(7)?);
+    let (bias, peepholes) = (optional(3)?, optional(7)?);
+    // Weights of eight bits are all ready.
+    let none = || Cow::Borrowed(&[][..]);
+    let (w, r) = if plan.has_bytes { (none(), none()) } else { (floats(1)?, floats(2)?) };
     let lengths = lengths(operands, extent.steps)?;
     let initial = (optional(5)?, optional(6)?);
     let mut outputs = Outputs::<E> {
@@ -104,14 +119,14 @@ pub(super) fn run<E: Stored>(cpu: &Cpu, plan: &Plan<E>, operands: &Operands<'_, 
         return Ok(());
     }
     for (direction, is_reverse) in plan.directions.iter().enumerate() {
-        let ready = plan.ready.get(direction);
-        let input = &w[direction * rows * features..][..rows * features];
+        let ready = ready.get(direction);
+        let input = part(&w, direction * rows * features, rows * features);
         let mut start = direction * rows * hidden;
         let mut recurrent = Vec::new();
         for (index, gates) in plan.recurrent_gates().iter().enumerate() {
             let rows = gates * hidden;
             let ready = ready.and_then(|ready| ready.recurrent.get(index).map(|ready| &**ready));
-            recurrent.push(Weights::new(&r[start..start + rows * hidden], rows, hidden, ready));
+            recurrent.push(Weights::new(part(&r, start, rows * hidden), rows, hidden, ready));
             start += rows * hidden;
         }
         let mut walk = Walk {
@@ -132,6 +147,11 @@ pub(super) fn run<E: Stored>(cpu: &Cpu, plan: &Plan<E>, operands: &Operands<'_, 
         outputs.finish(&extent, direction, &walk.state, &walk.cells);
     }
     Ok(())
+}
+
+/// Some weights, or none where they are all ready.
+fn part<C>(all: &[C], start: usize, count: usize) -> &[C] {
+    all.get(start..start + count).unwrap_or_default()
 }
 
 /// How long each sequence is.
@@ -241,7 +261,8 @@ impl<E: Stored> Walk<'_, E> {
         mut each: impl FnMut(usize, StatesAt<'_, E>),
     ) -> Result<()> {
         let &Extent { steps, batches, features, rows, .. } = self.extent;
-        let at_once = (ROWS_AT_ONCE / batches).max(1);
+        // What is rounded has one scale for all steps.
+        let at_once = if self.plan.has_bytes { steps.max(1) } else { (ROWS_AT_ONCE / batches).max(1) };
         let mut products = filled(Wide::<E>::default(), at_once.min(steps) * batches * rows)?;
         let blocks = steps.div_ceil(at_once);
         let in_order = |index: usize, count: usize| if is_reverse { count - 1 - index } else { index };

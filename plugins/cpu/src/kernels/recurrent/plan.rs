@@ -6,7 +6,7 @@ use oarlock_sdk::{Call, Error, Result, ensure};
 
 use super::activation::Activation;
 use super::weights::Ready;
-use super::{Computed, Stored, Wide};
+use super::{Computed, Stored, Wide, bytes};
 use crate::device::Cpu;
 use crate::kernels::rows::operands::constant;
 
@@ -54,6 +54,8 @@ pub(super) struct Plan<E: Stored> {
     pub(super) couples_gates: bool,
     /// Whether `GRU` resets what the state was multiplied to, instead of the state.
     pub(super) resets_product: bool,
+    /// Whether weights are of eight bits, and turned.
+    pub(super) has_bytes: bool,
     pub(super) ready: Vec<ReadyWeights<E>>,
 }
 
@@ -63,8 +65,39 @@ pub(super) struct ReadyWeights<E: Stored> {
     pub(super) recurrent: Vec<Arc<Ready<Wide<E>>>>,
 }
 
+impl Plan<f32> {
+    /// Of a network whose weights are of eight bits, which are made ready if they are constant.
+    pub(super) fn of_bytes(cpu: &Cpu, call: &Call<'_>) -> Result<Self> {
+        let mut plan = Self::of_attributes(call, Kind::Memory)?;
+        plan.has_bytes = true;
+        let is_constant = |index: usize| call.input(index).is_ok_and(|operand| operand.is_constant());
+        if INPUT.into_iter().chain(RECURRENT).all(is_constant) {
+            plan.ready = Self::ready_bytes(cpu, call)?;
+        }
+        Ok(plan)
+    }
+
+    /// The weights of eight bits of a call.
+    pub(super) fn ready_bytes(cpu: &Cpu, call: &Call<'_>) -> Result<Vec<ReadyWeights<f32>>> {
+        let both = bytes::ready(cpu, call, INPUT)?.into_iter().zip(bytes::ready(cpu, call, RECURRENT)?);
+        let ready = |(input, recurrent)| ReadyWeights { input: Some(input), recurrent: vec![recurrent] };
+        Ok(both.map(ready).collect())
+    }
+}
+
+/// The places of weights of eight bits, their scales and their zero points.
+const INPUT: [usize; 3] = [1, 8, 9];
+const RECURRENT: [usize; 3] = [2, 10, 11];
+
 impl<E: Stored> Plan<E> {
     pub(super) fn new(cpu: &Cpu, call: &Call<'_>, kind: Kind) -> Result<Self> {
+        let mut plan = Self::of_attributes(call, kind)?;
+        plan.ready = plan.make_ready(cpu, call)?;
+        Ok(plan)
+    }
+
+    /// What attributes say.
+    fn of_attributes(call: &Call<'_>, kind: Kind) -> Result<Self> {
         let directions = match call.string("direction")?.unwrap_or("forward") {
             "forward" => vec![false],
             "reverse" => vec![true],
@@ -83,7 +116,7 @@ impl<E: Stored> Plan<E> {
         );
         let activations = Activation::all(call, kind.functions(), directions.len())?;
         let is_set = |name| call.int(name).map(|value| value.unwrap_or(0) != 0);
-        let mut plan = Self {
+        Ok(Self {
             kind,
             directions,
             activations,
@@ -92,10 +125,9 @@ impl<E: Stored> Plan<E> {
             is_batch_first: is_set("layout")?,
             couples_gates: is_set("input_forget")?,
             resets_product: is_set("linear_before_reset")?,
+            has_bytes: false,
             ready: Vec::new(),
-        };
-        plan.ready = plan.make_ready(cpu, call)?;
-        Ok(plan)
+        })
     }
 
     /// The functions of a direction.

@@ -1,6 +1,6 @@
 //! What the cases of the operator tests do not show: how threads and hostile calls are taken.
 
-use oarlock_sdk::Dtype;
+use oarlock_sdk::{Dtype, Element};
 
 use crate::kernels::rows::checking::{check, refusal};
 use crate::testing::{Array, Attribute};
@@ -107,6 +107,59 @@ fn constant_weights_give_what_others_give() {
             let expected = others.into_iter().flatten().collect::<Vec<_>>();
             let constant = [w.clone().constant(), r.clone().constant()];
             check(op, 14, &attributes, &[Some(&x), Some(&constant[0]), Some(&constant[1])], &expected);
+        }
+    }
+}
+
+/// What is rounded to bytes is off by half a step of 255 at most, which the gates make less.
+#[test]
+fn weights_of_eight_bits_give_about_what_floats_give() {
+    let (steps, batches, features, hidden) = (4, 3, 19, 37);
+    let number = |index: i64| (index * 37 % 101) as f32 / 50.0 - 1.0;
+    let make = |dims: &[i64]| Array::of(dims, &(0..dims.iter().product()).map(number).collect::<Vec<f32>>());
+    let x = make(&[steps, batches, features]);
+    let bias = make(&[2, 8 * hidden]);
+    let lengths = Array::of(&[batches], &[4i32, 1, 3]);
+    let attributes = [("direction", Attribute::Text("bidirectional"))];
+    let dims: [&[i64]; 2] = [&[steps, 2, batches, hidden], &[2, batches, hidden]];
+    let outputs = [dims[0], dims[1], dims[1]].map(|dims| Some((Dtype::F32, dims)));
+    for (has_many, dtype) in [(false, i8::DTYPE), (true, u8::DTYPE)] {
+        let count = if has_many { 8 * hidden } else { 2 };
+        let list: &[i64] = if has_many { &[2, 4 * hidden] } else { &[2] };
+        let scales: Vec<f32> = (0..count).map(|at| 0.002 + 0.001 * (at % 3) as f32).collect();
+        let zeros: Vec<u8> = (0..count).map(|at| if has_many { 120 + (at % 5) as u8 } else { 3 }).collect();
+        // The same weights as bytes and, turned back, as floats.
+        let weights = |depth: i64| {
+            let rows = 4 * hidden;
+            let bytes: Vec<u8> = (0..2 * depth * rows).map(|at| (at * 71 % 256) as u8).collect();
+            let real = |at: i64| {
+                let (direction, row, step) = (at / (depth * rows), at / depth % rows, at % depth);
+                let of = (if has_many { direction * rows + row } else { direction }) as usize;
+                let signed =
+                    |byte: u8| if dtype == i8::DTYPE { f32::from(byte.cast_signed()) } else { byte.into() };
+                let byte = bytes[((direction * depth + step) * rows + row) as usize];
+                (signed(byte) - signed(zeros[of])) * scales[of]
+            };
+            let floats: Vec<f32> = (0..2 * depth * rows).map(real).collect();
+            let bytes = Array::of_bytes(dtype, &[2, depth, rows], &bytes).constant();
+            (bytes, Array::of(&[2, rows, depth], &floats))
+        };
+        let ((w, real_w), (r, real_r)) = (weights(features), weights(hidden));
+        let (scale, zero) =
+            (Array::of(list, &scales).constant(), Array::of_bytes(dtype, list, &zeros).constant());
+        let floats = [Some(&x), Some(&real_w), Some(&real_r), Some(&bias), Some(&lengths)];
+        let expected = crate::testing::run("LSTM", 14, &attributes, &floats, &outputs).unwrap();
+        for isa in ["scalar", "avx2", "avx512"] {
+            let mut inputs =
+                vec![Some(&x), Some(&w), Some(&r), Some(&bias), Some(&lengths), None, None, None];
+            inputs.extend([&scale, &zero, &scale, &zero].map(Some));
+            let op = "oarlock:DynamicQuantizedLSTM";
+            let found = crate::testing::run_with_isa(isa, op, 1, &attributes, &inputs, &outputs).unwrap();
+            for (expected, found) in expected.iter().flatten().zip(found.iter().flatten()) {
+                let both = expected.values::<f32>().into_iter().zip(found.values::<f32>());
+                let off = both.map(|(expected, found)| (expected - found).abs()).fold(0.0, f32::max);
+                assert!(off < 0.03, "off by {off} on {isa}");
+            }
         }
     }
 }

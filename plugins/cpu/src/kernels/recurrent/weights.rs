@@ -19,6 +19,17 @@ pub(super) enum Ready<C> {
     Packed(Packed<C>),
     /// For those of a few rows, of which there is one for each step, so that little may be done before and after.
     Panels(Panels<C>),
+    /// For those that are rounded.
+    Rounding(Box<dyn Rounding<C>>),
+}
+
+/// Weights of fewer bits, with products that are rounded.
+pub(super) trait Rounding<C>: Send + Sync {
+    /// Elements that a product gives, and steps of each.
+    fn sizes(&self) -> (usize, usize);
+
+    /// Multiplies rows, one after the other.
+    fn multiply(&self, cpu: &Cpu, left: &[C], output: &mut [C]);
 }
 
 impl<C: Computed> Ready<C> {
@@ -89,6 +100,7 @@ impl<'a, C: Computed> Weights<'a, C> {
         let fits = |ready: &&Ready<C>| match ready {
             Ready::Packed(packed) => (packed.lanes(), packed.depth()) == (rows, depth),
             Ready::Panels(panels) => (panels.rows, panels.depth) == (rows, depth),
+            Ready::Rounding(weights) => weights.sizes() == (rows, depth),
         };
         Self { elements, rows, depth, ready: ready.filter(fits) }
     }
@@ -104,6 +116,10 @@ impl<'a, C: Computed> Weights<'a, C> {
             return Ok(());
         }
         let rows = output.len() / self.rows;
+        if let Some(Ready::Rounding(weights)) = self.ready {
+            weights.multiply(cpu, left, output);
+            return Ok(());
+        }
         if let Some(Ready::Panels(panels)) = self.ready
             && rows <= tile_size::<C>(cpu.isa()).0
         {

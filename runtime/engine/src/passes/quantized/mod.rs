@@ -5,6 +5,7 @@
 //! one op with what follows it up to the next `QuantizeLinear`. What that op makes is what the floats would make, but where
 //! their own rounding decides a tie: there it may be one step off.
 
+mod dynamic;
 mod layer;
 mod parts;
 
@@ -18,6 +19,8 @@ use super::channels_last::{orders, transpose};
 use super::common::{Look, OARLOCK, pass, replace};
 use super::{Pass, Scene};
 use crate::graph::{Graph, Node, Value, ValueId, Weight};
+
+pub(super) use self::dynamic::PASS as DYNAMIC;
 
 pub(super) const PASS: Pass = pass(
     "quantised",

@@ -4,17 +4,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Operand, Result, ensure};
+use oarlock_sdk::{Call, DtypeSet, Kernel, KernelFlags, Operand, Result, ensure};
 
-use super::super::inner::Loop;
 use super::super::number::Number;
-use super::super::pass::{self, Pass};
-use super::super::plan::Shape;
-use super::super::port::Port;
-use super::super::row::prepared;
-use super::Quantize;
 use crate::device::Cpu;
 use crate::isa::{Target, Vectorized};
+use crate::kernels::quantized::linear::quantize;
 
 /// Elements that are worth a thread.
 const GRAIN: usize = 8192;
@@ -52,47 +47,52 @@ fn range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
     range.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run(pass: &Pass, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+fn run(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
     let (x, y, scale_output, zero_output) =
         (call.input(0)?, call.output(0)?, call.output(1)?, call.output(2)?);
     // SAFETY: the device's memory is the host's, and the call vouches for its operands, which no two share.
-    let (elements, scale_to, zero_to) = unsafe {
-        (x.elements::<f32>()?, scale_output.elements_mut::<f32>()?, zero_output.elements_mut::<u8>()?)
+    let (x, y, scale_to, zero_to) = unsafe {
+        let to = (scale_output.elements_mut::<f32>()?, zero_output.elements_mut::<u8>()?);
+        (x.elements::<f32>()?, y.elements_mut::<u8>()?, to.0, to.1)
     };
     ensure!(
-        scale_to.len() == 1 && zero_to.len() == 1,
+        scale_to.len() == 1 && zero_to.len() == 1 && x.len() == y.len(),
         invalid_argument,
-        "expected one scale and one zero point, found room for {} and {}",
+        "expected one scale, one zero point and {} numbers, found room for {}, {} and {}",
+        x.len(),
         scale_to.len(),
-        zero_to.len()
+        zero_to.len(),
+        y.len()
     );
-    let (low, high) = range(cpu, elements);
+    (scale_to[0], zero_to[0]) = quantize_by_range(cpu, x, y);
+    Ok(())
+}
+
+/// Makes bytes of floats, and says their scale and zero point.
+pub(crate) fn quantize_by_range(cpu: &Cpu, x: &[f32], y: &mut [u8]) -> (f32, u8) {
+    let (low, high) = range(cpu, x);
     let scale = (high - low) / 255.0;
     let zero = if scale == 0.0 { 0.0 } else { (-low / scale).clamp(0.0, 255.0).round_ties_even() };
-    (scale_to[0], zero_to[0]) = (scale, zero as u8);
-    // All elements are 0 where the scale is, and any other scale will do.
-    let scale = if scale == 0.0 { 1.0 } else { scale };
-    let single = |value: &f32| pass::Operand {
-        shape: Shape { dims: &[], strides: &[] },
-        address: (&raw const *value) as usize,
-        size: size_of::<f32>(),
-    };
-    let inputs = [pass::Operand::of(&x, &pass.inputs()[0])?, single(&scale), single(&zero)];
-    pass.run_over(cpu, &inputs, pass::Operand::of(&y, pass.output())?)
+    if zero.is_nan() {
+        // Nothing that a zero point of no number is added to is one.
+        y.fill(0);
+    } else {
+        // All elements are 0 where the scale is, and any other scale will do.
+        let divisor = if scale == 0.0 { 1.0 } else { scale };
+        quantize(cpu, x, (divisor, zero as u8), [-zero, 255.0 - zero], y);
+    }
+    (scale, zero as u8)
 }
 
 /// The row of `DynamicQuantizeLinear`.
 pub(super) fn kernel() -> Kernel<Cpu> {
-    prepared("DynamicQuantizeLinear", 11, |_| {
-        let inputs = [Port::direct(Dtype::F32); 3];
-        let pass =
-            Pass::new(Loop(Quantize { low: 0.0, high: 255.0 }), inputs, Port::output(Dtype::U8, Dtype::F32)?);
-        Ok(move |cpu: &Cpu, call: &Call<'_>| run(&pass, cpu, call))
-    })
-    .inputs([Operand::new(DtypeSet::F32).named("x")])
-    .outputs([
-        Operand::new(DtypeSet::U8).named("y"),
-        Operand::new(DtypeSet::F32).named("y_scale"),
-        Operand::new(DtypeSet::U8).named("y_zero_point"),
-    ])
+    Kernel::new("DynamicQuantizeLinear", run)
+        .since(11)
+        .flags(KernelFlags::DETERMINISTIC)
+        .inputs([Operand::new(DtypeSet::F32).named("x")])
+        .outputs([
+            Operand::new(DtypeSet::U8).named("y"),
+            Operand::new(DtypeSet::F32).named("y_scale"),
+            Operand::new(DtypeSet::U8).named("y_zero_point"),
+        ])
 }

@@ -151,3 +151,37 @@ fn a_scale_is_made_of_the_smallest_and_the_largest() {
     let many: Vec<f32> = (0..20_000).map(|x| x as f32 - 5000.0).collect();
     assert_eq!(run(&many).2, 64);
 }
+
+#[test]
+fn numbers_of_any_kind_become_bytes_as_the_formula_has_it() {
+    let ordinary: Vec<f32> = (0..1000).map(|at| ((at * 7919) % 997) as f32 * 0.37 - 150.0).collect();
+    let with = |special: &[f32]| [&ordinary[..], special].concat();
+    let cases = [
+        vec![],
+        vec![-0.0],
+        ordinary.clone(),
+        ordinary.iter().map(|x| x.abs() + 3.0).collect(),
+        ordinary.iter().map(|x| -x.abs()).collect(),
+        with(&[f32::NAN]),
+        with(&[f32::INFINITY]),
+        with(&[f32::NEG_INFINITY]),
+        with(&[f32::MAX, f32::MIN]),
+        vec![1e-40, -1e-41, 0.0],
+    ];
+    for (x, isa) in cases.iter().flat_map(|x| ["scalar", "avx2", "avx512"].map(|isa| (x, isa))) {
+        let dims = [x.len() as i64];
+        let outputs = [Some((Dtype::U8, &dims[..])), Some((Dtype::F32, &[][..])), Some((Dtype::U8, &[][..]))];
+        let inputs = [Some(&Array::of(&dims, x))];
+        let found = run_with_isa(isa, "DynamicQuantizeLinear", 11, &[], &inputs, &outputs).unwrap();
+        let [y, scale, zero] = [0, 1, 2].map(|index: usize| found[index].clone().unwrap());
+        let is_number = x.iter().all(|x| !x.is_nan());
+        let [low, high] = [f32::min, f32::max].map(|pick| x.iter().copied().fold(0.0, pick));
+        let step = if is_number { (high - low) / 255.0 } else { f32::NAN };
+        let middle = if step == 0.0 { 0.0 } else { (-low / step).clamp(0.0, 255.0).round_ties_even() };
+        let divisor = if step == 0.0 { 1.0 } else { step };
+        let bytes = x.iter().map(|x| ((x / divisor).round_ties_even() + middle).clamp(0.0, 255.0) as u8);
+        assert_eq!(y.values::<u8>(), bytes.collect::<Vec<u8>>(), "{step} on {isa}");
+        assert_eq!(scale.values::<f32>()[0].to_bits(), step.to_bits(), "{isa}");
+        assert_eq!(zero.values::<u8>()[0], middle as u8, "{step} on {isa}");
+    }
+}

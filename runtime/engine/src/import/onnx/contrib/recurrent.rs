@@ -14,11 +14,11 @@ pub(super) const OPS: &[Row] = &[Row {
     lower: lstm,
 }];
 
-/// The same with floats. What goes through the layer is not rounded to eight bits on the way, as onnxruntime does it.
+/// What takes its place where weights are constant, as they are in models that tools write.
+const OWN: &str = "DynamicQuantizedLSTM";
+
+/// An op of this program's own, or else the same with floats, where what goes through the layer is not rounded on the way.
 fn lstm(op: &mut Lowering<'_>) -> Result<()> {
-    let [weights, recurrent] = [[1, 8, 9], [2, 10, 11]].map(|places| real(op, places));
-    let inputs = [Some(op.input(0)?), Some(weights?), Some(recurrent?)].into_iter();
-    let inputs: Vec<Option<ValueId>> = inputs.chain((3..8).map(|index| op.maybe(index))).collect();
     let attributes = op.copied(&[
         "activation_alpha",
         "activation_beta",
@@ -28,7 +28,20 @@ fn lstm(op: &mut Lowering<'_>) -> Result<()> {
         "hidden_size",
         "input_forget",
     ]);
-    let made = op.of("LSTM", &inputs, attributes, 3);
+    let is_known = |index: usize| op.maybe(index).is_some_and(|value| op.known(value).is_some());
+    let made = if [1, 2, 8, 9, 10, 11].into_iter().all(is_known) {
+        let inputs: Vec<Option<ValueId>> = (0..12).map(|index| op.maybe(index)).collect();
+        let made = op.of(OWN, &inputs, attributes, 3);
+        if let Some(node) = op.last() {
+            (node.domain, node.opset) = ("oarlock".into(), 1);
+        }
+        made
+    } else {
+        let [weights, recurrent] = [[1, 8, 9], [2, 10, 11]].map(|places| real(op, places));
+        let inputs = [Some(op.input(0)?), Some(weights?), Some(recurrent?)].into_iter();
+        let inputs: Vec<Option<ValueId>> = inputs.chain((3..8).map(|index| op.maybe(index))).collect();
+        op.of("LSTM", &inputs, attributes, 3)
+    };
     made.iter().enumerate().for_each(|(index, made)| op.give(index, *made));
     Ok(())
 }

@@ -1,0 +1,284 @@
+//! The rows of `oarlock.DequantizedConv` and `oarlock.DequantizedMatMul`: sums of integers become floats while they are in the
+//! nearest cache, with all that often follows them.
+
+#![expect(
+    unsafe_code,
+    reason = "operands are memory that the call vouches for, and floats lie where their sums did"
+)]
+
+use std::sync::Arc;
+
+use oarlock_sdk::{
+    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, ensure,
+};
+
+use super::layer::bytes;
+use super::packed::Panels;
+use super::sums::{Operands, Sums};
+use crate::device::Cpu;
+use crate::gemm::{Finished, Scratch};
+use crate::isa::{Target, Vectorized};
+use crate::kernels::activation::Activation;
+use crate::kernels::channels_last::expect_prepared;
+use crate::kernels::channels_last::geometry::Geometry;
+use crate::kernels::conv::window::{MOST, Settings};
+use crate::kernels::elementwise::math::Float;
+use crate::kernels::matmul::quantised::{BYTES, integers};
+
+/// The places of the operands of a call, beside the images and the weights.
+const X_SCALE: usize = 2;
+const W_SCALE: usize = 3;
+const X_ZERO: usize = 4;
+const W_ZERO: usize = 5;
+const BIAS: usize = 6;
+const ADDEND: usize = 7;
+const RESIDUAL: usize = 8;
+
+pub(super) fn kernels() -> [Kernel<Cpu>; 2] {
+    [
+        row("DequantizedConv", "X", (3, 4), |cpu, call| {
+            let [x, w, y] = dims(call)?;
+            let groups = call.int("group")?.unwrap_or(1);
+            let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x, w, y)?;
+            ensure!(
+                !geometry.is_depthwise(),
+                unimplemented,
+                "expected a convolution of several channels, found one of each for itself"
+            );
+            Ok(Sums::of_images(cpu, geometry, dtypes(call)?))
+        }),
+        row("DequantizedMatMul", "A", (1, u32::MAX), |cpu, call| {
+            let [a, w, y] = dims(call)?;
+            let ([rows @ .., depth], [first, columns], [y_rows @ .., outputs]) = (a, w, y) else {
+                return Err(unfit(a, w, y));
+            };
+            let count = rows.iter().try_fold(1, |count: i64, dim| count.checked_mul(*dim));
+            let fits = |size: Option<i64>| size.filter(|size| (0..=MOST).contains(size));
+            let sizes = [fits(count), fits(Some(*depth)), fits(Some(*columns))];
+            match sizes {
+                [Some(count), Some(_), Some(_)] if rows == y_rows && depth == first && columns == outputs => {
+                    let sizes = [count, *depth, *columns].map(|size| size as usize);
+                    Ok(Sums::of_rows(cpu, sizes, dtypes(call)?))
+                }
+                _ => Err(unfit(a, w, y)),
+            }
+        }),
+    ]
+}
+
+fn unfit(a: &[i64], w: &[i64], y: &[i64]) -> oarlock_sdk::Error {
+    oarlock_sdk::Error::invalid_argument(format!(
+        "expected rows [..., K], weights [K, N] and an output [..., N] of at most {MOST} rows, found {a:?}, {w:?} and {y:?}"
+    ))
+}
+
+fn dims<'a>(call: &Call<'a>) -> Result<[&'a [i64]; 3]> {
+    Ok([call.input(0)?.dims(), call.input(1)?.dims(), call.output(0)?.dims()])
+}
+
+fn dtypes(call: &Call<'_>) -> Result<[Dtype; 2]> {
+    Ok([call.input(0)?.dtype(), call.input(1)?.dtype()])
+}
+
+fn row(
+    op: &str,
+    name: &'static str,
+    (least, most): (u32, u32),
+    sums: fn(&Cpu, &Call<'_>) -> Result<Sums>,
+) -> Kernel<Cpu> {
+    let [x, w] = [Operand::new(BYTES).group(1), Operand::new(BYTES).group(2)];
+    let (float, rank) = (Operand::new(DtypeSet::F32), if least == 3 { (3, 4) } else { (2, 2) });
+    let [x_zero, w_zero, integer, float_bias, residual] = [x, w, Operand::new(DtypeSet::I32), float, float]
+        .map(|operand| operand.flags(OperandFlags::OPTIONAL));
+    Kernel::prepared(op, move |cpu: &Cpu, call| {
+        let state = State::new(cpu, call, checked(sums(cpu, call)?, call)?)?;
+        call.describe(&format!("indirect GEMM in 8 bits, {}", cpu.isa()));
+        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| state.run(cpu, call)))
+    })
+    .domain("oarlock")
+    .supports(move |cpu, call| checked(sums(cpu, call)?, call).map(drop))
+    .workspace(move |cpu, call| Ok(sums(cpu, call)?.scratch_size() as u64))
+    .flags(KernelFlags::DETERMINISTIC)
+    .inputs([
+        x.named(name).rank(least, most),
+        w.named("W").rank(rank.0, rank.1),
+        float.named("x_scale"),
+        float.named("w_scale"),
+        x_zero.named("x_zero"),
+        w_zero.named("w_zero"),
+        integer.named("B"),
+        float_bias.named("C"),
+        residual.named("Z"),
+    ])
+    .outputs([float.named("Y")])
+}
+
+/// Checks the operands beside the images and the weights.
+fn checked(sums: Sums, call: &Call<'_>) -> Result<Sums> {
+    ensure!(call.input(1)?.is_constant(), unimplemented, "expected `W` to be constant, found that it is not");
+    let outputs = sums.geometry().outputs;
+    let counts: [(usize, &str, &[usize]); 6] = [
+        (X_SCALE, "x_scale", &[1]),
+        (W_SCALE, "w_scale", &[1, outputs]),
+        (X_ZERO, "x_zero", &[1]),
+        (W_ZERO, "w_zero", &[1, outputs]),
+        (BIAS, "B", &[outputs]),
+        (ADDEND, "C", &[outputs]),
+    ];
+    for (index, name, expected) in counts {
+        let Some(operand) = call.optional_input(index)? else { continue };
+        let found = operand.element_count()?;
+        ensure!(
+            expected.contains(&found),
+            invalid_argument,
+            "expected `{name}` of as many elements as one of {expected:?}, found {found}"
+        );
+    }
+    let (z, y) = (call.optional_input(RESIDUAL)?, call.output(0)?);
+    ensure!(
+        z.is_none_or(|z| z.dims() == y.dims()),
+        invalid_argument,
+        "expected `Z` of the shape {:?}, found another",
+        y.dims()
+    );
+    Ok(sums)
+}
+
+struct State {
+    sums: Sums,
+    weights: Arc<Panels>,
+    activation: Activation,
+    dims: [Vec<i64>; 3],
+}
+
+/// The elements of an operand of floats that may be absent.
+fn floats<'a>(tensor: Option<Tensor<'a>>) -> Result<Option<&'a [f32]>> {
+    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    tensor.map(|tensor| unsafe { tensor.elements::<f32>() }).transpose()
+}
+
+impl State {
+    fn new(cpu: &Cpu, call: &Call<'_>, sums: Sums) -> Result<Self> {
+        let (activation, dims) = (Activation::of(call)?, dims(call)?.map(<[i64]>::to_vec));
+        let weights = sums.pack_constant(cpu, &call.input(1)?)?;
+        Ok(Self { sums, weights, activation, dims })
+    }
+
+    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+        expect_prepared(self.dims == dims(call)?)?;
+        let (x, y) = (call.input(0)?, call.output(0)?);
+        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        let (images, scale, w_scales, y) = unsafe {
+            let scales = (call.input(X_SCALE)?.elements::<f32>()?, call.input(W_SCALE)?.elements::<f32>()?);
+            (bytes(&x)?, scales.0, scales.1, y.elements_mut::<f32>()?)
+        };
+        let (addend, residual) =
+            (floats(call.optional_input(ADDEND)?)?, floats(call.optional_input(RESIDUAL)?)?);
+        let zeros = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zeros| integers(&zeros));
+        let (image_zeros, weight_zeros) = (zeros(X_ZERO)?, zeros(W_ZERO)?);
+        let bias = call.optional_input(BIAS)?.map(|bias| integers(&bias)).transpose()?;
+        let outputs = self.sums.geometry().outputs;
+        let fits = |count: usize| count == 1 || count == outputs;
+        let all = addend.is_none_or(|addend| addend.len() == outputs)
+            && bias.as_ref().is_none_or(|bias| bias.len() == outputs)
+            && residual.is_none_or(|residual| residual.len() == y.len())
+            && image_zeros.len() == 1
+            && scale.len() == 1;
+        expect_prepared(all && fits(w_scales.len()) && fits(weight_zeros.len()))?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        let factors = factors(scale[0], w_scales, outputs);
+        let operands = Operands {
+            images,
+            image_zeros: &image_zeros,
+            weights: &self.weights,
+            weight_zeros: &weight_zeros,
+            bias: bias.as_deref(),
+        };
+        let ending = Ending { factors: &factors, addend, residual, activation: self.activation };
+        compute(cpu, &self.sums, &operands, &ending, y, &mut Scratch::of(call));
+        Ok(())
+    }
+}
+
+/// What a step of the sum of each output is, of scales of the weights of which there is one or one for each.
+pub(crate) fn factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32> {
+    match of_weights {
+        [one] => vec![one * scale; outputs],
+        each => each.iter().map(|own| own * scale).collect(),
+    }
+}
+
+/// What sums become.
+#[derive(Clone, Copy)]
+pub(crate) struct Ending<'a> {
+    /// What a step of the sum of each output is.
+    pub(crate) factors: &'a [f32],
+    /// What is added, for each output and for each result.
+    pub(crate) addend: Option<&'a [f32]>,
+    pub(crate) residual: Option<&'a [f32]>,
+    pub(crate) activation: Activation,
+}
+
+/// Computes sums and makes floats of them.
+pub(crate) fn compute(
+    cpu: &Cpu,
+    sums: &Sums,
+    operands: &Operands<'_>,
+    ending: &Ending<'_>,
+    y: &mut [f32],
+    scratch: &mut Scratch<'_>,
+) {
+    // SAFETY: an integer has the size and the alignment of a float, and every pattern of bits is one of either.
+    let y = unsafe { std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<i32>(), y.len()) };
+    let (isa, outputs) = (cpu.isa(), sums.geometry().outputs);
+    let finish = &|part: Finished<'_, i32>| isa.vectorize(Real { part, ending, outputs });
+    sums.compute(cpu, operands, y, Some(finish), scratch);
+}
+
+/// The sum that lies where a float will, as a float.
+#[inline(always)]
+fn real(number: &f32) -> f32 {
+    number.to_bits().cast_signed() as f32
+}
+
+/// Some sums become floats.
+struct Real<'a> {
+    part: Finished<'a, i32>,
+    ending: &'a Ending<'a>,
+    outputs: usize,
+}
+
+impl Vectorized for Real<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Self { mut part, ending, outputs } = self;
+        let Ending { factors, addend, residual, activation } = *ending;
+        let columns = part.columns.clone();
+        let (factors, addend) = (&factors[columns.clone()], addend.map(|addend| &addend[columns.clone()]));
+        for (row, sums) in part.each_row() {
+            // SAFETY: a float has the size and the alignment of an integer, and every pattern of bits is one of either.
+            let numbers =
+                unsafe { std::slice::from_raw_parts_mut(sums.as_mut_ptr().cast::<f32>(), sums.len()) };
+            if let Some(addend) = addend {
+                for ((number, factor), addend) in numbers.iter_mut().zip(factors).zip(addend) {
+                    *number = real(number).times_plus::<T>(*factor, *addend);
+                }
+            } else {
+                for (number, factor) in numbers.iter_mut().zip(factors) {
+                    *number = real(number) * factor;
+                }
+            }
+            if let Some(residual) = residual {
+                let residual = &residual[row * outputs + columns.start..][..numbers.len()];
+                for (number, residual) in numbers.iter_mut().zip(residual) {
+                    *number += *residual;
+                }
+            }
+            activation.apply_within::<T>(numbers);
+        }
+    }
+}
