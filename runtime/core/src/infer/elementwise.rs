@@ -32,6 +32,10 @@ pub(super) const RULES: &[Rule] = &[
     rule("SwiGLU", 28, LATEST, &[], equal),
     rule("Max Min Mean Sum", 1, 7, &[], equal),
     rule("Max Min Mean Sum", 8, LATEST, &[], repeated),
+    rule("Expm1 IsFinite Log10 Log1p Log2 SignBit Trunc", 1, LATEST, &[], same).of_domain("oarlock"),
+    rule("Atan2 CopySign FloorDivide Hypot LogAddExp NextAfter Remainder", 1, LATEST, &[], repeated)
+        .of_domain("oarlock"),
+    rule("ShiftLeft ShiftRight", 1, LATEST, &[], repeated).of_domain("oarlock"),
     rule("PRelu", 1, 6, &[], same),
     rule("PRelu", 7, LATEST, &[], repeated_to_first),
 ];

@@ -115,6 +115,17 @@ impl Tensor {
         Ok(Some(unsafe { std::slice::from_raw_parts((memory.0 + offset) as *const u8, size) }))
     }
 
+    /// Where its first element lies, for those who read it with its strides: none where the host cannot read the device's
+    /// memory, and of strings, which are addresses. The memory is there for as long as the tensor is.
+    pub fn host_address(&self) -> Result<Option<*const u8>> {
+        if !self.device().shares_host_memory() || self.0.form.dtype == Dtype::String {
+            return Ok(None);
+        }
+        self.wait()?;
+        let (memory, offset) = self.place();
+        Ok(Some((memory.0 + offset) as *const u8))
+    }
+
     /// Its elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if self.0.form.dtype != T::DTYPE {

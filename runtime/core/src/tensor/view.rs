@@ -74,6 +74,37 @@ impl Tensor {
         Ok(self.view(Form::contiguous(self.device(), self.0.form.dtype, dims)?, 0))
     }
 
+    /// Without one dimension, which has one element.
+    pub fn squeeze(&self, axis: i64) -> Result<Self> {
+        let axis = shape::axis(axis, self.0.form.dims.len())?;
+        let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
+        if dims[axis] != 1 {
+            let found = dims[axis];
+            return Err(Error::invalid_argument(format!(
+                "expected a dimension of 1 to leave out, found {found} in {dims:?}"
+            )));
+        }
+        dims.remove(axis);
+        strides.remove(axis);
+        self.seen_as(dims, strides, 0)
+    }
+
+    /// With a dimension of one element more, before the one that has the number now.
+    pub fn unsqueeze(&self, axis: usize) -> Result<Self> {
+        let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
+        if axis > dims.len() {
+            let rank = dims.len();
+            return Err(Error::out_of_range(format!("expected a place of at most {rank}, found {axis}")));
+        }
+        let stride = match dims.get(axis) {
+            Some(size) => (*size).max(1).saturating_mul(strides[axis]),
+            None => 1,
+        };
+        dims.insert(axis, 1);
+        strides.insert(axis, stride);
+        self.seen_as(dims, strides, 0)
+    }
+
     /// The strides, of elements that each have an address.
     fn byte_addressed_strides(&self) -> Result<Dims> {
         if self.0.form.dtype.is_packed() {

@@ -157,7 +157,11 @@ fn shift(call: &Call<'_>) -> Result<Pass> {
             )));
         }
     };
-    let dtype = call.input(0)?.dtype();
+    shifted(call.input(0)?.dtype(), is_left)
+}
+
+/// The pass of a shift of integers of a dtype.
+pub(super) fn shifted(dtype: Dtype, is_left: bool) -> Result<Pass> {
     let port = Port::direct(dtype);
     let ports = [port; 2];
     macro_rules! shifted {

@@ -7,6 +7,7 @@
 
 mod activation;
 mod aligned;
+mod arrays;
 mod binary;
 mod bits;
 mod cast;
@@ -36,6 +37,7 @@ use crate::device::Cpu;
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = unary::kernels();
     kernels.extend(activation::kernels());
+    kernels.extend(arrays::kernels());
     kernels.extend(binary::kernels());
     kernels.extend(bits::kernels());
     kernels.extend(power::kernels());

@@ -1,6 +1,7 @@
 //! Every op through the plugin's table, as a host runs it.
 
 mod arithmetic;
+mod arrays;
 mod bits;
 mod casts;
 mod floats;

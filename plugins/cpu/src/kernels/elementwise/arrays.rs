@@ -1,0 +1,334 @@
+//! Functions that arrays of Python's standard have and ONNX does not: ops of the domain `oarlock`.
+
+use std::marker::PhantomData;
+
+use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Operand, Result, dtype_set};
+
+use super::bits::shifted;
+use super::inner::{Fault, Loop, Map};
+use super::math::Float;
+use super::number::{Number, with_number};
+use super::pass::Pass;
+use super::port::{Port, computed};
+use super::row::{BOOL, FLOATS, INTEGERS, NUMBERS, input, output, row};
+use crate::device::Cpu;
+use crate::isa::Target;
+
+/// The domain of ops that Oarlock adds.
+const DOMAIN: &str = "oarlock";
+
+/// The floats that are computed as what they are.
+const WIDE_FLOATS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
+
+/// A float with the functions of the system's mathematics, which are exact to the last bit or nearly so.
+trait Exact: Float + Number {
+    fn atan2(self, other: Self) -> Self;
+    fn hypot(self, other: Self) -> Self;
+    fn power_of_e(self) -> Self;
+    fn expm1(self) -> Self;
+    fn log1p(self) -> Self;
+    fn log2(self) -> Self;
+    fn log10(self) -> Self;
+    fn toward_zero(self) -> Self;
+    fn next_to(self, other: Self) -> Self;
+    fn has_sign(self) -> bool;
+}
+
+macro_rules! exact {
+    ($($float:ident)*) => {
+        $(
+            impl Exact for $float {
+                fn atan2(self, other: Self) -> Self {
+                    $float::atan2(self, other)
+                }
+
+                fn hypot(self, other: Self) -> Self {
+                    $float::hypot(self, other)
+                }
+
+                fn power_of_e(self) -> Self {
+                    self.exp()
+                }
+
+                fn expm1(self) -> Self {
+                    self.exp_m1()
+                }
+
+                fn log1p(self) -> Self {
+                    self.ln_1p()
+                }
+
+                fn log2(self) -> Self {
+                    $float::log2(self)
+                }
+
+                fn log10(self) -> Self {
+                    $float::log10(self)
+                }
+
+                #[inline(always)]
+                fn toward_zero(self) -> Self {
+                    self.trunc()
+                }
+
+                fn next_to(self, other: Self) -> Self {
+                    if self.is_nan() || other.is_nan() {
+                        Self::NAN
+                    } else if self == other {
+                        other
+                    } else if self < other {
+                        self.next_up()
+                    } else {
+                        self.next_down()
+                    }
+                }
+
+                #[inline(always)]
+                fn has_sign(self) -> bool {
+                    self.is_sign_negative()
+                }
+            }
+        )*
+    };
+}
+
+exact!(f32 f64);
+
+macro_rules! maps_of_floats {
+    ($($(#[$docs:meta])* $name:ident($($x:ident),*) $(-> $output:ty)? => $body:expr;)*) => {
+        $(
+            $(#[$docs])*
+            #[derive(Clone, Copy)]
+            struct $name<F>(PhantomData<F>);
+
+            impl<F: Exact> Map for $name<F> {
+                type Input = ($(maps_of_floats!(@type $x F),)*);
+                type Output = maps_of_floats!(@output F $($output)?);
+
+                #[inline(always)]
+                fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {
+                    $body
+                }
+            }
+        )*
+    };
+    (@type $x:ident $float:ident) => { $float };
+    (@output $float:ident) => { $float };
+    (@output $float:ident $output:ty) => { $output };
+}
+
+maps_of_floats! {
+    Atan2(y, x) => y.atan2(x);
+    CopySign(x, sign) => x.with_sign_of(sign);
+    Hypot(a, b) => a.hypot(b);
+    /// The logarithm of the sum of two powers of e, of which the greater is taken out, so that it may be any.
+    LogAddExp(a, b) => if a == b {
+        a + F::of(std::f64::consts::LN_2)
+    } else {
+        a.larger(b) + (-Float::magnitude(a - b)).power_of_e().log1p()
+    };
+    NextAfter(x, to) => x.next_to(to);
+    Expm1(x) => x.expm1();
+    Log1p(x) => x.log1p();
+    Log2(x) => x.log2();
+    Log10(x) => x.log10();
+    Trunc(x) => x.toward_zero();
+    IsFinite(x) -> u8 => u8::from(Float::magnitude(x) < F::INFINITY);
+    SignBit(x) -> u8 => u8::from(x.has_sign());
+}
+
+/// A division whose quotient is rounded down, and what it leaves, which has the sign of the divisor.
+trait Floored: Number {
+    fn floored(self, other: Self) -> Self;
+    fn rest(self, other: Self) -> Self;
+}
+
+macro_rules! floored_floats {
+    ($($float:ident)*) => {
+        $(
+            impl Floored for $float {
+                fn floored(self, other: Self) -> Self {
+                    if other == 0.0 || self.is_infinite() {
+                        return self / other;
+                    }
+                    if other.is_infinite() {
+                        let is_below = self != 0.0 && (self < 0.0) != (other < 0.0);
+                        return if self.is_nan() { self } else if is_below { -1.0 } else { (self / other).copysign(self / other) };
+                    }
+                    // What is left is exact, so the quotient of what is not is nearly whole, and rounded.
+                    let rest = self.rest(other);
+                    let quotient = (self - rest) / other;
+                    let rounded = quotient.floor();
+                    let nearest = if quotient - rounded > 0.5 { rounded + 1.0 } else { rounded };
+                    if nearest == 0.0 { (0.0 as $float).copysign(self / other) } else { nearest }
+                }
+
+                fn rest(self, other: Self) -> Self {
+                    let rest = self % other;
+                    if rest == 0.0 {
+                        (0.0 as $float).copysign(other)
+                    } else if (rest < 0.0) != (other < 0.0) {
+                        rest + other
+                    } else {
+                        rest
+                    }
+                }
+            }
+        )*
+    };
+}
+
+floored_floats!(f32 f64);
+
+macro_rules! floored_integers {
+    ($($integer:ident)*) => {
+        $(
+            impl Floored for $integer {
+                fn floored(self, other: Self) -> Self {
+                    let quotient = self.over(other);
+                    let is_above = self.minus(quotient.times(other)) != 0 && (self < $integer::MIN.max(0)) != (other < $integer::MIN.max(0));
+                    if is_above { quotient.wrapping_sub(1) } else { quotient }
+                }
+
+                fn rest(self, other: Self) -> Self {
+                    self.floored_rest(other)
+                }
+            }
+        )*
+    };
+}
+
+floored_integers!(i8 u8 i16 u16 i32 u32 i64 u64);
+
+macro_rules! divisions {
+    ($($name:ident: $function:ident;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name<N>(PhantomData<N>);
+
+            impl<N: Floored> Map for $name<N> {
+                type Input = (N, N);
+                type Output = N;
+                const HAS_EXCEPTIONS: bool = true;
+
+                #[inline(always)]
+                fn apply<T: Target>(self, (a, b): (N, N)) -> N {
+                    a.$function(b)
+                }
+
+                #[inline(always)]
+                fn is_exception(self, (_, b): (N, N)) -> bool {
+                    N::IS_INTEGER && b == N::default()
+                }
+
+                fn apply_to_any(self, (a, b): (N, N)) -> Result<N, Fault> {
+                    if self.is_exception((a, b)) {
+                        return Err(Fault("expected integers other than 0 to divide by, found 0"));
+                    }
+                    Ok(a.$function(b))
+                }
+            }
+        )*
+    };
+}
+
+divisions! {
+    Quotient: floored;
+    Rest: rest;
+}
+
+/// A row of a function of so many floats.
+macro_rules! float_row {
+    ($op:literal, $count:literal, $map:ident) => {
+        float_row!($op, $count, $map, FLOATS)
+    };
+    ($op:literal, $count:literal, $map:ident, $dtypes:expr) => {
+        new(
+            $op,
+            $dtypes,
+            $dtypes,
+            |call| {
+                let dtype = call.input(0)?.dtype();
+                let is_f64 = dtype == Dtype::F64 || computed(dtype) != Dtype::F32;
+                let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
+                let (input, output) = (Port::input(dtype, float)?, Port::output(dtype, float)?);
+                Ok(if is_f64 {
+                    Pass::new(Loop($map::<f64>(PhantomData)), [input; $count], output)
+                } else {
+                    Pass::new(Loop($map::<f32>(PhantomData)), [input; $count], output)
+                })
+            },
+            [(); $count],
+        )
+    };
+}
+
+/// A row of a question about a float.
+macro_rules! test_row {
+    ($op:literal, $map:ident) => {
+        new(
+            $op,
+            FLOATS,
+            BOOL,
+            |call| {
+                let dtype = call.input(0)?.dtype();
+                let output = Port::direct(Dtype::BOOL);
+                Ok(if dtype == Dtype::F64 {
+                    Pass::new(Loop($map::<f64>(PhantomData)), [Port::input(dtype, Dtype::F64)?], output)
+                } else {
+                    Pass::new(Loop($map::<f32>(PhantomData)), [Port::input(dtype, Dtype::F32)?], output)
+                })
+            },
+            [()],
+        )
+    };
+}
+
+macro_rules! number_row {
+    ($op:literal, $map:ident) => {
+        new($op, NUMBERS, NUMBERS, |call| {
+            let dtype = call.input(0)?.dtype();
+            with_number!(dtype, all, N => {
+                let (input, output) = (Port::input(dtype, N::DTYPE)?, Port::output(dtype, N::DTYPE)?);
+                Ok(Pass::new(Loop($map::<N>(PhantomData)), [input; 2], output))
+            })
+        }, [(); 2])
+    };
+}
+
+fn new<const COUNT: usize>(
+    op: &'static str,
+    inputs: DtypeSet,
+    outputs: DtypeSet,
+    pass: impl Fn(&Call<'_>) -> Result<Pass> + Send + Sync + 'static,
+    _: [(); COUNT],
+) -> Kernel<Cpu> {
+    let is_same = inputs == outputs;
+    let operand = |operand: Operand| if is_same { operand.group(1) } else { operand };
+    let kernel =
+        row(op, 1, [operand(input("", inputs)); COUNT], operand(output("", outputs)), pass).domain(DOMAIN);
+    let places = if is_same { COUNT as u32 } else { 0 };
+    (0..places).fold(kernel, |kernel, input| kernel.in_place(0, input))
+}
+
+/// The rows of all of them.
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    vec![
+        float_row!("Atan2", 2, Atan2),
+        float_row!("CopySign", 2, CopySign),
+        float_row!("Expm1", 1, Expm1),
+        number_row!("FloorDivide", Quotient),
+        float_row!("Hypot", 2, Hypot),
+        test_row!("IsFinite", IsFinite),
+        float_row!("Log10", 1, Log10),
+        float_row!("Log1p", 1, Log1p),
+        float_row!("Log2", 1, Log2),
+        float_row!("LogAddExp", 2, LogAddExp),
+        float_row!("NextAfter", 2, NextAfter, WIDE_FLOATS),
+        number_row!("Remainder", Rest),
+        new("ShiftLeft", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), true), [(); 2]),
+        new("ShiftRight", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), false), [(); 2]),
+        test_row!("SignBit", SignBit),
+        float_row!("Trunc", 1, Trunc),
+    ]
+}

@@ -1,0 +1,182 @@
+"""Arrays from nothing but a shape, and from ranges."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._oarlock import Tensor, asarray, op
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._typing import DeviceLike, DtypeLike, Number, Shape
+
+
+def full(
+    shape: Shape, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """An array of one number.
+
+    >>> full((2, 2), 7)
+    Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
+           [[7, 7],
+            [7, 7]])
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    one = asarray(fill_value, dtype=dtype, device=device)
+    return op("Expand", [one, sizes_of(sizes)]) if sizes else one
+
+
+def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array that is to be written to; it holds zeros."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def zeros(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of zeros."""
+    return full(shape, 0, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
+
+
+def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of ones."""
+    return full(shape, 1, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
+
+
+def full_like(
+    x: Tensor, /, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """An array of one number in the shape of another."""
+    return full(
+        x.shape,
+        fill_value,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
+
+
+def empty_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array in the shape of another that is to be written to; it holds zeros."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of zeros in the shape of another."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of ones in the shape of another."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Numbers from `start` to before `stop`, each `step` after the last.
+
+    >>> arange(3)
+    Tensor(shape=[3], dtype=int64, place=Place(cpu:0), stop_gradient=True,
+           [0, 1, 2])
+    """
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ValueError("expected a step other than 0, found 0")
+    if dtype is None:
+        is_whole = all(isinstance(number, int) for number in (start, stop, step))
+        dtype = _oarlock.int64 if is_whole else _oarlock.float32
+    count = max(0, math.ceil((stop - start) / step))
+    # Each number is computed from its place, so that the rounding of many steps does not add up.
+    wide = _oarlock.int64 if all(isinstance(number, int) for number in (start, step)) else _oarlock.float64
+    places = _range(count, device).astype(wide, copy=False)
+    return (places * asarray(step, dtype=wide, device=device) + asarray(start, dtype=wide, device=device)).astype(
+        dtype, copy=False
+    )
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """So many numbers at equal distances, the last of them `stop` unless `endpoint` is false."""
+    if num < 0:
+        raise ValueError(f"expected a number of elements of at least 0, found {num}")
+    gaps = num - 1 if endpoint else num
+    step = (stop - start) / gaps if gaps > 0 else 0.0
+    wide = _oarlock.float64
+    places = _range(num, device).astype(wide)
+    made = places * asarray(step, dtype=wide, device=device) + asarray(start, dtype=wide, device=device)
+    if endpoint and num > 1:
+        made[-1] = asarray(stop, dtype=wide, device=device)
+    return made.astype(_oarlock.float32 if dtype is None else dtype, copy=False)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """A matrix of zeros with ones on the diagonal that begins `k` places to the right."""
+    rows = _range(n_rows, device)[:, None] + k
+    columns = _range(n_rows if n_cols is None else n_cols, device)[None, :]
+    return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """The coordinates of every point of a grid, of which the arrays are the axes."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"expected `xy` or `ij` for `indexing`, found `{indexing}`")
+    if len({x.dtype for x in arrays}) > 1:
+        raise ValueError("expected arrays of one dtype, found several")
+    rank = len(arrays)
+    order = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        order[0], order[1] = 1, 0
+    sizes = [0] * rank
+    for axis, x in zip(order, arrays, strict=True):
+        sizes[axis] = x.size
+    target = sizes_of(sizes)
+    placed = []
+    for axis, x in zip(order, arrays, strict=True):
+        shape = [1] * rank
+        shape[axis] = x.size
+        placed.append(op("Expand", [op("Reshape", [x, sizes_of(shape)]), target]))
+    return tuple(placed)
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Matrices with zeros above the diagonal that begins `k` places to the right."""
+    return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 0})
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Matrices with zeros below the diagonal that begins `k` places to the right."""
+    return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 1})
+
+
+def sizes_of(sizes: Sequence[int]) -> Tensor:
+    """A list of sizes as ops take it."""
+    return asarray(list(sizes), dtype=_oarlock.int64, device="cpu")
+
+
+def _range(count: int, device: DeviceLike | None) -> Tensor:
+    zero, one = (asarray(number, dtype=_oarlock.int64, device=device) for number in (0, 1))
+    return op("Range", [zero, asarray(count, dtype=_oarlock.int64, device=device), one])

@@ -1,0 +1,46 @@
+"""Functions of each element that are several ops."""
+
+from __future__ import annotations
+
+from . import _oarlock
+from ._creation import zeros_like
+from ._oarlock import Tensor, asarray
+
+
+def square(x: Tensor, /) -> Tensor:
+    """The product of each element and itself."""
+    return x * x
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """Each element as it is."""
+    return +x
+
+
+def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
+    """Each element, but none less than one bound or greater than another."""
+    bound = [_like(one, x) if one is not None else None for one in (min, max)]
+    if bound[0] is not None:
+        x = _oarlock.maximum(x, bound[0])
+    if bound[1] is not None:
+        x = _oarlock.minimum(x, bound[1])
+    return x if bound != [None, None] else +x
+
+
+def _like(bound: Tensor | float, x: Tensor) -> Tensor:
+    return bound.astype(x.dtype, copy=False) if isinstance(bound, Tensor) else asarray(bound, dtype=x.dtype, device=x.device)
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real part, which is all there is of a real number."""
+    return +x
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part, which real numbers have none of."""
+    return zeros_like(x)
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The number with the sign of its imaginary part turned around."""
+    return +x

@@ -1,0 +1,54 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._manipulation import axis_of, broadcast_arrays, moveaxis, permute_dims, reshape
+from ._oarlock import Tensor, matmul
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """Matrices with rows and columns exchanged."""
+    return x.mT
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """Sums of products over some dimensions of two arrays: the last of one and the first of the other, or those named."""
+    if isinstance(axes, int):
+        first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    else:
+        first = [axis_of(axis, x1.ndim) for axis in axes[0]]
+        second = [axis_of(axis, x2.ndim) for axis in axes[1]]
+    if [x1.shape[axis] for axis in first] != [x2.shape[axis] for axis in second]:
+        raise ValueError(f"expected dimensions of the same sizes, found {axes} of {x1.shape} and {x2.shape}")
+    kept = [axis for axis in range(x1.ndim) if axis not in first], [axis for axis in range(x2.ndim) if axis not in second]
+    common = 1
+    for axis in first:
+        common *= x1.shape[axis]
+    left_shape = tuple(x1.shape[axis] for axis in kept[0])
+    right_shape = tuple(x2.shape[axis] for axis in kept[1])
+    left = reshape(permute_dims(x1, (*kept[0], *first)), (_product(left_shape), common))
+    right = reshape(permute_dims(x2, (*second, *kept[1])), (common, _product(right_shape)))
+    return reshape(matmul(left, right), left_shape + right_shape)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sums of products of the elements of two arrays along a dimension."""
+    if not (-min(x1.ndim, x2.ndim) <= axis < 0):
+        raise ValueError(f"expected a dimension of both counted from the last one, found {axis}")
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"expected vectors of one size, found {x1.shape[axis]} and {x2.shape[axis]}")
+    x1, x2 = broadcast_arrays(x1, x2)
+    x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    return matmul(x1[..., None, :], x2[..., None])[..., 0, 0]
+
+
+def _product(sizes: tuple[int, ...]) -> int:
+    count = 1
+    for size in sizes:
+        count *= size
+    return count

@@ -1,0 +1,170 @@
+"""Functions that move elements and change shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._creation import sizes_of
+from ._oarlock import Tensor, asarray, op, result_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._typing import Axes
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """A dimension counted from the first one."""
+    if not -rank <= axis < rank:
+        raise IndexError(f"expected a dimension of -{rank} to before {rank}, found {axis}")
+    return axis % rank if rank else 0
+
+
+def axes_of(axes: Axes | None, rank: int) -> list[int]:
+    """Dimensions counted from the first one, each once; all where none is named."""
+    if axes is None:
+        return list(range(rank))
+    found = [axis_of(axis, rank) for axis in ((axes,) if isinstance(axes, int) else axes)]
+    if len(set(found)) != len(found):
+        raise ValueError(f"expected each dimension once, found {axes}")
+    return found
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together."""
+    rank = max(map(len, shapes), default=0)
+    found = [1] * rank
+    for shape in shapes:
+        for at, size in enumerate(shape, rank - len(shape)):
+            if size not in (1, found[at]) and found[at] != 1:
+                raise ValueError(f"expected shapes that repeat to a common one, found {shapes}")
+            found[at] = found[at] if size == 1 else size
+    return tuple(found)
+
+
+def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
+    """An array repeated to a larger shape."""
+    if broadcast_shapes(x.shape, tuple(shape)) != tuple(shape):
+        raise ValueError(f"expected a shape that {x.shape} repeats to, found {shape}")
+    return op("Expand", [x, sizes_of(shape)]) if x.shape != tuple(shape) else x
+
+
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+    """Arrays repeated to the shape that they have together."""
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return tuple(broadcast_to(x, shape) for x in arrays)
+
+
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    """Arrays one after the other along a dimension; with `axis=None` all elements in one."""
+    if not arrays:
+        raise ValueError("expected an array to join at least, found none")
+    dtype = result_type(*arrays)
+    parts = [x.astype(dtype, copy=False) for x in arrays]
+    if axis is None:
+        parts, axis = [reshape(x, (-1,)) for x in parts], 0
+    return op("Concat", parts, {"axis": axis_of(axis, parts[0].ndim)})
+
+
+def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
+    """An array with dimensions of one element more, at these places of the result."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    places = axes_of(axes, x.ndim + len(axes))
+    key: list[slice | None] = [slice(None)] * (x.ndim + len(axes))
+    for place in places:
+        key[place] = None
+    return x[tuple(key)]
+
+
+def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
+    """An array without some of its dimensions, each of one element."""
+    places = axes_of(axis, x.ndim)
+    for place in places:
+        if x.shape[place] != 1:
+            raise ValueError(f"expected dimensions of one element to leave out, found {x.shape[place]} in {x.shape}")
+    return x[tuple(0 if at in places else slice(None) for at in range(x.ndim))]
+
+
+def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
+    """An array with the elements of some dimensions in the opposite order."""
+    places = axes_of(axis, x.ndim)
+    return x[tuple(slice(None, None, -1 if at in places else None) for at in range(x.ndim))]
+
+
+def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
+    """An array with some dimensions at other places and the rest in their order."""
+    sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    if len(sources) != len(destinations):
+        raise ValueError(f"expected as many places as dimensions, found {destination} for {source}")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for place, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(place, axis)
+    return permute_dims(x, tuple(order))
+
+
+def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """An array with its dimensions in another order."""
+    order = axes_of(axes, x.ndim)
+    if len(order) != x.ndim:
+        raise ValueError(f"expected each of {x.ndim} dimensions, found {axes}")
+    return op("Transpose", [x], {"perm": order})
+
+
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """An array with each element so many times after itself."""
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = axis_of(axis, x.ndim)
+    counts = asarray(repeats, dtype=_oarlock.int64)
+    counts = broadcast_to(counts, (x.shape[axis],))
+    ends = op("CumSum", [counts, asarray(0, device="cpu")])
+    total = int(ends[-1]) if ends.size else 0
+    # The element at a place is the first whose end lies behind it.
+    places = op("Range", [asarray(0), asarray(total), asarray(1)])
+    source = op("ReduceSum", [(places[:, None] >= ends[None, :]).astype(_oarlock.int64), sizes_of([1])], {"keepdims": 0})
+    return op("Gather", [x, source], {"axis": axis})
+
+
+def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
+    """The same elements in another shape, of which one size may be -1: what is left."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    return op("Reshape", [x, sizes_of(sizes)], {"allowzero": 1})
+
+
+def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
+    """An array whose elements moved by so many places, those at the end to the beginning."""
+    if axis is None:
+        return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    for by, at in zip(shifts, axes, strict=True):
+        at = axis_of(at, x.ndim)
+        size = x.shape[at]
+        by = by % size if size else 0
+        if by:
+            front = (slice(None),) * at
+            x = concat([x[(*front, slice(size - by, None))], x[(*front, slice(None, size - by))]], axis=at)
+    return x
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """Arrays of one shape along a new dimension."""
+    if not arrays:
+        raise ValueError("expected an array to stack at least, found none")
+    place = axis_of(axis, arrays[0].ndim + 1)
+    return concat([expand_dims(x, place) for x in arrays], axis=place)
+
+
+def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    """An array so many times after itself along each dimension."""
+    rank = max(x.ndim, len(repetitions))
+    x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
+    return op("Tile", [x, sizes_of((1,) * (rank - len(repetitions)) + tuple(repetitions))])
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of an array along a dimension, without it."""
+    at = axis_of(axis, x.ndim)
+    front = (slice(None),) * at
+    return tuple(x[(*front, index)] for index in range(x.shape[at]))

@@ -1,0 +1,150 @@
+"""Functions that find, order and tell apart elements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _oarlock
+from ._creation import sizes_of
+from ._manipulation import axis_of, broadcast_to, reshape
+from ._oarlock import Tensor, asarray, op, result_type
+from ._statistics import reduce
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The place of the greatest element, of several the first."""
+    return _place("ArgMax", x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The place of the least element, of several the first."""
+    return _place("ArgMin", x, axis, keepdims)
+
+
+def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if axis is None:
+        made = op(name, [reshape(x, (-1,))], {"axis": 0, "keepdims": 0})
+        return reshape(made, (1,) * x.ndim) if keepdims else made
+    return op(name, [x], {"axis": axis_of(axis, x.ndim), "keepdims": int(keepdims)})
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """For each dimension, where elements are not 0."""
+    if x.ndim == 0:
+        raise ValueError("expected dimensions, found an array without")
+    places = op("NonZero", [x])
+    return tuple(places[axis] for axis in range(x.ndim))
+
+
+def searchsorted(
+    x1: Tensor, x2: Tensor | float, /, *, side: str = "left", sorter: Tensor | None = None
+) -> Tensor:
+    """Where elements would go among those of an ordered array, before equal ones or behind them (`side="right"`)."""
+    if side not in ("left", "right"):
+        raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
+    ordered = x1 if sorter is None else take(x1, sorter)
+    wanted = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype, device=x1.device)
+    beside = wanted[..., None]
+    is_before = _oarlock.less(ordered, beside) if side == "left" else _oarlock.less_equal(ordered, beside)
+    return op("ReduceSum", [is_before.astype(_oarlock.int64), sizes_of([-1])], {"keepdims": 0})
+
+
+def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
+    """Elements of one array where a condition is true, and of another elsewhere."""
+    dtype = result_type(x1, x2)
+    first, second = (
+        x.astype(dtype, copy=False) if isinstance(x, Tensor) else asarray(x, dtype=dtype, device=condition.device)
+        for x in (x1, x2)
+    )
+    return op("Where", [condition, first, second])
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements along a dimension in order."""
+    return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The places of the elements along a dimension in their order, those of equal ones as they stand."""
+    axis = axis_of(axis, x.ndim)
+    whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
+    _, places = op(
+        "TopK", [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}, outputs=2
+    )
+    return places
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The parts at some indices of a dimension."""
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
+        axis = 0
+    return op("Gather", [x, indices.astype(_oarlock.int64, copy=False)], {"axis": axis_of(axis, x.ndim)})
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The elements at places along a dimension, each its own."""
+    axis = axis_of(axis, x.ndim)
+    shape = tuple(size if at == axis else max(size, indices.shape[at]) for at, size in enumerate(x.shape))
+    places = tuple(indices.shape[at] if at == axis else size for at, size in enumerate(shape))
+    indices = broadcast_to(indices.astype(_oarlock.int64, copy=False), places)
+    return op("GatherElements", [broadcast_to(x, shape), indices], {"axis": axis})
+
+
+def isin(x1: Tensor | int, x2: Tensor | int, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of one array is in another."""
+    first = x1 if isinstance(x1, Tensor) else asarray(x1)
+    second = x2 if isinstance(x2, Tensor) else asarray(x2)
+    found = _oarlock.equal(first[..., None], reshape(second, (-1,)))
+    is_in = reduce("ReduceMax", found.astype(_oarlock.uint8), -1, False).astype(_oarlock.bool) if second.size else None
+    if is_in is None:
+        is_in = asarray(False) & (first == first)
+    return ~is_in if invert else is_in
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The elements that differ, in order, where each is first, which each element is, and how often each is there."""
+    made = op("Unique", [reshape(x, (-1,))], {"sorted": 1}, outputs=4)
+    values, first, inverse, counts = made
+    return UniqueAll(values, first, reshape(inverse, x.shape), counts)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The elements that differ, in order, and how often each is there."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The elements that differ, in order, and which of them each element is."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The elements that differ, in order."""
+    return unique_all(x).values

@@ -1,0 +1,158 @@
+"""Functions that make one number of many, and sums along a dimension."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._creation import full, sizes_of
+from ._manipulation import axes_of, axis_of, concat
+from ._oarlock import DType, Tensor, asarray, op
+
+if TYPE_CHECKING:
+    from ._typing import Axes, DtypeLike
+
+_FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
+_COMPLEX = (_oarlock.complex64, _oarlock.complex128)
+_UNSIGNED = (_oarlock.uint8, _oarlock.uint16, _oarlock.uint32, _oarlock.uint64)
+
+
+def reduce(name: str, x: Tensor, axis: Axes | None, keepdims: bool, **attributes: int) -> Tensor:
+    """An op that takes its dimensions as an input."""
+    axes = axes_of(axis, x.ndim)
+    if not axes:
+        # Without dimensions an op means all of them, and nothing is to be done.
+        attributes["noop_with_empty_axes"] = 1
+    return op(name, [x, sizes_of(axes)], {"keepdims": int(keepdims), **attributes})
+
+
+def sum_dtype(x: Tensor, dtype: DtypeLike | None) -> DType:
+    """What a sum or product of elements is: of whole numbers the widest of their kind."""
+    if dtype is not None:
+        return asarray(0, dtype=dtype).dtype
+    if x.dtype in _FLOATS + _COMPLEX:
+        return x.dtype
+    return _oarlock.uint64 if x.dtype in _UNSIGNED else _oarlock.int64
+
+
+def max(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+    """The greatest element."""
+    return _extreme("ReduceMax", x, axis, keepdims)
+
+
+def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+    """The least element."""
+    return _extreme("ReduceMin", x, axis, keepdims)
+
+
+def _extreme(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
+    if builtins.any(x.shape[at] == 0 for at in axes_of(axis, x.ndim)):
+        raise ValueError(f"expected an element at least, found none in the shape {x.shape}")
+    narrow = {_oarlock.int16: _oarlock.int32, _oarlock.uint16: _oarlock.uint32}.get(x.dtype, x.dtype)
+    return reduce(name, x.astype(narrow, copy=False), axis, keepdims).astype(x.dtype, copy=False)
+
+
+def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+    """The sum divided by how many there are."""
+    return reduce("ReduceMean", _as_floats(x), axis, keepdims)
+
+
+def sum(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
+    """The sum of elements, 0 where there are none."""
+    return reduce("ReduceSum", x.astype(sum_dtype(x, dtype), copy=False), axis, keepdims)
+
+
+def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
+    """The product of elements, 1 where there are none."""
+    return reduce("ReduceProd", x.astype(sum_dtype(x, dtype), copy=False), axis, keepdims)
+
+
+def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """How far elements are from their mean: the mean of the squares of the distances.
+
+    `correction` is taken off the number of elements; with 1 it is what many elements would have of which these are some.
+    """
+    x = _as_floats(x)
+    distances = x - reduce("ReduceMean", x, axis, True)
+    count = 1
+    for at in axes_of(axis, x.ndim):
+        count *= x.shape[at]
+    squares = reduce("ReduceSum", distances * distances, axis, keepdims)
+    return squares / asarray(float(count - correction), dtype=x.dtype, device=x.device)
+
+
+def std(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The square root of the variance."""
+    return _oarlock.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
+) -> Tensor:
+    """The sum of each element and those before it."""
+    return _cumulative("CumSum", 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
+) -> Tensor:
+    """The product of each element and those before it."""
+    return _cumulative("CumProd", 1, x, axis, dtype, include_initial)
+
+
+def _cumulative(
+    name: str, first: int, x: Tensor, axis: int | None, dtype: DtypeLike | None, include_initial: bool
+) -> Tensor:
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
+        axis = 0
+    axis = axis_of(axis, x.ndim)
+    made = op(name, [x.astype(sum_dtype(x, dtype), copy=False), asarray(axis, device="cpu")])
+    if include_initial:
+        shape = tuple(1 if at == axis else size for at, size in enumerate(x.shape))
+        made = concat([full(shape, first, dtype=made.dtype, device=made.device), made], axis=axis)
+    return made
+
+
+def all(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+    """Whether every element is true, or not 0."""
+    return _truth("ReduceMin", 1, x, axis, keepdims)
+
+
+def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+    """Whether an element is true, or not 0."""
+    return _truth("ReduceMax", 0, x, axis, keepdims)
+
+
+def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
+    truths = x.astype(_oarlock.bool, copy=False)
+    axes = axes_of(axis, x.ndim)
+    if builtins.any(x.shape[at] == 0 for at in axes):
+        kept = [1 if at in axes else size for at, size in enumerate(x.shape) if keepdims or at not in axes]
+        return full(tuple(kept), bool(of_none), device=x.device)
+    return reduce(name, truths.astype(_oarlock.uint8), axis, keepdims).astype(_oarlock.bool)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not 0."""
+    truths = x.astype(_oarlock.bool, copy=False)
+    return reduce("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
+
+
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """The differences of elements and those before them, `n` times over."""
+    at = axis_of(axis, x.ndim)
+    x = concat([part for part in (prepend, x, append) if part is not None], axis=at)
+    front = (slice(None),) * at
+    for _ in range(n):
+        after, before = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
+        x = after - before if x.dtype != _oarlock.bool else _oarlock.not_equal(after, before)
+    return x
+
+
+def _as_floats(x: Tensor) -> Tensor:
+    return x if x.dtype in _FLOATS + _COMPLEX else x.astype(_oarlock.float32)

@@ -1,0 +1,409 @@
+//! Arrays of other libraries, and arrays for other libraries, without copies: the DLPack protocol, with and without versions.
+
+#![expect(unsafe_code, reason = "the protocol is structs behind pointers")]
+
+use std::ffi::{CStr, c_void};
+use std::ptr::{self, NonNull};
+
+use bytes::Bytes;
+use oarlock_core::{Constant, Device, Dtype, Tensor};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::error::OrRaise as _;
+
+/// The kind of device that is the host.
+const HOST: i32 = 1;
+/// The newest version of the protocol that is spoken.
+const VERSION: (u32, u32) = (1, 1);
+/// The elements may be read and not written.
+const READ_ONLY: u64 = 1;
+/// The elements are a copy.
+const IS_COPIED: u64 = 2;
+
+const NAME: &CStr = c"dltensor";
+const USED: &CStr = c"used_dltensor";
+const VERSIONED_NAME: &CStr = c"dltensor_versioned";
+const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+
+#[repr(C)]
+struct DlDevice {
+    kind: i32,
+    id: i32,
+}
+
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device: DlDevice,
+    rank: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+#[repr(C)]
+struct ManagedVersioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// Codes and bits of dtypes.
+const TYPES: [(Dtype, u8, u8); 21] = [
+    (Dtype::I8, 0, 8),
+    (Dtype::I16, 0, 16),
+    (Dtype::I32, 0, 32),
+    (Dtype::I64, 0, 64),
+    (Dtype::U8, 1, 8),
+    (Dtype::U16, 1, 16),
+    (Dtype::U32, 1, 32),
+    (Dtype::U64, 1, 64),
+    (Dtype::F16, 2, 16),
+    (Dtype::F32, 2, 32),
+    (Dtype::F64, 2, 64),
+    (Dtype::BF16, 4, 16),
+    (Dtype::C64, 5, 64),
+    (Dtype::C128, 5, 128),
+    (Dtype::Bool, 6, 8),
+    (Dtype::F8E4M3, 10, 8),
+    (Dtype::F8E4M3Fnuz, 11, 8),
+    (Dtype::F8E5M2, 12, 8),
+    (Dtype::F8E5M2Fnuz, 13, 8),
+    (Dtype::F8E8M0, 14, 8),
+    (Dtype::F4E2M1, 17, 4),
+];
+
+/// What a consumer asks for.
+pub(super) struct Wish {
+    pub(super) max_version: Option<(u32, u32)>,
+    pub(super) device: Option<(i32, i32)>,
+    pub(super) copy: Option<bool>,
+}
+
+/// Where the elements of a tensor are, as the protocol says it.
+pub(super) fn device(tensor: &Tensor) -> PyResult<(i32, i32)> {
+    let device = tensor.device();
+    if tensor.host_address().or_raise()?.is_some() {
+        return Ok((HOST, 0));
+    }
+    Err(PyBufferError::new_err(format!(
+        "expected an array in the memory of the host, found one on {device}\nhint: copy it with `to_device(\"cpu\")`"
+    )))
+}
+
+/// What an exported tensor points to.
+struct Lent<M> {
+    managed: M,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    _tensor: Tensor,
+}
+
+/// A tensor for another library, in a capsule.
+pub(super) fn export<'py>(py: Python<'py>, tensor: &Tensor, wish: &Wish) -> PyResult<Bound<'py, PyCapsule>> {
+    let own = device(tensor)?;
+    if let Some(wanted) = wish.device.filter(|wanted| *wanted != own) {
+        return Err(PyBufferError::new_err(format!(
+            "expected the device {own:?}, found {wanted:?} asked for"
+        )));
+    }
+    let Some((_, code, bits)) = TYPES.iter().find(|(dtype, ..)| *dtype == tensor.dtype()) else {
+        let found = tensor.dtype().numpy_name();
+        return Err(PyBufferError::new_err(format!("expected a dtype that DLPack has, found {found}")));
+    };
+    let is_copy = wish.copy == Some(true);
+    let tensor = if is_copy {
+        Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), &tensor.to_bytes().or_raise()?)
+            .or_raise()?
+    } else {
+        tensor.clone()
+    };
+    let address = tensor.host_address().or_raise()?.unwrap_or(ptr::null());
+    let mut described = DlTensor {
+        data: address.cast_mut().cast::<c_void>(),
+        device: DlDevice { kind: own.0, id: own.1 },
+        rank: i32::try_from(tensor.dims().len()).unwrap_or(i32::MAX),
+        code: *code,
+        bits: *bits,
+        lanes: 1,
+        shape: ptr::null_mut(),
+        strides: ptr::null_mut(),
+        offset: 0,
+    };
+    let (mut shape, mut strides) = (tensor.dims().to_vec(), tensor.strides().to_vec());
+    (described.shape, described.strides) = (shape.as_mut_ptr(), strides.as_mut_ptr());
+    if wish.max_version.is_some_and(|(major, _)| major >= VERSION.0) {
+        let managed = ManagedVersioned {
+            major: VERSION.0,
+            minor: VERSION.1,
+            context: ptr::null_mut(),
+            deleter: Some(drop_lent::<ManagedVersioned>),
+            // Nobody else sees a copy, so it may be written.
+            flags: if is_copy { IS_COPIED } else { READ_ONLY },
+            tensor: described,
+        };
+        capsule(py, Lent { managed, shape, strides, _tensor: tensor }, VERSIONED_NAME, free_versioned)
+    } else {
+        let managed =
+            Managed { context: ptr::null_mut(), deleter: Some(drop_lent::<Managed>), tensor: described };
+        capsule(py, Lent { managed, shape, strides, _tensor: tensor }, NAME, free_plain)
+    }
+}
+
+/// Puts what is lent into a capsule. The managed struct is the first field, so a pointer to one is a pointer to the other.
+fn capsule<'py, M>(
+    py: Python<'py>,
+    lent: Lent<M>,
+    name: &CStr,
+    destructor: unsafe extern "C" fn(*mut ffi::PyObject),
+) -> PyResult<Bound<'py, PyCapsule>> {
+    debug_assert!(lent.shape.len() == lent.strides.len());
+    let lent = Box::into_raw(Box::new(lent));
+    // SAFETY: the pointer to the managed struct is not null; the name is a constant; the destructor takes a capsule of it.
+    let made = unsafe {
+        ffi::PyCapsule_New((&raw mut (*lent).managed).cast::<c_void>(), name.as_ptr(), Some(destructor))
+    };
+    // SAFETY: what the interpreter gave is a new capsule or null with an error set.
+    let made = unsafe { Bound::from_owned_ptr_or_err(py, made) };
+    match made {
+        Ok(capsule) => Ok(capsule.cast_into::<PyCapsule>()?),
+        Err(error) => {
+            // SAFETY: the box was made above, and nobody else knows it.
+            drop(unsafe { Box::from_raw(lent) });
+            Err(error)
+        }
+    }
+}
+
+/// # Safety
+///
+/// `managed` is the first field of a `Lent` in a box, which nobody uses any more.
+unsafe extern "C" fn drop_lent<M>(managed: *mut M) {
+    let lent = managed.cast::<u8>().wrapping_sub(std::mem::offset_of!(Lent<M>, managed)).cast::<Lent<M>>();
+    // SAFETY: as the caller says.
+    drop(unsafe { Box::from_raw(lent) });
+}
+
+/// # Safety
+///
+/// The interpreter calls it with a capsule that `export` has made.
+unsafe extern "C" fn free_plain(capsule: *mut ffi::PyObject) {
+    // SAFETY: as the caller says; one that was consumed has another name, and its consumer calls the deleter.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) != 0 {
+            drop_lent::<Managed>(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`free_plain`].
+unsafe extern "C" fn free_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: as above.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED_NAME.as_ptr()) != 0 {
+            drop_lent::<ManagedVersioned>(ffi::PyCapsule_GetPointer(capsule, VERSIONED_NAME.as_ptr()).cast());
+        }
+    }
+}
+
+/// A tensor of another library, given back when dropped.
+enum Taken {
+    Plain(NonNull<Managed>),
+    Versioned(NonNull<ManagedVersioned>),
+}
+
+// SAFETY: the protocol lets any thread call a deleter; the elements are only read.
+unsafe impl Send for Taken {}
+// SAFETY: as above.
+unsafe impl Sync for Taken {}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // SAFETY: the struct is this side's to give back, once; a producer that has nothing to free gives no deleter.
+        unsafe {
+            match self {
+                Self::Plain(managed) => {
+                    if let Some(deleter) = managed.as_ref().deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+                Self::Versioned(managed) => {
+                    if let Some(deleter) = managed.as_ref().deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn tensor(&self) -> &DlTensor {
+        // SAFETY: the struct is there until it is given back.
+        unsafe {
+            match self {
+                Self::Plain(managed) => &managed.as_ref().tensor,
+                Self::Versioned(managed) => &managed.as_ref().tensor,
+            }
+        }
+    }
+
+    /// Takes what is in a capsule, which then is empty.
+    fn of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
+        let take = |name: &CStr, used: &'static CStr| -> PyResult<Option<NonNull<c_void>>> {
+            // SAFETY: the capsule is one; a pointer is asked for only under the name it has.
+            unsafe {
+                if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {
+                    return Ok(None);
+                }
+                let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
+                if ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) != 0 {
+                    return Err(PyErr::fetch(capsule.py()));
+                }
+                Ok(NonNull::new(pointer))
+            }
+        };
+        if let Some(versioned) = take(VERSIONED_NAME, VERSIONED_USED)? {
+            let taken = Self::Versioned(versioned.cast());
+            // SAFETY: every version begins with its numbers.
+            let major = unsafe { versioned.cast::<ManagedVersioned>().as_ref().major };
+            if major != VERSION.0 {
+                return Err(PyBufferError::new_err(format!(
+                    "expected version {} of DLPack, found {major}",
+                    VERSION.0
+                )));
+            }
+            return Ok(taken);
+        }
+        take(NAME, USED)?.map(|plain| Self::Plain(plain.cast())).ok_or_else(|| {
+            PyTypeError::new_err("expected a capsule of DLPack that nobody consumed, found another")
+        })
+    }
+}
+
+/// What is read where the elements lie.
+struct Elements {
+    taken: Taken,
+    size: usize,
+}
+
+impl AsRef<[u8]> for Elements {
+    fn as_ref(&self) -> &[u8] {
+        let tensor = self.taken.tensor();
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: the producer says that its elements lie there, one after the other, which was looked at; it keeps them
+        // until they are given back.
+        unsafe {
+            std::slice::from_raw_parts(
+                tensor.data.cast::<u8>().wrapping_add(tensor.offset as usize),
+                self.size,
+            )
+        }
+    }
+}
+
+/// The array that another library's object is, through `__dlpack__`.
+pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
+    let wish = PyDict::new(object.py());
+    wish.set_item("max_version", VERSION)?;
+    let capsule = match object.call_method("__dlpack__", (), Some(&wish)) {
+        // Those that are older take no such wish.
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {
+            object.call_method0("__dlpack__")?
+        }
+        other => other?,
+    };
+    let taken = Taken::of(capsule.cast::<PyCapsule>()?)?;
+    let (dtype, dims, order) = {
+        let tensor = taken.tensor();
+        if tensor.device.kind != HOST {
+            let found = tensor.device.kind;
+            return Err(PyBufferError::new_err(format!(
+                "expected elements in the memory of the host, found those of a device of DLPack's kind {found}\nhint: copy \
+                 them to the host with the library they come from"
+            )));
+        }
+        let dtype = TYPES
+            .iter()
+            .find(|(_, code, bits)| (*code, *bits, 1) == (tensor.code, tensor.bits, tensor.lanes));
+        let dtype = dtype.map(|(dtype, ..)| *dtype).ok_or_else(|| {
+            let (code, bits, lanes) = (tensor.code, tensor.bits, tensor.lanes);
+            PyTypeError::new_err(format!(
+                "expected a dtype that arrays have, found code {code}, {bits} bits, {lanes} lanes"
+            ))
+        })?;
+        let rank = usize::try_from(tensor.rank).unwrap_or(0);
+        let list = |start: *mut i64| -> Option<Vec<i64>> {
+            // SAFETY: the producer gives lists of as many numbers as there are dimensions, or no list.
+            (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, rank) }.to_vec())
+        };
+        let dims = if rank == 0 { Some(Vec::new()) } else { list(tensor.shape) };
+        let dims = dims.ok_or_else(|| PyValueError::new_err("expected a shape, found none"))?;
+        let strides = if rank == 0 { None } else { list(tensor.strides) };
+        let order = strides.map_or(Some((0..rank).collect()), |strides| dense_order(&dims, &strides));
+        (dtype, dims, order)
+    };
+    let Some(order) = order else {
+        drop(taken);
+        return not_dense(object, device);
+    };
+    let laid: Vec<i64> = order.iter().map(|axis| dims[*axis]).collect();
+    let size = oarlock_core::shape::size_in_bytes(dtype, &laid).or_raise()?;
+    let elements = Elements { taken, size: usize::try_from(size)? };
+    let tensor = if copy == Some(true) {
+        Tensor::from_bytes(device, dtype, &laid, elements.as_ref()).or_raise()?
+    } else {
+        let constant = Constant::new(dtype, &laid, Bytes::from_owner(elements)).or_raise()?;
+        Tensor::of_constant(device, &constant.aligned()).or_raise()?
+    };
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(place, axis)| back[*axis] = place);
+    tensor.transpose(&back).or_raise()
+}
+
+/// Elements with gaps are laid out one after the other by the library that has them.
+fn not_dense(object: &Bound<'_, PyAny>, device: &Device) -> PyResult<Tensor> {
+    let found = super::buffer::read(object, device, true)?;
+    found.ok_or_else(|| {
+        PyBufferError::new_err(
+            "expected elements without gaps, found some\nhint: make the array contiguous first",
+        )
+    })
+}
+
+/// The order of dimensions in which elements lie one after the other; nothing where there are gaps.
+fn dense_order(dims: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = (0..dims.len()).collect();
+    if dims.contains(&0) {
+        return Some(order);
+    }
+    order.sort_by_key(|axis| std::cmp::Reverse((strides[*axis], dims[*axis])));
+    let mut expected = 1;
+    for axis in order.iter().rev() {
+        if dims[*axis] != 1 && strides[*axis] != expected {
+            return None;
+        }
+        expected *= dims[*axis];
+    }
+    Some(order)
+}

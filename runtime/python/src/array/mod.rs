@@ -1,0 +1,437 @@
+//! Arrays.
+
+#![expect(
+    unsafe_code,
+    reason = "the interpreter asks for buffers through functions that are not safe to call"
+)]
+
+mod buffer;
+mod dlpack;
+mod index;
+pub(crate) mod operand;
+mod print;
+pub(crate) mod read;
+
+use std::sync::{Mutex, PoisonError};
+
+use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+pub(crate) use self::operand::Operand;
+use crate::device::{self, Device};
+use crate::dtype::{self, DType};
+use crate::elementwise as ops;
+use crate::error::OrRaise as _;
+
+/// Elements of one dtype in a shape, on a device.
+///
+/// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
+#[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
+pub(crate) struct Array {
+    /// A tensor never changes: to write into an array is to give it another one.
+    tensor: Mutex<Tensor>,
+}
+
+impl Array {
+    pub(crate) fn new(tensor: Tensor) -> Self {
+        Self { tensor: Mutex::new(tensor) }
+    }
+
+    /// What it holds now.
+    #[inline]
+    pub(crate) fn tensor(&self) -> Tensor {
+        self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace(&self, tensor: Tensor) {
+        *self.tensor.lock().unwrap_or_else(PoisonError::into_inner) = tensor;
+    }
+
+    fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {
+        match by {
+            CompareOp::Eq => ops::equal(py, self, other),
+            CompareOp::Ne => ops::not_equal(py, self, other),
+            CompareOp::Lt => ops::less(py, self, other),
+            CompareOp::Le => ops::less_equal(py, self, other),
+            CompareOp::Gt => ops::greater(py, self, other),
+            CompareOp::Ge => ops::greater_equal(py, self, other),
+        }
+    }
+}
+
+#[pymethods]
+impl Array {
+    /// The type of its elements.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<DType>> {
+        dtype::object(py, self.tensor().dtype())
+    }
+
+    /// The device it lies on.
+    #[getter]
+    fn device(&self) -> Device {
+        Device(self.tensor().device().clone())
+    }
+
+    /// The device it lies on, by the name that Paddle has for it.
+    #[getter]
+    fn place(&self) -> Device {
+        self.device()
+    }
+
+    /// The sizes of its dimensions.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor().dims())
+    }
+
+    /// How many dimensions it has.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.tensor().dims().len()
+    }
+
+    /// How many elements it has.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.tensor().element_count()
+    }
+
+    /// The bytes of its elements.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        let tensor = self.tensor();
+        (tensor.element_count() * u64::from(tensor.dtype().bits())).div_ceil(8)
+    }
+
+    /// Whether no gradient is kept for it, which is so for every array.
+    #[getter]
+    fn stop_gradient(&self) -> bool {
+        true
+    }
+
+    /// The transpose of a matrix.
+    #[getter(T)]
+    fn transposed(&self) -> PyResult<Self> {
+        match self.tensor().dims().len() {
+            2 => self.matrix_transposed(),
+            rank => Err(PyValueError::new_err(format!(
+                "expected two dimensions for `T`, found {rank}\nhint: use `mT` or `permute_dims`"
+            ))),
+        }
+    }
+
+    /// With the last two dimensions exchanged.
+    #[getter(mT)]
+    fn matrix_transposed(&self) -> PyResult<Self> {
+        let tensor = self.tensor();
+        let rank = tensor.dims().len();
+        if rank < 2 {
+            return Err(PyValueError::new_err(format!(
+                "expected at least two dimensions for `mT`, found {rank}"
+            )));
+        }
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.swap(rank - 2, rank - 1);
+        tensor.transpose(&order).or_raise().map(Self::new)
+    }
+
+    /// The same elements on a device, without a copy where they are there already.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device(&self, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        if stream.is_some() {
+            return Err(PyValueError::new_err(
+                "expected no stream, found one: arrays are there when they are used",
+            ));
+        }
+        let py = device.py();
+        let (device, tensor) = (device::chosen(py, Some(device))?, self.tensor());
+        py.detach(|| tensor.to(&device)).or_raise().map(Self::new)
+    }
+
+    /// Its elements as another dtype.
+    #[pyo3(signature = (dtype, /, *, copy=true))]
+    fn astype(slf: Bound<'_, Self>, dtype: dtype::DtypeLike, copy: bool) -> PyResult<Bound<'_, Self>> {
+        // A tensor never changes, so one that shares its memory with another is as good as a copy.
+        if slf.get().tensor().dtype() == dtype.0 && !copy {
+            return Ok(slf);
+        }
+        let py = slf.py();
+        Bound::new(py, Self::new(cast(py, &slf.get().tensor(), dtype.0)?))
+    }
+
+    /// The one element as a number of Python.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        print::item(py, &self.tensor())
+    }
+
+    /// Its elements as numbers of Python in nested lists.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        print::nested(py, &self.tensor())
+    }
+
+    /// Its elements as an array of NumPy, which shares the memory where NumPy can reach it.
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let here = Self::new(slf.get().tensor().to(&host(py)?).or_raise()?);
+        py.import("numpy")?.call_method1("asarray", (here,))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        print::representation(py, &self.tensor())
+    }
+
+    #[pyo3(signature = (*, api_version=None))]
+    fn __array_namespace__<'py>(
+        &self,
+        py: Python<'py>,
+        api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        const VERSIONS: [&str; 5] = ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"];
+        match api_version {
+            Some(version) if !VERSIONS.contains(&version) => Err(PyValueError::new_err(format!(
+                "expected a version of the array API standard ({}), found `{version}`",
+                VERSIONS.join(", ")
+            ))),
+            _ => Ok(py.import("oarlock")?.into_any()),
+        }
+    }
+
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = stream;
+        dlpack::export(py, &self.tensor(), &dlpack::Wish { max_version, device: dl_device, copy })
+    }
+
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        dlpack::device(&self.tensor())
+    }
+
+    /// # Safety
+    ///
+    /// The interpreter calls it with a view to fill.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut pyo3::ffi::Py_buffer,
+        flags: std::ffi::c_int,
+    ) -> PyResult<()> {
+        let tensor = slf.get().tensor();
+        buffer::fill(slf.into_any(), tensor, view, flags)
+    }
+
+    /// # Safety
+    ///
+    /// The interpreter calls it with a view that was filled.
+    unsafe fn __releasebuffer__(&self, view: *mut pyo3::ffi::Py_buffer) {
+        buffer::release(view);
+    }
+
+    /// Libraries that take whatever has a buffer, and give their own arrays back, are not to do so in operators.
+    #[classattr]
+    #[pyo3(name = "__array_ufunc__")]
+    fn no_functions_of_numpy() -> Option<bool> {
+        None
+    }
+
+    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        index::get(key.py(), &self.tensor(), key).map(Self::new)
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: Operand) -> PyResult<()> {
+        index::set(key.py(), &self.tensor(), key, &value).map(|written| self.replace(written))
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let size = self.tensor().dims().first().map(|size| usize::try_from(*size).unwrap_or(usize::MAX));
+        size.ok_or_else(|| {
+            PyTypeError::new_err("expected an array with dimensions for `len`, found one without")
+        })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.item(py)?.is_truthy()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<pyo3::types::PyInt>().call1((self.item(py)?,))
+    }
+
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<pyo3::types::PyFloat>().call1((self.item(py)?,))
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<pyo3::types::PyComplex>().call1((self.item(py)?,))
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = self.tensor().dtype();
+        if crate::promote::kind(dtype) != Some(crate::promote::Kind::Integer) {
+            let found = dtype.numpy_name();
+            return Err(PyTypeError::new_err(format!(
+                "expected an array of integers as an index, found {found}"
+            )));
+        }
+        self.item(py)
+    }
+
+    fn __richcmp__(&self, other: Operand, by: CompareOp, py: Python<'_>) -> PyResult<Self> {
+        self.compare(py, &other, by)
+    }
+
+    fn __abs__(&self, py: Python<'_>) -> PyResult<Self> {
+        ops::abs(py, self)
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
+        ops::negative(py, self)
+    }
+
+    fn __pos__(&self) -> Self {
+        Self::new(self.tensor())
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_invert(py, self)
+    }
+
+    fn __add__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::add(py, self, &other)
+    }
+
+    fn __radd__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::add(py, &other, self)
+    }
+
+    fn __sub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::subtract(py, self, &other)
+    }
+
+    fn __rsub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::subtract(py, &other, self)
+    }
+
+    fn __mul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::multiply(py, self, &other)
+    }
+
+    fn __rmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::multiply(py, &other, self)
+    }
+
+    fn __truediv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::divide(py, self, &other)
+    }
+
+    fn __rtruediv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::divide(py, &other, self)
+    }
+
+    fn __floordiv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::floor_divide(py, self, &other)
+    }
+
+    fn __rfloordiv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::floor_divide(py, &other, self)
+    }
+
+    fn __mod__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::remainder(py, self, &other)
+    }
+
+    fn __rmod__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::remainder(py, &other, self)
+    }
+
+    fn __lshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_left_shift(py, self, &other)
+    }
+
+    fn __rlshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_left_shift(py, &other, self)
+    }
+
+    fn __rshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_right_shift(py, self, &other)
+    }
+
+    fn __rrshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_right_shift(py, &other, self)
+    }
+
+    fn __pow__(&self, other: Operand, modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
+        no_modulo(modulo)?;
+        ops::pow(py, self, &other)
+    }
+
+    fn __rpow__(&self, other: Operand, modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
+        no_modulo(modulo)?;
+        ops::pow(py, &other, self)
+    }
+
+    fn __and__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_and(py, self, &other)
+    }
+
+    fn __rand__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_and(py, &other, self)
+    }
+
+    fn __or__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_or(py, self, &other)
+    }
+
+    fn __ror__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_or(py, &other, self)
+    }
+
+    fn __xor__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_xor(py, self, &other)
+    }
+
+    fn __rxor__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::bitwise_xor(py, &other, self)
+    }
+
+    fn __matmul__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+        ops::matmul(other.py(), self, other.get())
+    }
+}
+
+fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo {
+        Some(modulo) if !modulo.is_none() => {
+            Err(PyTypeError::new_err("expected two operands for `pow` of arrays, found a third"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The elements of a tensor as another dtype.
+pub(crate) fn cast(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
+    if tensor.dtype() == to {
+        return Ok(tensor.clone());
+    }
+    let attributes = Attributes::new().with("to", Attribute::Int(to.onnx_number()));
+    only(crate::call::named(py, "Cast", &[Some(tensor)], attributes, 1)?)
+}
+
+/// The one output of a call.
+pub(crate) fn only(made: Vec<Tensor>) -> PyResult<Tensor> {
+    made.into_iter().next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))
+}
+
+/// The device whose memory is that of the interpreter.
+pub(crate) fn host(py: Python<'_>) -> PyResult<oarlock_core::Device> {
+    crate::start::runtime(py)?.device("cpu").or_raise()
+}

@@ -1,0 +1,215 @@
+//! What stands beside an array in an expression: another array, or a number of Python.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+use oarlock_core::{Device, Dtype, Tensor};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+
+use super::{Array, cast};
+use crate::error::OrRaise as _;
+use crate::promote::{self, Kind};
+
+/// An array, or a number of Python.
+pub(crate) enum Operand {
+    Array(Tensor),
+    Number(Number),
+}
+
+/// A number of Python.
+#[derive(Clone, Copy)]
+pub(crate) enum Number {
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    Complex(f64, f64),
+}
+
+impl Number {
+    /// The number that an object of Python is; nothing where it is none.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Ok(match promote::kind_of_number(object) {
+            None => None,
+            Some(Kind::Bool) => Some(Self::Bool(object.extract()?)),
+            // An integer of more bits than any dtype has is out of range of each.
+            Some(Kind::Integer) => Some(Self::Integer(object.extract().unwrap_or(i128::MAX))),
+            Some(Kind::Float) => Some(Self::Float(object.extract()?)),
+            Some(Kind::Complex) => {
+                let (real, imaginary) =
+                    (object.getattr("real")?.extract()?, object.getattr("imag")?.extract()?);
+                Some(Self::Complex(real, imaginary))
+            }
+        })
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Bool(_) => Kind::Bool,
+            Self::Integer(_) => Kind::Integer,
+            Self::Float(_) => Kind::Float,
+            Self::Complex(..) => Kind::Complex,
+        }
+    }
+
+    /// The bytes of the number as an element of a dtype.
+    pub(crate) fn write(self, dtype: Dtype, bytes: &mut Vec<u8>) -> PyResult<()> {
+        let float = match self {
+            Self::Bool(value) => f64::from(u8::from(value)),
+            Self::Integer(value) => value as f64,
+            Self::Float(value) => value,
+            Self::Complex(real, _) => real,
+        };
+        macro_rules! integer {
+            ($ty:ty) => {{
+                let whole = self.whole(dtype)?;
+                let value = <$ty>::try_from(whole).map_err(|_| out_of_range(whole, dtype))?;
+                bytes.extend(value.to_ne_bytes());
+            }};
+        }
+        match dtype {
+            Dtype::Bool => bytes.push(u8::from(match self {
+                Self::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
+                _ => float != 0.0,
+            })),
+            Dtype::I8 => integer!(i8),
+            Dtype::U8 => integer!(u8),
+            Dtype::I16 => integer!(i16),
+            Dtype::U16 => integer!(u16),
+            Dtype::I32 => integer!(i32),
+            Dtype::U32 => integer!(u32),
+            Dtype::I64 => integer!(i64),
+            Dtype::U64 => integer!(u64),
+            Dtype::F16 => bytes.extend(f16::from_f64(float).to_ne_bytes()),
+            Dtype::BF16 => bytes.extend(bf16::from_f64(float).to_ne_bytes()),
+            Dtype::F32 => bytes.extend((float as f32).to_ne_bytes()),
+            Dtype::F64 => bytes.extend(float.to_ne_bytes()),
+            Dtype::C64 | Dtype::C128 => {
+                let value = match self {
+                    Self::Complex(real, imaginary) => Complex::new(real, imaginary),
+                    _ => Complex::new(float, 0.0),
+                };
+                if dtype == Dtype::C64 {
+                    bytes.extend((value.re as f32).to_ne_bytes());
+                    bytes.extend((value.im as f32).to_ne_bytes());
+                } else {
+                    bytes.extend(value.re.to_ne_bytes());
+                    bytes.extend(value.im.to_ne_bytes());
+                }
+            }
+            other => {
+                let found = other.numpy_name();
+                return Err(PyTypeError::new_err(format!(
+                    "expected a dtype that Python's numbers become, found {found}\nhint: make an array of another dtype and \
+                     convert it with `astype`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn whole(self, dtype: Dtype) -> PyResult<i128> {
+        match self {
+            Self::Bool(value) => Ok(i128::from(value)),
+            Self::Integer(value) => Ok(value),
+            Self::Float(value) if value.is_finite() => Ok(value as i128),
+            Self::Float(value) => Err(PyOverflowError::new_err(format!(
+                "expected a number that {} has, found {value}",
+                dtype.numpy_name()
+            ))),
+            Self::Complex(..) => Err(PyTypeError::new_err(format!(
+                "expected a real number for {}, found a complex one",
+                dtype.numpy_name()
+            ))),
+        }
+    }
+
+    /// As an array without dimensions.
+    pub(crate) fn tensor(self, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
+        let mut bytes = Vec::with_capacity(16);
+        self.write(dtype, &mut bytes)?;
+        Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()
+    }
+}
+
+#[cold]
+fn out_of_range(found: i128, dtype: Dtype) -> PyErr {
+    let found = if found == i128::MAX { "one of more bits".to_owned() } else { found.to_string() };
+    PyOverflowError::new_err(format!("expected a number that {} has, found {found}", dtype.numpy_name()))
+}
+
+impl FromPyObject<'_, '_> for Operand {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<Array>() {
+            return Ok(Self::Array(array.get().tensor()));
+        }
+        match Number::of(&object)? {
+            Some(number) => Ok(Self::Number(number)),
+            None => {
+                let found = object.get_type().name()?;
+                Err(PyTypeError::new_err(format!(
+                    "expected an array or a number, found {found}\nhint: make it an array with `oarlock.asarray`"
+                )))
+            }
+        }
+    }
+}
+
+/// What may be an operand of a function of two.
+pub(crate) trait AsOperand {
+    fn as_operand(&self) -> Operand;
+}
+
+impl AsOperand for Array {
+    #[inline]
+    fn as_operand(&self) -> Operand {
+        Operand::Array(self.tensor())
+    }
+}
+
+impl AsOperand for Operand {
+    #[inline]
+    fn as_operand(&self) -> Operand {
+        match self {
+            Self::Array(tensor) => Self::Array(tensor.clone()),
+            Self::Number(number) => Self::Number(*number),
+        }
+    }
+}
+
+/// Two operands as tensors of the dtype that they have in common.
+#[inline]
+pub(crate) fn together(
+    py: Python<'_>,
+    left: &impl AsOperand,
+    right: &impl AsOperand,
+) -> PyResult<[Tensor; 2]> {
+    match (left.as_operand(), right.as_operand()) {
+        (Operand::Array(left), Operand::Array(right)) => {
+            if left.dtype() == right.dtype() {
+                return Ok([left, right]);
+            }
+            let dtype = promote::of_two(left.dtype(), right.dtype())?;
+            Ok([cast(py, &left, dtype)?, cast(py, &right, dtype)?])
+        }
+        (Operand::Array(array), Operand::Number(number)) => {
+            let (array, number) = beside(py, &array, number)?;
+            Ok([array, number])
+        }
+        (Operand::Number(number), Operand::Array(array)) => {
+            let (array, number) = beside(py, &array, number)?;
+            Ok([number, array])
+        }
+        (Operand::Number(_), Operand::Number(_)) => {
+            Err(PyTypeError::new_err("expected an array among the operands, found two numbers"))
+        }
+    }
+}
+
+/// An array and a number as tensors of one dtype.
+fn beside(py: Python<'_>, array: &Tensor, number: Number) -> PyResult<(Tensor, Tensor)> {
+    let dtype = promote::with_number(array.dtype(), number.kind())?;
+    Ok((cast(py, array, dtype)?, number.tensor(array.device(), dtype)?))
+}

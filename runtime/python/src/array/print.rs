@@ -1,0 +1,201 @@
+//! Elements as objects of Python and as text.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+use oarlock_core::{Dtype, Element, Tensor};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString};
+
+use super::cast;
+use crate::error::OrRaise as _;
+
+/// Arrays of more elements are shown by their ends.
+const MOST_SHOWN: u64 = 1000;
+/// How many of each end.
+const ENDS: usize = 3;
+/// Lines of text are no longer than this.
+const WIDTH: usize = 88;
+
+/// An element.
+#[derive(Clone, Debug)]
+enum Value {
+    Bool(bool),
+    Integer(i64),
+    Unsigned(u64),
+    /// A number, and whether it has the precision of `f64`.
+    Float(f64, bool),
+    Complex(f64, f64),
+    Text(String),
+}
+
+/// The elements of a tensor.
+fn values(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<Value>> {
+    fn all<T: Element>(tensor: &Tensor, value: impl Fn(T) -> Value) -> PyResult<Vec<Value>> {
+        Ok(tensor.to_vec::<T>().or_raise()?.into_iter().map(value).collect())
+    }
+    match tensor.dtype() {
+        Dtype::Bool => all(tensor, Value::Bool),
+        Dtype::I8 => all(tensor, |value: i8| Value::Integer(value.into())),
+        Dtype::I16 => all(tensor, |value: i16| Value::Integer(value.into())),
+        Dtype::I32 => all(tensor, |value: i32| Value::Integer(value.into())),
+        Dtype::I64 => all(tensor, Value::Integer),
+        Dtype::U8 => all(tensor, |value: u8| Value::Unsigned(value.into())),
+        Dtype::U16 => all(tensor, |value: u16| Value::Unsigned(value.into())),
+        Dtype::U32 => all(tensor, |value: u32| Value::Unsigned(value.into())),
+        Dtype::U64 => all(tensor, Value::Unsigned),
+        Dtype::F16 => all(tensor, |value: f16| Value::Float(value.into(), false)),
+        Dtype::BF16 => all(tensor, |value: bf16| Value::Float(value.into(), false)),
+        Dtype::F32 => all(tensor, |value: f32| Value::Float(value.into(), false)),
+        Dtype::F64 => all(tensor, |value| Value::Float(value, true)),
+        Dtype::C64 => all(tensor, |value: Complex<f32>| Value::Complex(value.re.into(), value.im.into())),
+        Dtype::C128 => all(tensor, |value: Complex<f64>| Value::Complex(value.re, value.im)),
+        Dtype::String => Ok(tensor.to_texts().or_raise()?.into_iter().map(Value::Text).collect()),
+        Dtype::I2 | Dtype::I4 => values(py, &cast(py, tensor, Dtype::I8)?),
+        Dtype::U2 | Dtype::U4 => values(py, &cast(py, tensor, Dtype::U8)?),
+        _ => values(py, &cast(py, tensor, Dtype::F32)?),
+    }
+}
+
+impl Value {
+    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Self::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+            Self::Integer(value) => PyInt::new(py, *value).into_any(),
+            Self::Unsigned(value) => PyInt::new(py, *value).into_any(),
+            Self::Float(value, _) => PyFloat::new(py, *value).into_any(),
+            Self::Complex(real, imaginary) => PyComplex::from_doubles(py, *real, *imaginary).into_any(),
+            Self::Text(text) => PyString::new(py, text).into_any(),
+        })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+            Self::Integer(value) => value.to_string(),
+            Self::Unsigned(value) => value.to_string(),
+            Self::Float(value, is_wide) => float(*value, *is_wide),
+            Self::Complex(real, imaginary) => {
+                let sign = if imaginary.is_sign_negative() { "" } else { "+" };
+                format!("{}{sign}{}j", float(*real, false), float(*imaginary, false))
+            }
+            Self::Text(text) => format!("{text:?}"),
+        }
+    }
+}
+
+/// The shortest text that tells a number from others of its precision.
+fn float(value: f64, is_wide: bool) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let is_far = value != 0.0 && !(1e-4..1e16).contains(&value.abs());
+    let text = match (is_wide, is_far) {
+        (true, true) => format!("{value:e}"),
+        (true, false) => value.to_string(),
+        (false, true) => format!("{:e}", value as f32),
+        (false, false) => (value as f32).to_string(),
+    };
+    if is_far || text.contains('.') { text } else { format!("{text}.") }
+}
+
+/// The one element of a tensor as an object.
+pub(super) fn item<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let count = tensor.element_count();
+    if count != 1 {
+        return Err(PyValueError::new_err(format!(
+            "expected one element, found {count} in the shape {:?}\nhint: `all` or `any` makes one truth of many",
+            tensor.dims()
+        )));
+    }
+    values(py, tensor)?[0].object(py)
+}
+
+/// The elements of a tensor in nested lists.
+pub(super) fn nested<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    fn list<'py>(py: Python<'py>, dims: &[i64], values: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+        let Some((first, rest)) = dims.split_first() else { return values[0].object(py) };
+        let count = usize::try_from(*first)?;
+        let size = values.len().checked_div(count).unwrap_or(0);
+        let parts = (0..count).map(|at| list(py, rest, &values[at * size..(at + 1) * size]));
+        Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    }
+    list(py, tensor.dims(), &values(py, tensor)?)
+}
+
+/// What `repr` shows.
+pub(super) fn representation(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
+    let dims = tensor.dims();
+    let is_long = tensor.element_count() > MOST_SHOWN;
+    // What is not shown is not read: of a long array only its ends are.
+    let mut shown = tensor.clone();
+    if is_long {
+        for axis in 0..dims.len() {
+            shown = ends(py, &shown, axis)?;
+        }
+    }
+    let texts: Vec<String> = values(py, &shown)?.iter().map(Value::text).collect();
+    let width = texts.iter().map(String::len).max().unwrap_or(0);
+    let mut body = String::new();
+    write(&mut body, dims, shown.dims(), &texts, (width, 1));
+    Ok(format!(
+        "Tensor(shape={dims:?}, dtype={}, place=Place({}), stop_gradient=True,\n       {})",
+        tensor.dtype().numpy_name(),
+        tensor.device(),
+        body.replace('\n', "\n       ")
+    ))
+}
+
+/// The first and the last indices of an axis.
+fn ends(py: Python<'_>, tensor: &Tensor, axis: usize) -> PyResult<Tensor> {
+    let size = tensor.dims()[axis].unsigned_abs();
+    let ends = ENDS as u64;
+    if size <= 2 * ends || tensor.dtype().is_packed() {
+        return Ok(tensor.clone());
+    }
+    let at = axis as i64;
+    let parts = [(0, ends), (size - ends, size)].map(|(from, to)| tensor.slice(at, from, to, 1).or_raise());
+    let [first, last] = parts;
+    let attributes = oarlock_core::Attributes::new().with("axis", oarlock_core::Attribute::Int(at));
+    super::only(crate::call::named(py, "Concat", &[Some(&first?), Some(&last?)], attributes, 1)?)
+}
+
+/// Writes brackets around brackets. `dims` are those of the whole, `shown` those of what is shown of it.
+fn write(into: &mut String, dims: &[i64], shown: &[i64], texts: &[String], (width, depth): (usize, usize)) {
+    let (Some((size, dims)), Some((count, inner))) = (dims.split_first(), shown.split_first()) else {
+        return into.push_str(texts.first().map_or("", String::as_str));
+    };
+    let count = usize::try_from(*count).unwrap_or(0);
+    let each = texts.len().checked_div(count).unwrap_or(0);
+    let separator =
+        if inner.is_empty() { " ".to_owned() } else { "\n".repeat(inner.len()) + &" ".repeat(depth) };
+    into.push('[');
+    let mut column = depth;
+    for at in 0..count {
+        if at > 0 {
+            into.push(',');
+            if inner.is_empty() && column + width + 2 > WIDTH {
+                into.push('\n');
+                into.push_str(&" ".repeat(depth));
+                column = depth;
+            } else {
+                into.push_str(&separator);
+            }
+        }
+        if at == ENDS && *size > count as i64 {
+            into.push_str("...,");
+            into.push_str(&separator);
+        }
+        if inner.is_empty() {
+            into.push_str(&" ".repeat(width - texts[at].len()));
+            into.push_str(&texts[at]);
+            column += width + 2;
+        } else {
+            write(into, dims, inner, &texts[at * each..(at + 1) * each], (width, depth + 1));
+        }
+    }
+    into.push(']');
+}

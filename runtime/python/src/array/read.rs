@@ -1,0 +1,254 @@
+//! Arrays from what Python has: numbers, nested lists, buffers and arrays of other libraries.
+
+use oarlock_core::{Device, Dtype, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PySequence, PyString, PyTuple};
+
+use super::operand::Number;
+use super::{Array, cast, dlpack};
+use crate::device::chosen;
+use crate::dtype::DtypeLike;
+use crate::error::OrRaise as _;
+use crate::promote::{Kind, default_of};
+
+/// Lists are nested at most this deep.
+const MOST_DEPTH: usize = 32;
+
+/// An array of what it is given: an array, a number, text, nested lists of them, or what has `__dlpack__` or a buffer.
+///
+/// With `copy=None` the memory of a buffer is shared where that can be; with `copy=True` never, and with `copy=False` a copy
+/// is an error.
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
+pub(crate) fn asarray<'py>(
+    obj: &Bound<'py, PyAny>,
+    dtype: Option<DtypeLike>,
+    device: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, Array>> {
+    let py = obj.py();
+    let dtype = dtype.map(|dtype| dtype.0);
+    let needless = |what: &str| {
+        if copy == Some(false) {
+            Err(PyValueError::new_err(format!(
+                "expected what needs no copy, found {what}\nhint: leave out `copy=False`"
+            )))
+        } else {
+            Ok(())
+        }
+    };
+    if let Ok(array) = obj.cast::<Array>() {
+        let tensor = array.get().tensor();
+        let place = device.map(|device| chosen(py, Some(device))).transpose()?;
+        let is_here = place.as_ref().is_none_or(|place| place.is(tensor.device()));
+        let is_same = dtype.is_none_or(|dtype| dtype == tensor.dtype());
+        if is_here && is_same && copy != Some(true) {
+            return Ok(array.clone());
+        }
+        if !is_here || !is_same {
+            needless("another dtype or device")?;
+        }
+        let tensor = cast(py, &tensor, dtype.unwrap_or(tensor.dtype()))?;
+        let place = place.unwrap_or_else(|| tensor.device().clone());
+        return Bound::new(py, Array::new(py.detach(|| tensor.to(&place)).or_raise()?));
+    }
+    let device = chosen(py, device)?;
+    let is_shared = if copy == Some(true) { Some(true) } else { None };
+    let tensor = match foreign(obj, &device, is_shared)? {
+        Some(tensor) => {
+            if dtype.is_some_and(|dtype| dtype != tensor.dtype()) {
+                needless("another dtype")?;
+            }
+            cast(py, &tensor, dtype.unwrap_or(tensor.dtype()))?
+        }
+        None => {
+            needless("numbers of Python")?;
+            of_objects(obj, &device, dtype)?
+        }
+    };
+    Bound::new(py, Array::new(tensor))
+}
+
+/// An array of another library's array, which shares its memory where that can be.
+#[pyfunction]
+#[pyo3(signature = (x, /, *, device=None, copy=None))]
+pub(crate) fn from_dlpack(
+    x: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Array> {
+    if let Ok(array) = x.cast::<Array>() {
+        let tensor = array.get().tensor();
+        return match device {
+            Some(device) => tensor.to(&chosen(x.py(), Some(device))?).or_raise().map(Array::new),
+            None => Ok(Array::new(tensor)),
+        };
+    }
+    let device = match device {
+        Some(device) => chosen(x.py(), Some(device))?,
+        None => super::host(x.py())?,
+    };
+    dlpack::import(x, &device, copy).map(Array::new)
+}
+
+/// The array of another library or a buffer; nothing where the object is neither.
+fn foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Option<Tensor>> {
+    // What is nearly always given is known by its type, without asking it for anything.
+    if Number::of(obj)?.is_some()
+        || obj.is_instance_of::<PyList>()
+        || obj.is_instance_of::<PyTuple>()
+        || obj.is_instance_of::<PyString>()
+    {
+        return Ok(None);
+    }
+    if obj.hasattr("__dlpack__")? {
+        match dlpack::import(obj, device, copy) {
+            Ok(tensor) => return Ok(Some(tensor)),
+            // Whoever lends no writable memory this way may do it as a buffer.
+            Err(error) if error.is_instance_of::<pyo3::exceptions::PyBufferError>(obj.py()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    super::buffer::read(obj, device, copy == Some(true))
+}
+
+/// What nested lists hold.
+#[derive(Default)]
+struct Leaves {
+    numbers: Vec<Number>,
+    texts: Vec<String>,
+    arrays: Vec<Tensor>,
+    dims: Vec<i64>,
+}
+
+/// An array of numbers, texts or arrays, and of nested lists of them.
+fn of_objects(obj: &Bound<'_, PyAny>, device: &Device, dtype: Option<Dtype>) -> PyResult<Tensor> {
+    let mut leaves = Leaves::default();
+    leaves.gather(obj, 0)?;
+    let Leaves { numbers, texts, arrays, dims } = leaves;
+    if !arrays.is_empty() {
+        return stacked(obj.py(), &arrays, &dims, device, dtype);
+    }
+    if !texts.is_empty() {
+        if dtype.is_some_and(|dtype| dtype != Dtype::String) || !numbers.is_empty() {
+            return Err(PyTypeError::new_err("expected numbers only or text only, found both"));
+        }
+        return Tensor::from_texts(device, &dims, texts).or_raise();
+    }
+    let dtype = dtype.unwrap_or_else(|| {
+        default_of(numbers.iter().map(|number| number.kind()).max().unwrap_or(Kind::Float))
+    });
+    let mut bytes = Vec::with_capacity(numbers.len() * dtype.bytes().unwrap_or(1) as usize);
+    numbers.iter().try_for_each(|number| number.write(dtype, &mut bytes))?;
+    Tensor::from_bytes(device, dtype, &dims, &bytes).or_raise()
+}
+
+impl Leaves {
+    fn gather(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if let Some(number) = Number::of(object)? {
+            self.reached(depth)?;
+            self.numbers.push(number);
+            return Ok(());
+        }
+        if let Ok(text) = object.cast::<PyString>() {
+            self.reached(depth)?;
+            self.texts.push(text.to_str()?.to_owned());
+            return Ok(());
+        }
+        if let Ok(array) = object.cast::<Array>() {
+            self.reached(depth)?;
+            self.arrays.push(array.get().tensor());
+            return Ok(());
+        }
+        if let Ok(list) = object.cast::<PyList>() {
+            return self.each(list.len(), list.iter(), depth);
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            return self.each(tuple.len(), tuple.iter(), depth);
+        }
+        if let Ok(sequence) = object.cast::<PySequence>() {
+            let all = sequence.to_list()?;
+            return self.each(all.len(), all.iter(), depth);
+        }
+        // Numbers of other libraries say what they are as numbers.
+        for way in ["__index__", "__float__", "__complex__"] {
+            if object.hasattr(way)? {
+                return self.gather(&object.call_method0(way)?, depth);
+            }
+        }
+        let found = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!("expected numbers, text, arrays or lists of them, found {found}")))
+    }
+
+    fn each<'py>(
+        &mut self,
+        length: usize,
+        items: impl Iterator<Item = Bound<'py, PyAny>>,
+        depth: usize,
+    ) -> PyResult<()> {
+        if depth >= MOST_DEPTH {
+            return Err(PyValueError::new_err(format!(
+                "expected lists nested at most {MOST_DEPTH} deep, found more"
+            )));
+        }
+        let length = i64::try_from(length)?;
+        match self.dims.get(depth) {
+            Some(known) if *known != length => return Err(ragged(*known, length)),
+            Some(_) => {}
+            None if self.is_empty() => self.dims.push(length),
+            None => {
+                return Err(PyValueError::new_err("expected lists of one depth, found numbers beside lists"));
+            }
+        }
+        items.into_iter().try_for_each(|item| self.gather(&item, depth + 1))
+    }
+
+    /// A leaf is as deep as all others.
+    fn reached(&self, depth: usize) -> PyResult<()> {
+        if depth == self.dims.len() {
+            return Ok(());
+        }
+        Err(PyValueError::new_err("expected lists of one depth, found numbers beside lists"))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.numbers.is_empty() && self.texts.is_empty() && self.arrays.is_empty()
+    }
+}
+
+#[cold]
+fn ragged(expected: i64, found: i64) -> PyErr {
+    PyValueError::new_err(format!(
+        "expected lists of {expected} items beside each other, found one of {found}"
+    ))
+}
+
+/// Arrays in lists as one array.
+fn stacked(
+    py: Python<'_>,
+    arrays: &[Tensor],
+    dims: &[i64],
+    device: &Device,
+    dtype: Option<Dtype>,
+) -> PyResult<Tensor> {
+    let common = match dtype {
+        Some(dtype) => dtype,
+        None => arrays[1..]
+            .iter()
+            .try_fold(arrays[0].dtype(), |dtype, array| crate::promote::of_two(dtype, array.dtype()))?,
+    };
+    let inner = arrays[0].dims().to_vec();
+    if let Some(other) = arrays.iter().find(|array| array.dims() != inner) {
+        return Err(PyValueError::new_err(format!(
+            "expected arrays of one shape in a list, found {inner:?} and {:?}",
+            other.dims()
+        )));
+    }
+    let mut bytes = Vec::new();
+    for array in arrays {
+        bytes.extend(cast(py, array, common)?.to_bytes().or_raise()?);
+    }
+    let all: Vec<i64> = dims.iter().chain(&inner).copied().collect();
+    Tensor::from_bytes(device, common, &all, &bytes).or_raise()
+}

@@ -1,0 +1,179 @@
+//! Calls of ops, which all go through the registry of the core: whatever device the arrays lie on runs them.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use oarlock_core::schema::newest_opset;
+use oarlock_core::{Attribute, Attributes, Invocation, Op, Runtime, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::OrRaise as _;
+use crate::start::runtime;
+
+/// Elements of which other threads of Python may do something else meanwhile: giving up the interpreter and getting it back
+/// takes about as long as a small op.
+const WORTH_DETACHING: u64 = 1 << 13;
+
+/// An op of ONNX without attributes, kept where it is called from.
+pub(crate) struct Fixed {
+    domain: &'static str,
+    name: &'static str,
+    op: OnceLock<Op>,
+}
+
+impl Fixed {
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self { domain: "", name, op: OnceLock::new() }
+    }
+
+    /// The same of an op that Oarlock adds to ONNX.
+    pub(crate) const fn own(name: &'static str) -> Self {
+        Self { domain: "oarlock", name, op: OnceLock::new() }
+    }
+
+    #[inline]
+    fn op(&self, runtime: &Runtime) -> PyResult<&Op> {
+        match self.op.get() {
+            Some(op) => Ok(op),
+            None => {
+                let opset = newest_opset(self.domain).or_raise()?;
+                let op = Op::new(runtime, self.domain, self.name, opset, Attributes::new()).or_raise()?;
+                Ok(self.op.get_or_init(|| op))
+            }
+        }
+    }
+
+    /// Calls it, for its one output.
+    #[inline]
+    pub(crate) fn call(&self, py: Python<'_>, inputs: &[&Tensor]) -> PyResult<Tensor> {
+        let runtime = runtime(py)?;
+        let op = self.op(runtime)?;
+        if is_small(inputs.iter().copied()) {
+            return op.run(runtime, inputs).or_raise();
+        }
+        py.detach(|| op.run(runtime, inputs)).or_raise()
+    }
+}
+
+/// Whether a call is over before another thread could do anything.
+#[inline]
+fn is_small<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
+    inputs.all(|input| input.element_count() <= WORTH_DETACHING && input.device().device_type() == "cpu")
+}
+
+/// Ops with attributes, by how they are written.
+static OPS: RwLock<Option<HashMap<String, Arc<Op>>>> = RwLock::new(None);
+
+/// An op with its attributes, which is made once.
+pub(crate) fn find(runtime: &Runtime, domain: &str, name: &str, attributes: Attributes) -> PyResult<Arc<Op>> {
+    let mut key = format!("{domain} {name}");
+    attributes.iter().for_each(|(name, value)| {
+        let _ = write!(key, " {name}={value:?}");
+    });
+    let known = OPS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(op) = known.as_ref().and_then(|known| known.get(&key)) {
+        return Ok(op.clone());
+    }
+    drop(known);
+    let opset = newest_opset(domain).or_raise()?;
+    let op = Arc::new(Op::new(runtime, domain, name, opset, attributes).or_raise()?);
+    let mut known = OPS.write().unwrap_or_else(PoisonError::into_inner);
+    Ok(known.get_or_insert_default().entry(key).or_insert(op).clone())
+}
+
+/// Calls an op that is found by its name.
+pub(crate) fn named(
+    py: Python<'_>,
+    name: &str,
+    inputs: &[Option<&Tensor>],
+    attributes: Attributes,
+    outputs: usize,
+) -> PyResult<Vec<Tensor>> {
+    invoke(py, "", name, attributes, &Invocation { inputs, outputs, device: None, stream: None })
+}
+
+fn invoke(
+    py: Python<'_>,
+    domain: &str,
+    name: &str,
+    attributes: Attributes,
+    call: &Invocation<'_>,
+) -> PyResult<Vec<Tensor>> {
+    let runtime = runtime(py)?;
+    let op = find(runtime, domain, name, attributes)?;
+    let made = if is_small(call.inputs.iter().copied().flatten()) {
+        op.invoke(runtime, call)
+    } else {
+        py.detach(|| op.invoke(runtime, call))
+    };
+    Ok(made.or_raise()?.into_iter().flatten().collect())
+}
+
+/// Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.
+///
+/// An input that is left out is `None`. What comes back is one array, or a tuple where more than one output is asked for.
+#[pyfunction]
+#[pyo3(signature = (name, inputs, attributes=None, *, outputs=1, domain="", device=None))]
+pub(crate) fn op<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: Vec<Option<Bound<'py, Array>>>,
+    attributes: Option<&Bound<'py, PyDict>>,
+    outputs: usize,
+    domain: &str,
+    device: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tensors: Vec<Option<Tensor>> =
+        inputs.iter().map(|input| Some(input.as_ref()?.get().tensor())).collect();
+    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
+    let device = device.map(|device| crate::device::chosen(py, Some(device))).transpose()?;
+    let attributes = attributes.map(|given| read(given)).transpose()?.unwrap_or_default();
+    let call = Invocation { inputs: &inputs, outputs, device: device.as_ref(), stream: None };
+    let mut made = invoke(py, domain, name, attributes, &call)?.into_iter().map(Array::new);
+    match outputs {
+        1 => {
+            let only = made.next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))?;
+            Ok(Bound::new(py, only)?.into_any())
+        }
+        _ => Ok(PyTuple::new(py, made.map(|array| Bound::new(py, array)).collect::<PyResult<Vec<_>>>()?)?
+            .into_any()),
+    }
+}
+
+fn read(given: &Bound<'_, PyDict>) -> PyResult<Attributes> {
+    let mut attributes = Attributes::new();
+    for (name, value) in given {
+        attributes.set(name.extract::<String>()?, attribute(&value)?);
+    }
+    Ok(attributes)
+}
+
+fn attribute(value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
+    if let Ok(dtype) = value.cast::<DType>() {
+        return Ok(Attribute::Int(dtype.get().0.onnx_number()));
+    }
+    if let Ok(array) = value.cast::<Array>() {
+        return Ok(Attribute::Tensor(array.get().tensor().to_constant().or_raise()?));
+    }
+    if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyInt>() {
+        return Ok(Attribute::Int(value.extract()?));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Attribute::String(value.extract()?));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        return match value.extract::<Vec<i64>>() {
+            Ok(ints) => Ok(Attribute::Ints(ints)),
+            Err(_) => match value.extract() {
+                Ok(floats) => Ok(Attribute::Floats(floats)),
+                Err(_) => Ok(Attribute::Strings(value.extract()?)),
+            },
+        };
+    }
+    Ok(Attribute::Float(value.extract()?))
+}

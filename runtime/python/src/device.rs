@@ -1,0 +1,134 @@
+//! Devices, and which one is used when none is named.
+
+use oarlock_host::Outcome;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::OrRaise as _;
+use crate::start::runtime;
+
+/// A device on which arrays lie and ops run, such as `cpu:0`.
+#[pyclass(frozen, module = "oarlock", name = "Device")]
+pub(crate) struct Device(pub(crate) oarlock_core::Device);
+
+#[pymethods]
+impl Device {
+    /// What kind of device it is, such as `cuda`.
+    #[getter(r#type)]
+    fn kind(&self) -> &str {
+        self.0.device_type()
+    }
+
+    /// Its number among those of its type.
+    #[getter]
+    fn index(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Its type and number, such as `cuda:0`.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// What its vendor calls it.
+    #[getter]
+    fn description(&self) -> String {
+        self.0.description().name.clone()
+    }
+
+    /// Waits until everything on it is done.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.synchronize()).or_raise()
+    }
+
+    /// Bytes of its memory by what they are: `allocated`, `reserved` and the most of both at once.
+    fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.0.pool().or_raise()?.statistics();
+        let all = PyDict::new(py);
+        for (name, value) in [
+            ("allocated", statistics.allocated),
+            ("reserved", statistics.reserved),
+            ("peak_allocated", statistics.peak_allocated),
+            ("peak_reserved", statistics.peak_reserved),
+            ("hits", statistics.hits),
+            ("misses", statistics.misses),
+            ("device_allocations", statistics.device_allocations),
+        ] {
+            all.set_item(name, value)?;
+        }
+        Ok(all)
+    }
+
+    /// Gives memory that nobody holds back to the device; says how many bytes.
+    fn release_memory(&self) -> PyResult<u64> {
+        Ok(self.0.pool().or_raise()?.trim())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Place({})", self.0.name())
+    }
+
+    fn __str__(&self) -> &str {
+        self.0.name()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0.is(&other.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hasher = DefaultHasher::new();
+        self.0.name().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Finds the device that an object of Python means; the default where there is none.
+pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResult<oarlock_core::Device> {
+    let runtime = runtime(py)?;
+    let Some(wish) = wish else { return Ok(runtime.default_device().or_raise()?.clone()) };
+    if let Ok(device) = wish.cast::<Device>() {
+        return Ok(device.get().0.clone());
+    }
+    let name: String = wish.extract().map_err(|_| {
+        let found = wish.get_type().name().map_or_else(|_| "another".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!(
+            "expected a device or its name, such as `cpu` or `cuda:1`, found {found}"
+        ))
+    })?;
+    runtime.device(&name).or_raise()
+}
+
+/// Every device there is, in the order in which they are looked for.
+#[pyfunction]
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
+    Ok(runtime(py)?.devices().iter().cloned().map(Device).collect())
+}
+
+/// The device that is used when none is named.
+#[pyfunction]
+pub(crate) fn default_device(py: Python<'_>) -> PyResult<Device> {
+    chosen(py, None).map(Device)
+}
+
+/// Makes a device the one that is used when none is named.
+#[pyfunction]
+pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = device.py();
+    let name = chosen(py, Some(device))?.name().to_owned();
+    runtime(py)?.set_device(&name).or_raise()
+}
+
+/// The plugins that are not used, each with the reason.
+#[pyfunction]
+pub(crate) fn refusals(py: Python<'_>) -> PyResult<Vec<String>> {
+    let report = runtime(py)?.host().report();
+    let refusal = |plugin: &oarlock_host::PluginReport| match &plugin.outcome {
+        Outcome::Refused(refusal) => Some(refusal.to_string()),
+        Outcome::Loaded(_) => None,
+    };
+    Ok(report.plugins.iter().filter_map(refusal).collect())
+}

@@ -1,0 +1,104 @@
+//! The types of elements, as objects of the package.
+
+use oarlock_core::Dtype;
+use pyo3::PyTypeInfo as _;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
+
+/// The type of the elements of an array, such as `oarlock.float32`.
+#[pyclass(frozen, eq, hash, module = "oarlock")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct DType(pub(crate) Dtype);
+
+#[pymethods]
+impl DType {
+    /// Its name, as NumPy has it.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.numpy_name()
+    }
+
+    /// The bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> u32 {
+        self.0.bits().div_ceil(8)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("oarlock.{}", self.0.numpy_name())
+    }
+
+    fn __str__(&self) -> &'static str {
+        self.0.numpy_name()
+    }
+
+    fn __reduce__(&self) -> String {
+        self.0.numpy_name().to_owned()
+    }
+}
+
+static OBJECTS: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();
+
+/// Puts every dtype into the module.
+pub(crate) fn add_all(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    for (dtype, object) in Dtype::ALL.iter().zip(objects(py)?) {
+        module.add(dtype.numpy_name(), object)?;
+    }
+    Ok(())
+}
+
+fn objects(py: Python<'_>) -> PyResult<&Vec<Py<DType>>> {
+    OBJECTS.get_or_try_init(py, || Dtype::ALL.iter().map(|dtype| Py::new(py, DType(*dtype))).collect())
+}
+
+/// The object for a dtype, of which there is one.
+pub(crate) fn object(py: Python<'_>, dtype: Dtype) -> PyResult<Py<DType>> {
+    let at = Dtype::ALL.iter().position(|known| *known == dtype);
+    let object = at.and_then(|at| objects(py).ok()?.get(at));
+    object
+        .map(|object| object.clone_ref(py))
+        .ok_or_else(|| PyTypeError::new_err("expected a dtype that Python has"))
+}
+
+/// What Python takes for a dtype: one of the package, a type of Python or NumPy, or a name.
+pub(crate) struct DtypeLike(pub(crate) Dtype);
+
+impl FromPyObject<'_, '_> for DtypeLike {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(dtype) = object.cast::<DType>() {
+            return Ok(Self(dtype.get().0));
+        }
+        let py = object.py();
+        let builtin = [
+            (PyBool::type_object(py), Dtype::Bool),
+            (PyInt::type_object(py), Dtype::I64),
+            (PyFloat::type_object(py), Dtype::F32),
+            (PyComplex::type_object(py), Dtype::C64),
+            (PyString::type_object(py), Dtype::String),
+        ];
+        if let Some((_, dtype)) = builtin.iter().find(|(builtin, _)| object.is(builtin)) {
+            return Ok(Self(*dtype));
+        }
+        let name = if object.is_instance_of::<PyString>() {
+            Some(object.extract::<String>()?)
+        } else if object.is_instance_of::<PyType>() {
+            Some(object.getattr("__name__")?.extract()?)
+        } else {
+            object.getattr("name").and_then(|name| name.extract()).ok()
+        };
+        let found = name.as_deref().and_then(named);
+        found.map(Self).ok_or_else(|| {
+            let found = object.repr().map_or_else(|_| "another object".to_owned(), |text| text.to_string());
+            PyTypeError::new_err(format!("expected a dtype such as `oarlock.float32`, found {found}"))
+        })
+    }
+}
+
+fn named(name: &str) -> Option<Dtype> {
+    Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name || dtype.name() == name)
+}

@@ -1,0 +1,389 @@
+//! Functions that compute each element of their result from the elements in its place.
+
+use oarlock_core::{Dtype, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::array::operand::{AsOperand, Number, together};
+use crate::array::{Array, Operand, cast};
+use crate::call::Fixed;
+use crate::error::OrRaise as _;
+use crate::promote::{Kind, default_of, is_unsigned, kind};
+
+/// Functions of one array that are an op, and as such functions of Python.
+macro_rules! of_one {
+    ($($(#[$doc:meta])* $name:ident = $from:ident $op:literal for $domain:ident;)*) => {
+        $(
+            #[inline]
+            pub(crate) fn $name(py: Python<'_>, x: &Array) -> PyResult<Array> {
+                static OP: Fixed = Fixed::$from($op);
+                let x = x.tensor();
+                match Domain::$domain.admit(py, x)? {
+                    Admitted::Same(same) => Ok(Array::new(same)),
+                    Admitted::Ready(x) => OP.call(py, &[&x]).map(Array::new),
+                }
+            }
+        )*
+
+        mod unary {
+            use super::*;
+            $(
+                $(#[$doc])*
+                #[pyfunction]
+                #[pyo3(signature = (x, /))]
+                pub(super) fn $name(x: &Bound<'_, Array>) -> PyResult<Array> {
+                    super::$name(x.py(), x.get())
+                }
+            )*
+        }
+
+        fn add_unary(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!(unary::$name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+/// The same of two.
+macro_rules! of_two {
+    ($($(#[$doc:meta])* $name:ident = $way:expr;)*) => {
+        $(
+            #[inline]
+            pub(crate) fn $name(py: Python<'_>, x1: &impl AsOperand, x2: &impl AsOperand) -> PyResult<Array> {
+                let [x1, x2] = together(py, x1, x2)?;
+                let way: fn(Python<'_>, Tensor, Tensor) -> PyResult<Tensor> = $way;
+                way(py, x1, x2).map(Array::new)
+            }
+        )*
+
+        mod binary {
+            use super::*;
+            $(
+                $(#[$doc])*
+                #[pyfunction]
+                #[pyo3(signature = (x1, x2, /))]
+                pub(super) fn $name(py: Python<'_>, x1: Operand, x2: Operand) -> PyResult<Array> {
+                    super::$name(py, &x1, &x2)
+                }
+            )*
+        }
+
+        fn add_binary(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!(binary::$name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+/// An op of two operands as a way to compute.
+macro_rules! op {
+    ($from:ident $op:literal) => {
+        |py, x1, x2| {
+            static OP: Fixed = Fixed::$from($op);
+            OP.call(py, &[&x1, &x2])
+        }
+    };
+    // Whole numbers as floats.
+    ($from:ident $op:literal of floats) => {
+        |py, x1, x2| {
+            static OP: Fixed = Fixed::$from($op);
+            OP.call(py, &[&floats(py, &x1)?, &floats(py, &x2)?])
+        }
+    };
+}
+
+/// What a function of one array takes.
+#[derive(Clone, Copy)]
+enum Domain {
+    /// Whatever the op takes.
+    Any,
+    /// Integers become floats.
+    Floats,
+    /// Whole numbers are what they are made.
+    Rounding,
+}
+
+enum Admitted {
+    Ready(Tensor),
+    Same(Tensor),
+}
+
+impl Domain {
+    #[inline]
+    fn admit(self, py: Python<'_>, x: Tensor) -> PyResult<Admitted> {
+        let is_whole = matches!(kind(x.dtype()), Some(Kind::Bool | Kind::Integer));
+        Ok(match self {
+            Self::Floats if is_whole => Admitted::Ready(cast(py, &x, default_of(Kind::Float))?),
+            Self::Rounding if is_whole => Admitted::Same(x),
+            _ => Admitted::Ready(x),
+        })
+    }
+}
+
+of_one! {
+    /// The absolute value.
+    abs = new "Abs" for Any;
+    /// The angle whose cosine it is.
+    acos = new "Acos" for Floats;
+    /// The inverse of the hyperbolic cosine.
+    acosh = new "Acosh" for Floats;
+    /// The angle whose sine it is.
+    asin = new "Asin" for Floats;
+    /// The inverse of the hyperbolic sine.
+    asinh = new "Asinh" for Floats;
+    /// The angle whose tangent it is.
+    atan = new "Atan" for Floats;
+    /// The inverse of the hyperbolic tangent.
+    atanh = new "Atanh" for Floats;
+    /// The nearest whole number that is not less.
+    ceil = new "Ceil" for Rounding;
+    /// The cosine.
+    cos = new "Cos" for Floats;
+    /// The hyperbolic cosine.
+    cosh = new "Cosh" for Floats;
+    /// The power of e.
+    exp = new "Exp" for Floats;
+    /// The nearest whole number that is not greater.
+    floor = new "Floor" for Rounding;
+    /// The power of e less 1, exact near 0.
+    expm1 = own "Expm1" for Floats;
+    /// The natural logarithm.
+    log = new "Log" for Floats;
+    /// The natural logarithm of what is greater by 1, exact near 0.
+    log1p = own "Log1p" for Floats;
+    /// The logarithm to base 2.
+    log2 = own "Log2" for Floats;
+    /// The logarithm to base 10.
+    log10 = own "Log10" for Floats;
+    /// Whether it is false.
+    logical_not = new "Not" for Any;
+    /// One divided by it.
+    reciprocal = new "Reciprocal" for Floats;
+    /// The nearest whole number, and of two the even one.
+    round = new "Round" for Rounding;
+    /// -1, 0 or 1, as it is less than 0, 0 or greater.
+    sign = new "Sign" for Any;
+    /// Whether it has the sign of a negative number.
+    signbit = own "SignBit" for Any;
+    /// The sine.
+    sin = new "Sin" for Floats;
+    /// The hyperbolic sine.
+    sinh = new "Sinh" for Floats;
+    /// The square root.
+    sqrt = new "Sqrt" for Floats;
+    /// The tangent.
+    tan = new "Tan" for Floats;
+    /// The hyperbolic tangent.
+    tanh = new "Tanh" for Floats;
+    /// Without what is behind the point.
+    trunc = own "Trunc" for Rounding;
+}
+
+of_two! {
+    /// The sum.
+    add = op!(new "Add");
+    /// The angle of a point, whose second coordinate is the first operand.
+    atan2 = op!(own "Atan2" of floats);
+    /// Bits moved to the left, by as many places as the second operand says.
+    bitwise_left_shift = op!(own "ShiftLeft");
+    /// Bits moved to the right, by as many places as the second operand says.
+    bitwise_right_shift = op!(own "ShiftRight");
+    /// Both bits, or both truths.
+    bitwise_and = |py, x1, x2| {
+        static TRUTHS: Fixed = Fixed::new("And");
+        static BITS: Fixed = Fixed::new("BitwiseAnd");
+        of_bits(py, [x1, x2], &TRUTHS, &BITS)
+    };
+    /// Either bit, or either truth.
+    bitwise_or = |py, x1, x2| {
+        static TRUTHS: Fixed = Fixed::new("Or");
+        static BITS: Fixed = Fixed::new("BitwiseOr");
+        of_bits(py, [x1, x2], &TRUTHS, &BITS)
+    };
+    /// One of two bits, or one of two truths.
+    bitwise_xor = |py, x1, x2| {
+        static TRUTHS: Fixed = Fixed::new("Xor");
+        static BITS: Fixed = Fixed::new("BitwiseXor");
+        of_bits(py, [x1, x2], &TRUTHS, &BITS)
+    };
+    /// The first with the sign of the second.
+    copysign = op!(own "CopySign" of floats);
+    /// The quotient, of whole numbers as floats.
+    divide = op!(new "Div" of floats);
+    /// Whether the two are equal.
+    equal = op!(new "Equal");
+    /// The quotient, rounded down.
+    floor_divide = op!(own "FloorDivide");
+    /// Whether the first is greater.
+    greater = op!(new "Greater");
+    /// Whether the first is greater or equal.
+    greater_equal = op!(new "GreaterOrEqual");
+    /// The length of the vector of both.
+    hypot = op!(own "Hypot" of floats);
+    /// Whether the first is less.
+    less = op!(new "Less");
+    /// Whether the first is less or equal.
+    less_equal = op!(new "LessOrEqual");
+    /// The logarithm of the sum of two powers of e.
+    logaddexp = op!(own "LogAddExp" of floats);
+    /// Whether both are true.
+    logical_and = op!(new "And");
+    /// Whether one or both are true.
+    logical_or = op!(new "Or");
+    /// Whether one is true and the other is not.
+    logical_xor = op!(new "Xor");
+    /// The greater of the two.
+    maximum = op!(new "Max");
+    /// The less of the two.
+    minimum = op!(new "Min");
+    /// The product.
+    multiply = op!(new "Mul");
+    /// The number beside the first on the way to the second.
+    nextafter = op!(own "NextAfter" of floats);
+    /// Whether the two differ.
+    not_equal = |py, x1, x2| {
+        static EQUAL: Fixed = Fixed::new("Equal");
+        static NOT: Fixed = Fixed::new("Not");
+        let equal = EQUAL.call(py, &[&x1, &x2])?;
+        NOT.call(py, &[&equal])
+    };
+    /// The first to the power of the second.
+    pow = op!(new "Pow");
+    /// What the quotient, rounded down, leaves.
+    remainder = op!(own "Remainder");
+    /// The difference.
+    subtract = op!(new "Sub");
+}
+
+/// Questions that floats have an op for, and whole numbers one answer to.
+macro_rules! tests {
+    ($($(#[$doc:meta])* $name:ident = $from:ident $op:literal, $of_whole:literal;)*) => {
+        mod tests {
+            use super::*;
+            $(
+                $(#[$doc])*
+                #[pyfunction]
+                #[pyo3(signature = (x, /))]
+                pub(super) fn $name(x: &Bound<'_, Array>) -> PyResult<Array> {
+                    static OP: Fixed = Fixed::$from($op);
+                    let (py, x) = (x.py(), x.get().tensor());
+                    if kind(x.dtype()) != Some(Kind::Float) {
+                        return filled_like(py, &x, $of_whole).map(Array::new);
+                    }
+                    OP.call(py, &[&x]).map(Array::new)
+                }
+            )*
+        }
+
+        fn add_tests(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!(tests::$name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+tests! {
+    /// Whether it is a number, and not infinite.
+    isfinite = own "IsFinite", true;
+    /// Whether it is infinite.
+    isinf = new "IsInf", false;
+    /// Whether it is no number.
+    isnan = new "IsNaN", false;
+}
+
+/// One truth in the shape of an array.
+fn filled_like(py: Python<'_>, x: &Tensor, truth: bool) -> PyResult<Tensor> {
+    static EXPAND: Fixed = Fixed::new("Expand");
+    let one = Number::Bool(truth).tensor(x.device(), Dtype::Bool)?;
+    let count = i64::try_from(x.dims().len())?;
+    let dims = Tensor::from_slice(&crate::array::host(py)?, &[count], x.dims()).or_raise()?;
+    EXPAND.call(py, &[&one, &dims])
+}
+
+/// Registers the functions of this module.
+pub(crate) fn add_all(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_unary(module)?;
+    add_binary(module)?;
+    add_tests(module)?;
+    module.add_function(wrap_pyfunction!(py::bitwise_invert, module)?)?;
+    module.add_function(wrap_pyfunction!(py::negative, module)?)?;
+    module.add_function(wrap_pyfunction!(py::matmul, module)?)
+}
+
+/// Those that are more than one op, as functions of Python.
+mod py {
+    use super::*;
+
+    /// Every bit turned around, or the truth.
+    #[pyfunction]
+    #[pyo3(signature = (x, /))]
+    pub(super) fn bitwise_invert(x: &Bound<'_, Array>) -> PyResult<Array> {
+        super::bitwise_invert(x.py(), x.get())
+    }
+
+    /// The number with its sign turned around.
+    #[pyfunction]
+    #[pyo3(signature = (x, /))]
+    pub(super) fn negative(x: &Bound<'_, Array>) -> PyResult<Array> {
+        super::negative(x.py(), x.get())
+    }
+
+    /// The product of matrices, of which there may be many.
+    #[pyfunction]
+    #[pyo3(signature = (x1, x2, /))]
+    pub(super) fn matmul(x1: &Bound<'_, Array>, x2: &Bound<'_, Array>) -> PyResult<Array> {
+        super::matmul(x1.py(), x1.get(), x2.get())
+    }
+}
+
+pub(crate) fn bitwise_invert(py: Python<'_>, x: &Array) -> PyResult<Array> {
+    static TRUTHS: Fixed = Fixed::new("Not");
+    static BITS: Fixed = Fixed::new("BitwiseNot");
+    let x = x.tensor();
+    let op = if x.dtype() == Dtype::Bool { &TRUTHS } else { &BITS };
+    op.call(py, &[&x]).map(Array::new)
+}
+
+pub(crate) fn negative(py: Python<'_>, x: &Array) -> PyResult<Array> {
+    static NEG: Fixed = Fixed::new("Neg");
+    static SUB: Fixed = Fixed::new("Sub");
+    let x = x.tensor();
+    if !is_unsigned(x.dtype()) {
+        return NEG.call(py, &[&x]).map(Array::new);
+    }
+    let zero = Number::Bool(false).tensor(x.device(), x.dtype())?;
+    SUB.call(py, &[&zero, &x]).map(Array::new)
+}
+
+pub(crate) fn matmul(py: Python<'_>, x1: &Array, x2: &Array) -> PyResult<Array> {
+    static OP: Fixed = Fixed::new("MatMul");
+    let [x1, x2] = together(py, x1, x2)?;
+    if x1.dims().is_empty() || x2.dims().is_empty() {
+        return Err(PyTypeError::new_err("expected matrices or vectors for `matmul`, found a number"));
+    }
+    // The op of ONNX has no kernels for narrow integers, of which sums are taken as wide ones wrap.
+    let wide = match x1.dtype() {
+        Dtype::I8 | Dtype::I16 => Some(Dtype::I32),
+        Dtype::U8 | Dtype::U16 => Some(Dtype::U32),
+        _ => None,
+    };
+    let Some(wide) = wide else { return OP.call(py, &[&x1, &x2]).map(Array::new) };
+    let made = OP.call(py, &[&cast(py, &x1, wide)?, &cast(py, &x2, wide)?])?;
+    cast(py, &made, x1.dtype()).map(Array::new)
+}
+
+fn of_bits(
+    py: Python<'_>,
+    [x1, x2]: [Tensor; 2],
+    truths: &'static Fixed,
+    bits: &'static Fixed,
+) -> PyResult<Tensor> {
+    if x1.dtype() == Dtype::Bool { truths.call(py, &[&x1, &x2]) } else { bits.call(py, &[&x1, &x2]) }
+}
+
+fn floats(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {
+    match kind(x.dtype()) {
+        Some(Kind::Bool | Kind::Integer) => cast(py, x, default_of(Kind::Float)),
+        _ => Ok(x.clone()),
+    }
+}

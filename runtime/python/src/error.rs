@@ -1,0 +1,45 @@
+//! What goes wrong, as exceptions of the type that Python has for it.
+
+use std::fmt::Write as _;
+
+use oarlock_core::ErrorKind;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    oarlock,
+    Error,
+    PyRuntimeError,
+    "What no built-in exception names: a device that is gone, a state that does not allow a call."
+);
+
+/// The exception for an error of the core.
+#[cold]
+pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
+    let mut message = error.to_string();
+    if let Some(advice) = error.advice() {
+        let _ = write!(message, "\nhint: {advice}");
+    }
+    match error.kind() {
+        ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
+            PyValueError::new_err(message)
+        }
+        ErrorKind::OutOfRange => PyIndexError::new_err(message),
+        ErrorKind::ResourceExhausted => PyMemoryError::new_err(message),
+        ErrorKind::Unimplemented => PyNotImplementedError::new_err(message),
+        _ => Error::new_err(message),
+    }
+}
+
+/// Results of the core as results of Python.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for oarlock_core::Result<T> {
+    #[inline]
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(raised)
+    }
+}

@@ -1,0 +1,45 @@
+//! The native half of the Python package: arrays, ops, devices and models, as thin classes over the core and the engine.
+//!
+//! What costs a kernel's worth of time if Python did it is here; what composes ops into other functions is in the package's
+//! own modules, which call [`call::op`].
+
+mod array;
+mod call;
+mod device;
+mod dtype;
+mod elementwise;
+mod error;
+mod model;
+mod promote;
+mod start;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _oarlock {
+    #[pymodule_export]
+    use crate::array::Array;
+    #[pymodule_export]
+    use crate::array::read::{asarray, from_dlpack};
+    #[pymodule_export]
+    use crate::call::op;
+    #[pymodule_export]
+    use crate::device::{Device, default_device, devices, refusals, set_default_device};
+    #[pymodule_export]
+    use crate::dtype::DType;
+    #[pymodule_export]
+    use crate::model::Session;
+    #[pymodule_export]
+    use crate::promote::result_type;
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::start::watch_forks(module.py())?;
+        crate::dtype::add_all(module)?;
+        crate::elementwise::add_all(module)?;
+        module.add("Error", module.py().get_type::<crate::error::Error>())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,149 @@
+//! Which dtype operands of different dtypes become.
+//!
+//! These are the rules of the Python array API standard, and beyond them, where it leaves mixed kinds open, those that most
+//! libraries have: integers join floats as floats of the same width, and a number of Python takes the dtype of the array
+//! where its kind fits in.
+
+use oarlock_core::Dtype;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
+
+use crate::array::Array;
+use crate::dtype::{self, DType, DtypeLike};
+
+/// What dtypes are for, in the order in which one takes in another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Kind {
+    Bool,
+    Integer,
+    Float,
+    Complex,
+}
+
+/// The kind of a dtype; none of text.
+pub(crate) fn kind(dtype: Dtype) -> Option<Kind> {
+    match dtype {
+        Dtype::Bool => Some(Kind::Bool),
+        Dtype::String => None,
+        Dtype::C64 | Dtype::C128 => Some(Kind::Complex),
+        dtype if is_signed(dtype) || is_unsigned(dtype) => Some(Kind::Integer),
+        _ => Some(Kind::Float),
+    }
+}
+
+pub(crate) fn is_signed(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::I2 | Dtype::I4 | Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64)
+}
+
+pub(crate) fn is_unsigned(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::U2 | Dtype::U4 | Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64)
+}
+
+/// The dtype that Python's own numbers of a kind become when no array says another.
+pub(crate) fn default_of(kind: Kind) -> Dtype {
+    match kind {
+        Kind::Bool => Dtype::Bool,
+        Kind::Integer => Dtype::I64,
+        Kind::Float => Dtype::F32,
+        Kind::Complex => Dtype::C64,
+    }
+}
+
+/// The dtype of two arrays together.
+pub(crate) fn of_two(left: Dtype, right: Dtype) -> PyResult<Dtype> {
+    if left == right {
+        return Ok(left);
+    }
+    let mixed = || {
+        PyTypeError::new_err(format!(
+            "expected dtypes that have one in common, found {} and {}\nhint: convert one with `astype`",
+            left.numpy_name(),
+            right.numpy_name()
+        ))
+    };
+    let (Some(left_kind), Some(right_kind)) = (kind(left), kind(right)) else { return Err(mixed()) };
+    if left_kind != right_kind {
+        let (narrow, wide) = if left_kind < right_kind { (left, right) } else { (right, left) };
+        // Only floats of 64 bits change what complex numbers they meet become.
+        return Ok(if narrow == Dtype::F64 && wide == Dtype::C64 { Dtype::C128 } else { wide });
+    }
+    let (small, large) = if left.bits() <= right.bits() { (left, right) } else { (right, left) };
+    match left_kind {
+        Kind::Bool | Kind::Complex => Ok(large),
+        // Two formats of the same size hold different numbers, which the next size has all of.
+        Kind::Float if small.bits() == large.bits() => Ok(Dtype::F32),
+        Kind::Float => Ok(large),
+        Kind::Integer if is_signed(left) == is_signed(right) => Ok(large),
+        Kind::Integer if is_signed(large) && large.bits() > small.bits() => Ok(large),
+        Kind::Integer => {
+            let wider = match large.bits() {
+                ..8 => Some(Dtype::I8),
+                8 => Some(Dtype::I16),
+                16 => Some(Dtype::I32),
+                32 => Some(Dtype::I64),
+                _ => None,
+            };
+            wider.ok_or_else(mixed)
+        }
+    }
+}
+
+/// The dtype of an array and a number of Python.
+pub(crate) fn with_number(array: Dtype, number: Kind) -> PyResult<Dtype> {
+    let Some(own) = kind(array) else {
+        return Err(PyTypeError::new_err("expected text beside an array of text, found a number"));
+    };
+    if number <= own {
+        return Ok(array);
+    }
+    Ok(match (number, array) {
+        (Kind::Complex, Dtype::F64) => Dtype::C128,
+        _ => default_of(number),
+    })
+}
+
+/// What kind of number an object of Python is; none where it is no number of its own.
+pub(crate) fn kind_of_number(object: &Bound<'_, PyAny>) -> Option<Kind> {
+    if object.is_instance_of::<PyFloat>() {
+        Some(Kind::Float)
+    } else if object.is_instance_of::<PyBool>() {
+        Some(Kind::Bool)
+    } else if object.is_instance_of::<PyInt>() {
+        Some(Kind::Integer)
+    } else if object.is_instance_of::<PyComplex>() {
+        Some(Kind::Complex)
+    } else {
+        None
+    }
+}
+
+/// The dtype that arrays, dtypes and numbers of Python become when they are used together.
+///
+/// >>> oarlock.result_type(oarlock.int8, oarlock.uint8)
+/// oarlock.int16
+#[pyfunction]
+#[pyo3(signature = (*arrays_and_dtypes))]
+pub(crate) fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResult<Py<DType>> {
+    let (mut all, mut number) = (None, None);
+    for object in arrays_and_dtypes {
+        let found = match (object.cast::<Array>(), kind_of_number(&object)) {
+            (Ok(array), _) => array.get().tensor().dtype(),
+            (_, Some(kind)) => {
+                number = number.max(Some(kind));
+                continue;
+            }
+            _ => object.extract::<DtypeLike>()?.0,
+        };
+        all = Some(all.map_or(Ok(found), |known| of_two(known, found))?);
+    }
+    let found = match (all, number) {
+        (Some(array), Some(number)) => with_number(array, number)?,
+        (Some(array), None) => array,
+        (None, Some(number)) => default_of(number),
+        (None, None) => {
+            return Err(PyValueError::new_err("expected an array, a dtype or a number, found none"));
+        }
+    };
+    dtype::object(arrays_and_dtypes.py(), found)
+}

@@ -1,0 +1,184 @@
+"""Arrays: how they are made, shown, joined with others and indexed."""
+
+import array
+import gc
+import io
+import pickle
+import threading
+
+import numpy as np
+import oarlock as ol
+import pytest
+from conftest import same
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+
+
+def test_the_session_of_the_manual():
+    x = ol.to_tensor([1])
+    assert repr(x) == (
+        "Tensor(shape=[1], dtype=int64, place=Place(cpu:0), stop_gradient=True,\n       [1])"
+    )
+    same(x + x, [2])
+
+
+def test_lists_become_arrays_of_the_kind_of_their_numbers():
+    for given_, dtype in [([True], ol.bool), ([1], ol.int64), ([1, 2.5], ol.float32), ([1j], ol.complex64)]:
+        assert ol.asarray(given_).dtype is dtype
+    assert ol.asarray([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert ol.asarray(["a", "bc"]).tolist() == ["a", "bc"]
+    assert ol.asarray([]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("given_", "error", "says"),
+    [
+        ([[1], [1, 2]], ValueError, "lists of 1 items"),
+        ([1, [2]], ValueError, "one depth"),
+        (object(), TypeError, "found object"),
+        ([1, "a"], TypeError, "numbers only or text only"),
+    ],
+)
+def test_what_is_no_array_is_refused_with_a_reason(given_, error, says):
+    with pytest.raises(error, match=says):
+        ol.asarray(given_)
+
+
+def test_numbers_that_a_dtype_does_not_have_are_refused():
+    for number, dtype in [(300, ol.uint8), (-1, ol.uint64), (2**63, ol.int64), (10**40, ol.int64), (float("nan"), ol.int8)]:
+        with pytest.raises(OverflowError, match=dtype.name):
+            ol.asarray([number], dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_memory_is_shared_with_numpy_both_ways(dtype):
+    theirs = np.arange(6).reshape(2, 3).astype(dtype)
+    ours = ol.from_dlpack(theirs)
+    same(ours, theirs)
+    if dtype != "bool":
+        theirs[1, 1] = 99
+        assert ours[1, 1].item() == 99
+    back = np.asarray(ours)
+    assert not back.flags.writeable
+    assert np.shares_memory(np.asarray(ours), back)
+    same(ol.from_dlpack(np.from_dlpack(ours)), back)
+
+
+def test_memory_stays_while_anybody_has_it():
+    ours = ol.from_dlpack(np.arange(1000, dtype=np.float32))
+    view = np.asarray(ours[10:20])
+    del ours
+    gc.collect()
+    np.testing.assert_array_equal(view, np.arange(10, 20))
+
+
+def test_turned_and_sliced_arrays_of_numpy_are_read_as_they_are():
+    theirs = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    for one in [theirs.T, theirs[:, ::2], theirs[::-1], theirs[:, None, 0], theirs[:0]]:
+        same(ol.asarray(one), one)
+        same(ol.from_dlpack(one.copy()), one)
+
+
+def test_a_buffer_is_an_array():
+    same(ol.asarray(b"abc"), np.frombuffer(b"abc", np.uint8))
+    same(ol.asarray(array.array("d", [1.5, 2.5])), np.array([1.5, 2.5]))
+
+
+def test_what_wants_to_write_is_refused():
+    assert memoryview(ol.asarray([1.0])).readonly
+    with pytest.raises(TypeError, match="read-write"):
+        io.BytesIO(b"abcd").readinto(ol.asarray([1.0]))
+
+
+def test_arrays_of_numpy_do_not_mix_in_by_themselves():
+    with pytest.raises(TypeError):
+        ol.asarray([1.0]) + np.ones(1, np.float32)
+    with pytest.raises(TypeError):
+        np.ones(1, np.float32) + ol.asarray([1.0])
+
+
+@given(st.data())
+def test_basic_indices_mean_what_they_mean_in_numpy(data):
+    shape = data.draw(arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
+    theirs = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    key = data.draw(arrays.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    same(ol.asarray(theirs)[key], theirs[key])
+
+
+@given(st.data())
+def test_masks_and_places_mean_what_they_mean_in_numpy(data):
+    theirs = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    ours = ol.asarray(theirs)
+    mask = data.draw(arrays.arrays(bool, st.sampled_from([(2,), (2, 3), (2, 3, 4)])))
+    same(ours[ol.asarray(mask)], theirs[mask])
+    places = data.draw(arrays.arrays(np.int64, arrays.array_shapes(max_dims=2, max_side=3), elements=st.integers(-2, 1)))
+    same(ours[ol.asarray(places)], theirs[places])
+    same(ours[:, ol.asarray(places)], theirs[:, places])
+    same(ours[..., ol.asarray(places)], theirs[..., places])
+    same(ours[ol.asarray(places), :, ol.asarray(places)], theirs[places, :, places])
+
+
+@given(st.data())
+def test_what_is_written_is_what_numpy_writes(data):
+    shape = data.draw(arrays.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
+    theirs = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    ours = ol.asarray(theirs.copy())
+    key = data.draw(arrays.basic_indices(shape, allow_newaxis=False, allow_ellipsis=True))
+    kept = ours[...]
+    ours[key] = -1
+    before = theirs.copy()
+    theirs[key] = -1
+    same(ours, theirs)
+    same(kept, before)
+
+
+def test_indices_that_are_not_there_are_refused():
+    x = ol.ones((2, 3))
+    for key in [2, -3, (0, 3), (0, 0, 0), (..., ...), 1.5, "a", ol.asarray([0.5]), ol.asarray([True])]:
+        with pytest.raises(IndexError):
+            x[key]
+    with pytest.raises((IndexError, ValueError)):
+        x[ol.asarray([5])]
+
+
+def test_long_arrays_are_shown_by_their_ends():
+    text = repr(ol.arange(100_000))
+    assert "..." in text and "99999" in text and len(text) < 300
+
+
+def test_a_dtype_is_one_object():
+    assert ol.ones(1).dtype is ol.float32
+    assert pickle.loads(pickle.dumps(ol.float32)) is ol.float32
+    assert ol.asarray([1], dtype="int8").dtype is ol.int8
+    assert ol.asarray([1], dtype=np.uint16).dtype is ol.uint16
+    with pytest.raises(TypeError, match="oarlock.float32"):
+        ol.asarray([1], dtype="float33")
+
+
+def test_a_device_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(ValueError, match="cpu:0"):
+        ol.ones(1, device="npu")
+
+
+def test_threads_may_use_and_write_one_array():
+    x = ol.zeros(64)
+    stop = threading.Event()
+    failed = []
+
+    def work(number):
+        try:
+            while not stop.is_set():
+                x[number] = float(number)
+                assert (x + x).shape == (64,)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    [thread.start() for thread in threads]
+    stop.wait(0.5)
+    stop.set()
+    [thread.join() for thread in threads]
+    assert failed == []

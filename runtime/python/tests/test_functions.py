@@ -1,0 +1,142 @@
+"""Functions of the namespace, compared with NumPy's."""
+
+import numpy as np
+import oarlock as ol
+import pytest
+from conftest import same
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+def elements(dtype):
+    return arrays.arrays(dtype, arrays.array_shapes(max_dims=3, max_side=4))
+
+
+@given(st.sampled_from(INTEGERS), st.data())
+def test_integers_are_computed_as_in_numpy(dtype, data):
+    shape = data.draw(arrays.array_shapes(max_dims=2, max_side=4))
+    a, b = (data.draw(arrays.arrays(dtype, shape)) for _ in range(2))
+    x, y = ol.asarray(a), ol.asarray(b)
+    for op in ["__add__", "__sub__", "__mul__", "__and__", "__or__", "__xor__", "__lt__", "__ge__", "__eq__", "__ne__"]:
+        same(getattr(x, op)(y), getattr(a, op)(b))
+    b[b == 0] = 1
+    y = ol.asarray(b)
+    same(x // y, a // b)
+    same(x % y, a % b)
+    same(~x, ~a)
+    same(-x, -a)
+    by = ol.asarray((b & 7).astype(dtype))
+    same(x << by, a << (b & 7))
+    same(x >> by, a >> (b & 7))
+
+
+@given(st.sampled_from(["float32", "float64"]), st.data())
+def test_quotients_of_floats_are_rounded_down_as_in_python(dtype, data):
+    finite = st.floats(-1e6, 1e6, width=32)
+    a, b = (data.draw(arrays.arrays(dtype, 5, elements=finite)) for _ in range(2))
+    same(ol.asarray(a) // ol.asarray(b), a // b)
+    same(ol.asarray(a) % ol.asarray(b), a % b)
+
+
+@pytest.mark.parametrize("name", ["expm1", "log1p", "log2", "log10", "trunc", "isfinite", "isnan", "isinf", "signbit", "sin", "sqrt", "exp"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_of_floats_are_those_of_numpy(name, dtype):
+    special = [0.0, -0.0, 1.0, -1.0, 1e-20, 0.1, 3.7, -2.5, np.inf, -np.inf, np.nan]
+    a = np.array(special, dtype)
+    found, expected = np.asarray(getattr(ol, name)(ol.asarray(a))), getattr(np, name)(a)
+    assert found.dtype == expected.dtype
+    if found.dtype == bool:
+        np.testing.assert_array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == "float32" else 1e-14)
+        np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(expected[:2]))
+
+
+@pytest.mark.parametrize("pair", [("arctan2", "atan2"), ("hypot", "hypot"), ("copysign", "copysign"), ("logaddexp", "logaddexp"), ("nextafter", "nextafter")])
+def test_functions_of_two_floats_are_those_of_numpy(pair):
+    theirs, ours = pair
+    special = np.array([0.0, -0.0, 1.0, -1.5, 100.0, np.inf, -np.inf, np.nan], np.float32)
+    a, b = np.meshgrid(special, special)
+    found = np.asarray(getattr(ol, ours)(ol.asarray(a), ol.asarray(b)))
+    np.testing.assert_allclose(found, getattr(np, theirs)(a, b), rtol=1e-6)
+
+
+def test_dtypes_meet_as_the_standard_says():
+    for left, right, both in [
+        (ol.int8, ol.uint8, ol.int16),
+        (ol.int64, ol.uint32, ol.int64),
+        (ol.float32, ol.float64, ol.float64),
+        (ol.float64, ol.complex64, ol.complex128),
+        (ol.int64, ol.float32, ol.float32),
+        (ol.float16, ol.bfloat16, ol.float32),
+        (ol.bool, ol.int8, ol.int8),
+    ]:
+        assert ol.result_type(left, right) is both
+        assert ol.result_type(right, left) is both
+    assert (ol.ones(1, dtype=ol.int8) + 1).dtype is ol.int8
+    assert (ol.ones(1, dtype=ol.int8) + 1.5).dtype is ol.float32
+    with pytest.raises(TypeError, match="astype"):
+        ol.result_type(ol.uint64, ol.int8)
+
+
+@given(st.data())
+def test_sums_and_their_like_are_those_of_numpy(data):
+    a = data.draw(arrays.arrays(np.int32, arrays.array_shapes(max_dims=3, max_side=4), elements=st.integers(-9, 9)))
+    axis = data.draw(st.none() | st.integers(-a.ndim, a.ndim - 1))
+    keep = data.draw(st.booleans())
+    x = ol.asarray(a)
+    same(ol.sum(x, axis=axis, keepdims=keep), a.sum(axis=axis, keepdims=keep, dtype=np.int64))
+    same(ol.prod(x, axis=axis, keepdims=keep), a.prod(axis=axis, keepdims=keep, dtype=np.int64))
+    same(ol.max(x, axis=axis, keepdims=keep), a.max(axis=axis, keepdims=keep))
+    same(ol.min(x, axis=axis, keepdims=keep), a.min(axis=axis, keepdims=keep))
+    same(ol.any(x, axis=axis, keepdims=keep), a.any(axis=axis, keepdims=keep))
+    same(ol.all(x, axis=axis, keepdims=keep), a.all(axis=axis, keepdims=keep))
+    same(ol.argmax(x, axis=axis, keepdims=keep), a.argmax(axis=axis, keepdims=keep))
+    same(ol.count_nonzero(x, axis=axis, keepdims=keep), np.count_nonzero(a, axis=axis, keepdims=keep) + np.int64(0))
+
+
+@given(elements("int16"), st.data())
+def test_elements_are_moved_as_in_numpy(a, data):
+    x = ol.asarray(a)
+    axis = data.draw(st.integers(-a.ndim, a.ndim - 1))
+    shift = data.draw(st.integers(-5, 5))
+    same(ol.roll(x, shift, axis=axis), np.roll(a, shift, axis=axis))
+    same(ol.flip(x, axis=axis), np.flip(a, axis=axis))
+    same(ol.sort(x, axis=axis), np.sort(a, axis=axis))
+    same(ol.argsort(x, axis=axis), np.argsort(a, axis=axis, kind="stable"))
+    same(ol.concat([x, x], axis=axis), np.concatenate([a, a], axis=axis))
+    same(ol.stack([x, x], axis=axis), np.stack([a, a], axis=axis))
+    same(ol.repeat(x, 2, axis=axis), np.repeat(a, 2, axis=axis))
+    same(ol.reshape(x, (-1,)), a.reshape(-1))
+    same(ol.unique_values(x), np.unique(a))
+    same(ol.tile(x, (2, 1)), np.tile(a, (2, 1)))
+
+
+@given(st.integers(-20, 20), st.integers(-20, 20), st.integers(-5, 5).filter(bool))
+def test_ranges_are_those_of_numpy(start, stop, step):
+    same(ol.arange(start, stop, step), np.arange(start, stop, step))
+    count = abs(stop)
+    np.testing.assert_allclose(
+        np.asarray(ol.linspace(start, stop, count, dtype=ol.float64)), np.linspace(start, stop, count), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_products_of_matrices_are_those_of_numpy():
+    generator = np.random.default_rng(7)
+    a, b = generator.standard_normal((3, 4)), generator.standard_normal((4, 5))
+    np.testing.assert_allclose(np.asarray(ol.asarray(a) @ ol.asarray(b)), a @ b, rtol=1e-12)
+    c = generator.integers(-9, 9, (2, 3, 4))
+    same(ol.tensordot(ol.asarray(c), ol.asarray(c), axes=((0, 2), (0, 2))), np.tensordot(c, c, axes=((0, 2), (0, 2))))
+    same(ol.vecdot(ol.asarray(c), ol.asarray(c)), np.vecdot(c, c))
+
+
+def test_an_op_is_called_by_its_name():
+    x = ol.asarray([[1.0, -2.0]])
+    same(ol.op("LeakyRelu", [x], {"alpha": 0.5}), np.array([[1.0, -1.0]], np.float32))
+    values, places = ol.op("TopK", [x, ol.asarray([1])], outputs=2)
+    assert values.tolist() == [[1.0]] and places.tolist() == [[0]]
+    with pytest.raises(ValueError, match="Relu"):
+        ol.op("Rellu", [x])

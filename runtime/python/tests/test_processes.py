@@ -1,0 +1,43 @@
+"""What the package does to an interpreter: at import, in children, at its end."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_an_import_brings_nothing_that_is_not_used():
+    outcome = run("import sys; import oarlock; print('numpy' in sys.modules, 'asyncio' in sys.modules)")
+    assert outcome.stdout == "False False\n", outcome.stderr
+
+
+def test_a_child_that_was_forked_says_so():
+    outcome = run(
+        "import os, oarlock as ol\n"
+        "ol.ones(1)\n"
+        "if os.fork() == 0:\n"
+        "    try: ol.ones(1)\n"
+        "    except ol.Error as error: print(error); os._exit(0)\n"
+        "os.wait()"
+    )
+    assert "forked after Oarlock had started" in outcome.stdout, outcome.stderr
+
+
+def test_a_child_may_start_oarlock_itself():
+    outcome = run("import os, oarlock as ol\nif os.fork() == 0: print((ol.ones(1) + 1).tolist(), flush=True); os._exit(0)\nos.wait()")
+    assert outcome.stdout == "[2.0]\n", outcome.stderr
+
+
+def test_arrays_that_are_left_at_the_end_do_no_harm():
+    outcome = run("import oarlock as ol, sys\nsys.kept = ol.ones(1000)\nclass Last:\n    def __del__(self): sys.kept + 1\nsys.last = Last()")
+    assert outcome.returncode == 0 and outcome.stderr == "", outcome.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="subinterpreters are part of Python since 3.14, and were hidden before")
+def test_another_interpreter_is_refused():
+    outcome = run("import _interpreters as i; print(i.exec(i.create(), 'import oarlock'))")
+    assert "interpreter" in outcome.stdout + outcome.stderr
