@@ -18,6 +18,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("runtime/engine", &["device-sdk", "runtime/core", "runtime/host"]),
     ("runtime/capi", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     ("runtime/cli", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
+    ("runtime/python", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     ("packaging", &[]),
     ("scripts", &["device-sdk"]),
     ("tests", &["device-sdk", "packaging", "plugins", "runtime", "scripts"]),
