@@ -1,7 +1,7 @@
 //! The native half of the Python package: arrays, ops, devices and models, as thin classes over the core and the engine.
 //!
 //! What costs a kernel's worth of time if Python did it is here; what composes ops into other functions is in the package's
-//! own modules, which call [`call::op`].
+//! own modules, which call `op`.
 
 mod array;
 mod call;
