@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use oarlock_core::schema::newest_opset;
-use oarlock_core::{Attribute, Attributes, Invocation, Op, Runtime, Tensor};
+use oarlock_core::{Attribute, Attributes, Dtype, Invocation, Op, Runtime, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
@@ -19,31 +19,46 @@ use crate::start::runtime;
 /// takes about as long as a small op.
 const WORTH_DETACHING: u64 = 1 << 13;
 
-/// An op of ONNX without attributes, kept where it is called from.
+/// An op without attributes, kept where it is called from.
 pub(crate) struct Fixed {
     domain: &'static str,
     name: &'static str,
     op: OnceLock<Op>,
+    /// The op of the same name for complex numbers, where there is one: ONNX knows none.
+    complex: Option<OnceLock<Op>>,
 }
 
+/// The domain of ops that Oarlock adds to ONNX.
+const OWN: &str = "oarlock";
+
 impl Fixed {
+    /// An op of ONNX.
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { domain: "", name, op: OnceLock::new() }
+        Self { domain: "", name, op: OnceLock::new(), complex: None }
     }
 
-    /// The same of an op that Oarlock adds to ONNX.
+    /// An op of ONNX, and of complex numbers one that Oarlock adds.
+    pub(crate) const fn both(name: &'static str) -> Self {
+        Self { domain: "", name, op: OnceLock::new(), complex: Some(OnceLock::new()) }
+    }
+
+    /// An op that Oarlock adds to ONNX.
     pub(crate) const fn own(name: &'static str) -> Self {
-        Self { domain: "oarlock", name, op: OnceLock::new() }
+        Self { domain: OWN, name, op: OnceLock::new(), complex: None }
     }
 
     #[inline]
-    fn op(&self, runtime: &Runtime) -> PyResult<&Op> {
-        match self.op.get() {
+    fn op(&self, runtime: &Runtime, dtype: Option<Dtype>) -> PyResult<&Op> {
+        let (domain, place) = match &self.complex {
+            Some(complex) if matches!(dtype, Some(Dtype::C64 | Dtype::C128)) => (OWN, complex),
+            _ => (self.domain, &self.op),
+        };
+        match place.get() {
             Some(op) => Ok(op),
             None => {
-                let opset = newest_opset(self.domain).or_raise()?;
-                let op = Op::new(runtime, self.domain, self.name, opset, Attributes::new()).or_raise()?;
-                Ok(self.op.get_or_init(|| op))
+                let opset = newest_opset(domain).or_raise()?;
+                let op = Op::new(runtime, domain, self.name, opset, Attributes::new()).or_raise()?;
+                Ok(place.get_or_init(|| op))
             }
         }
     }
@@ -52,7 +67,7 @@ impl Fixed {
     #[inline]
     pub(crate) fn call(&self, py: Python<'_>, inputs: &[&Tensor]) -> PyResult<Tensor> {
         let runtime = runtime(py)?;
-        let op = self.op(runtime)?;
+        let op = self.op(runtime, inputs.first().map(|input| input.dtype()))?;
         if is_small(inputs.iter().copied()) {
             return op.run(runtime, inputs).or_raise();
         }

@@ -122,33 +122,33 @@ impl Domain {
 
 of_one! {
     /// The absolute value.
-    abs = new "Abs" for Any;
+    abs = both "Abs" for Any;
     /// The angle whose cosine it is.
-    acos = new "Acos" for Floats;
+    acos = both "Acos" for Floats;
     /// The inverse of the hyperbolic cosine.
-    acosh = new "Acosh" for Floats;
+    acosh = both "Acosh" for Floats;
     /// The angle whose sine it is.
-    asin = new "Asin" for Floats;
+    asin = both "Asin" for Floats;
     /// The inverse of the hyperbolic sine.
-    asinh = new "Asinh" for Floats;
+    asinh = both "Asinh" for Floats;
     /// The angle whose tangent it is.
-    atan = new "Atan" for Floats;
+    atan = both "Atan" for Floats;
     /// The inverse of the hyperbolic tangent.
-    atanh = new "Atanh" for Floats;
+    atanh = both "Atanh" for Floats;
     /// The nearest whole number that is not less.
     ceil = new "Ceil" for Rounding;
     /// The cosine.
-    cos = new "Cos" for Floats;
+    cos = both "Cos" for Floats;
     /// The hyperbolic cosine.
-    cosh = new "Cosh" for Floats;
+    cosh = both "Cosh" for Floats;
     /// The power of e.
-    exp = new "Exp" for Floats;
+    exp = both "Exp" for Floats;
     /// The nearest whole number that is not greater.
     floor = new "Floor" for Rounding;
     /// The power of e less 1, exact near 0.
     expm1 = own "Expm1" for Floats;
     /// The natural logarithm.
-    log = new "Log" for Floats;
+    log = both "Log" for Floats;
     /// The natural logarithm of what is greater by 1, exact near 0.
     log1p = own "Log1p" for Floats;
     /// The logarithm to base 2.
@@ -158,30 +158,30 @@ of_one! {
     /// Whether it is false.
     logical_not = new "Not" for Any;
     /// One divided by it.
-    reciprocal = new "Reciprocal" for Floats;
+    reciprocal = both "Reciprocal" for Floats;
     /// The nearest whole number, and of two the even one.
     round = new "Round" for Rounding;
     /// -1, 0 or 1, as it is less than 0, 0 or greater.
-    sign = new "Sign" for Any;
+    sign = both "Sign" for Any;
     /// Whether it has the sign of a negative number.
     signbit = own "SignBit" for Any;
     /// The sine.
-    sin = new "Sin" for Floats;
+    sin = both "Sin" for Floats;
     /// The hyperbolic sine.
-    sinh = new "Sinh" for Floats;
+    sinh = both "Sinh" for Floats;
     /// The square root.
-    sqrt = new "Sqrt" for Floats;
+    sqrt = both "Sqrt" for Floats;
     /// The tangent.
-    tan = new "Tan" for Floats;
+    tan = both "Tan" for Floats;
     /// The hyperbolic tangent.
-    tanh = new "Tanh" for Floats;
+    tanh = both "Tanh" for Floats;
     /// Without what is behind the point.
     trunc = own "Trunc" for Rounding;
 }
 
 of_two! {
     /// The sum.
-    add = op!(new "Add");
+    add = op!(both "Add");
     /// The angle of a point, whose second coordinate is the first operand.
     atan2 = op!(own "Atan2" of floats);
     /// Bits moved to the left, by as many places as the second operand says.
@@ -209,9 +209,9 @@ of_two! {
     /// The first with the sign of the second.
     copysign = op!(own "CopySign" of floats);
     /// The quotient, of whole numbers as floats.
-    divide = op!(new "Div" of floats);
+    divide = op!(both "Div" of floats);
     /// Whether the two are equal.
-    equal = op!(new "Equal");
+    equal = op!(both "Equal");
     /// The quotient, rounded down.
     floor_divide = op!(own "FloorDivide");
     /// Whether the first is greater.
@@ -237,22 +237,31 @@ of_two! {
     /// The less of the two.
     minimum = op!(new "Min");
     /// The product.
-    multiply = op!(new "Mul");
+    multiply = op!(both "Mul");
     /// The number beside the first on the way to the second.
     nextafter = op!(own "NextAfter" of floats);
     /// Whether the two differ.
     not_equal = |py, x1, x2| {
-        static EQUAL: Fixed = Fixed::new("Equal");
+        static EQUAL: Fixed = Fixed::both("Equal");
         static NOT: Fixed = Fixed::new("Not");
         let equal = EQUAL.call(py, &[&x1, &x2])?;
         NOT.call(py, &[&equal])
     };
     /// The first to the power of the second.
-    pow = op!(new "Pow");
+    pow = |py, x1, x2| {
+        static OP: Fixed = Fixed::both("Pow");
+        let dtype = x1.dtype();
+        // The op of ONNX has no kernels for narrow integers, of which powers are taken as wide ones wrap.
+        if kind(dtype) != Some(Kind::Integer) || matches!(dtype, Dtype::I32 | Dtype::I64) {
+            return OP.call(py, &[&x1, &x2]);
+        }
+        let [wide, by] = [cast(py, &x1, Dtype::I64)?, cast(py, &x2, Dtype::I64)?];
+        cast(py, &OP.call(py, &[&wide, &by])?, dtype)
+    };
     /// What the quotient, rounded down, leaves.
     remainder = op!(own "Remainder");
     /// The difference.
-    subtract = op!(new "Sub");
+    subtract = op!(both "Sub");
 }
 
 /// Questions that floats have an op for, and whole numbers one answer to.
@@ -267,7 +276,7 @@ macro_rules! tests {
                 pub(super) fn $name(x: &Bound<'_, Array>) -> PyResult<Array> {
                     static OP: Fixed = Fixed::$from($op);
                     let (py, x) = (x.py(), x.get().tensor());
-                    if kind(x.dtype()) != Some(Kind::Float) {
+                    if !matches!(kind(x.dtype()), Some(Kind::Float | Kind::Complex)) {
                         return filled_like(py, &x, $of_whole).map(Array::new);
                     }
                     OP.call(py, &[&x]).map(Array::new)
@@ -286,9 +295,9 @@ tests! {
     /// Whether it is a number, and not infinite.
     isfinite = own "IsFinite", true;
     /// Whether it is infinite.
-    isinf = new "IsInf", false;
+    isinf = both "IsInf", false;
     /// Whether it is no number.
-    isnan = new "IsNaN", false;
+    isnan = both "IsNaN", false;
 }
 
 /// One truth in the shape of an array.
@@ -307,6 +316,9 @@ pub(crate) fn add_all(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_tests(module)?;
     module.add_function(wrap_pyfunction!(py::bitwise_invert, module)?)?;
     module.add_function(wrap_pyfunction!(py::negative, module)?)?;
+    module.add_function(wrap_pyfunction!(py::real, module)?)?;
+    module.add_function(wrap_pyfunction!(py::imag, module)?)?;
+    module.add_function(wrap_pyfunction!(py::conj, module)?)?;
     module.add_function(wrap_pyfunction!(py::matmul, module)?)
 }
 
@@ -328,6 +340,42 @@ mod py {
         super::negative(x.py(), x.get())
     }
 
+    /// The real part, which is all there is of a real number.
+    #[pyfunction]
+    #[pyo3(signature = (x, /))]
+    pub(super) fn real(x: &Bound<'_, Array>) -> PyResult<Array> {
+        static OP: Fixed = Fixed::own("Real");
+        part(x, &OP, |x| Ok(x.clone()))
+    }
+
+    /// The imaginary part, which is 0 of a real number.
+    #[pyfunction]
+    #[pyo3(signature = (x, /))]
+    pub(super) fn imag(x: &Bound<'_, Array>) -> PyResult<Array> {
+        static OP: Fixed = Fixed::own("Imag");
+        part(x, &OP, |real| cast(x.py(), &filled_like(x.py(), real, false)?, real.dtype()))
+    }
+
+    /// The number with the sign of its imaginary part turned around.
+    #[pyfunction]
+    #[pyo3(signature = (x, /))]
+    pub(super) fn conj(x: &Bound<'_, Array>) -> PyResult<Array> {
+        static OP: Fixed = Fixed::own("Conj");
+        part(x, &OP, |x| Ok(x.clone()))
+    }
+
+    /// What an op says of complex numbers, and a function of others.
+    fn part(
+        x: &Bound<'_, Array>,
+        op: &'static Fixed,
+        of_real: impl FnOnce(&Tensor) -> PyResult<Tensor>,
+    ) -> PyResult<Array> {
+        let tensor = x.get().tensor();
+        let is_complex = kind(tensor.dtype()) == Some(Kind::Complex);
+        let made = if is_complex { op.call(x.py(), &[&tensor]) } else { of_real(&tensor) };
+        made.map(Array::new)
+    }
+
     /// The product of matrices, of which there may be many.
     #[pyfunction]
     #[pyo3(signature = (x1, x2, /))]
@@ -345,7 +393,7 @@ pub(crate) fn bitwise_invert(py: Python<'_>, x: &Array) -> PyResult<Array> {
 }
 
 pub(crate) fn negative(py: Python<'_>, x: &Array) -> PyResult<Array> {
-    static NEG: Fixed = Fixed::new("Neg");
+    static NEG: Fixed = Fixed::both("Neg");
     static SUB: Fixed = Fixed::new("Sub");
     let x = x.tensor();
     if !is_unsigned(x.dtype()) {
@@ -361,6 +409,9 @@ pub(crate) fn matmul(py: Python<'_>, x1: &Array, x2: &Array) -> PyResult<Array> 
     if x1.dims().is_empty() || x2.dims().is_empty() {
         return Err(PyTypeError::new_err("expected matrices or vectors for `matmul`, found a number"));
     }
+    if kind(x1.dtype()) == Some(Kind::Complex) {
+        return complex_product(py, &x1, &x2).map(Array::new);
+    }
     // The op of ONNX has no kernels for narrow integers, of which sums are taken as wide ones wrap.
     let wide = match x1.dtype() {
         Dtype::I8 | Dtype::I16 => Some(Dtype::I32),
@@ -370,6 +421,22 @@ pub(crate) fn matmul(py: Python<'_>, x1: &Array, x2: &Array) -> PyResult<Array> 
     let Some(wide) = wide else { return OP.call(py, &[&x1, &x2]).map(Array::new) };
     let made = OP.call(py, &[&cast(py, &x1, wide)?, &cast(py, &x2, wide)?])?;
     cast(py, &made, x1.dtype()).map(Array::new)
+}
+
+/// Products of the parts: that of ONNX knows no complex numbers.
+fn complex_product(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResult<Tensor> {
+    static REAL: Fixed = Fixed::own("Real");
+    static IMAG: Fixed = Fixed::own("Imag");
+    static PRODUCT: Fixed = Fixed::new("MatMul");
+    static ADD: Fixed = Fixed::new("Add");
+    static SUB: Fixed = Fixed::new("Sub");
+    static COMPLEX: Fixed = Fixed::own("Complex");
+    let [a, b] = [REAL.call(py, &[x1])?, IMAG.call(py, &[x1])?];
+    let [c, d] = [REAL.call(py, &[x2])?, IMAG.call(py, &[x2])?];
+    let product = |left: &Tensor, right: &Tensor| PRODUCT.call(py, &[left, right]);
+    let real = SUB.call(py, &[&product(&a, &c)?, &product(&b, &d)?])?;
+    let imaginary = ADD.call(py, &[&product(&a, &d)?, &product(&b, &c)?])?;
+    COMPLEX.call(py, &[&real, &imaginary])
 }
 
 fn of_bits(

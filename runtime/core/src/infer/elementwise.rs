@@ -4,7 +4,7 @@ use super::call::{Call, wrong_attribute};
 use super::fact::{Dim, Listed, PartialDims};
 use super::output::{Output, Shape, broadcast, one};
 use super::table::{LATEST, Rule, rule};
-use crate::Result;
+use crate::{Dtype, Result};
 
 pub(super) const RULES: &[Rule] = &[
     rule(
@@ -32,6 +32,18 @@ pub(super) const RULES: &[Rule] = &[
     rule("SwiGLU", 28, LATEST, &[], equal),
     rule("Max Min Mean Sum", 1, 7, &[], equal),
     rule("Max Min Mean Sum", 8, LATEST, &[], repeated),
+    rule(
+        "Neg Conj Reciprocal Sign Sqrt Exp Log Sin Cos Tan Sinh Cosh Tanh IsInf IsNaN",
+        1,
+        LATEST,
+        &[],
+        same,
+    )
+    .of_domain("oarlock"),
+    rule("Asin Acos Atan Asinh Acosh Atanh", 1, LATEST, &[], same).of_domain("oarlock"),
+    rule("Add Sub Mul Div Pow Equal", 1, LATEST, &[], repeated).of_domain("oarlock"),
+    rule("Abs Real Imag", 1, LATEST, &[], part).of_domain("oarlock"),
+    rule("Complex", 1, LATEST, &[], whole).of_domain("oarlock"),
     rule("Expm1 IsFinite Log10 Log1p Log2 SignBit Trunc", 1, LATEST, &[], same).of_domain("oarlock"),
     rule("Atan2 CopySign FloorDivide Hypot LogAddExp NextAfter Remainder", 1, LATEST, &[], repeated)
         .of_domain("oarlock"),
@@ -43,6 +55,18 @@ pub(super) const RULES: &[Rule] = &[
 /// The shape of the input.
 pub(super) fn same(call: &Call<'_>) -> Result<Vec<Output>> {
     one(call.shape(0)?)
+}
+
+/// A part of complex numbers.
+fn part(call: &Call<'_>) -> Result<Vec<Output>> {
+    let dtype = if call.input(0)?.dtype == Dtype::C64 { Dtype::F32 } else { Dtype::F64 };
+    one(Output::from(call.shape(0)?).of_dtype(dtype))
+}
+
+/// Complex numbers of their parts.
+fn whole(call: &Call<'_>) -> Result<Vec<Output>> {
+    let dtype = if call.input(0)?.dtype == Dtype::F32 { Dtype::C64 } else { Dtype::C128 };
+    Ok(repeated(call)?.into_iter().map(|output| output.of_dtype(dtype)).collect())
 }
 
 /// What may be there is a tensor that is.

@@ -11,6 +11,7 @@ The namespace follows the Python array API standard. Models are loaded with `loa
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._creation import (
@@ -31,10 +32,7 @@ from ._creation import (
 )
 from ._elementwise import (
     clip,
-    conj,
-    imag,
     positive,
-    real,
     square,
 )
 from ._information import (
@@ -122,6 +120,7 @@ from ._oarlock import (
     bitwise_xor,
     bool,
     ceil,
+    conj,
     complex128,
     complex64,
     cos,
@@ -156,6 +155,7 @@ from ._oarlock import (
     not_equal,
     op,
     pow,
+    real,
     reciprocal,
     result_type,
     round,
@@ -177,6 +177,7 @@ from ._oarlock import (
     expm1,
     floor_divide,
     hypot,
+    imag,
     isfinite,
     isinf,
     isnan,
@@ -193,6 +194,7 @@ from ._oarlock import (
 
 if TYPE_CHECKING:
     from os import PathLike
+    from types import ModuleType
 
 to_tensor = asarray
 
@@ -229,3 +231,10 @@ newaxis = None
 pi = 3.141592653589793
 
 __array_api_version__ = "2024.12"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Parts of the package that are loaded when they are used."""
+    if name in ("fft",):
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module `oarlock` has no `{name}`")

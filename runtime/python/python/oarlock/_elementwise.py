@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from . import _oarlock
-from ._creation import zeros_like
 from ._oarlock import Tensor, asarray
 
 
@@ -29,18 +28,3 @@ def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | 
 
 def _like(bound: Tensor | float, x: Tensor) -> Tensor:
     return bound.astype(x.dtype, copy=False) if isinstance(bound, Tensor) else asarray(bound, dtype=x.dtype, device=x.device)
-
-
-def real(x: Tensor, /) -> Tensor:
-    """The real part, which is all there is of a real number."""
-    return +x
-
-
-def imag(x: Tensor, /) -> Tensor:
-    """The imaginary part, which real numbers have none of."""
-    return zeros_like(x)
-
-
-def conj(x: Tensor, /) -> Tensor:
-    """The number with the sign of its imaginary part turned around."""
-    return +x

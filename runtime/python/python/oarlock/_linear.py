@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._manipulation import axis_of, broadcast_arrays, moveaxis, permute_dims, reshape
-from ._oarlock import Tensor, matmul
+from ._oarlock import Tensor, conj, matmul
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         raise ValueError(f"expected vectors of one size, found {x1.shape[axis]} and {x2.shape[axis]}")
     x1, x2 = broadcast_arrays(x1, x2)
     x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
-    return matmul(x1[..., None, :], x2[..., None])[..., 0, 0]
+    return matmul(conj(x1)[..., None, :], x2[..., None])[..., 0, 0]
 
 
 def _product(sizes: tuple[int, ...]) -> int:

@@ -50,10 +50,10 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     return op("Expand", [x, sizes_of(shape)]) if x.shape != tuple(shape) else x
 
 
-def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """Arrays repeated to the shape that they have together."""
     shape = broadcast_shapes(*(x.shape for x in arrays))
-    return tuple(broadcast_to(x, shape) for x in arrays)
+    return [broadcast_to(x, shape) for x in arrays]
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:

@@ -11,6 +11,8 @@ from ._manipulation import axes_of, axis_of, concat
 from ._oarlock import DType, Tensor, asarray, op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._typing import Axes, DtypeLike
 
 _FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
@@ -21,10 +23,17 @@ _UNSIGNED = (_oarlock.uint8, _oarlock.uint16, _oarlock.uint32, _oarlock.uint64)
 def reduce(name: str, x: Tensor, axis: Axes | None, keepdims: bool, **attributes: int) -> Tensor:
     """An op that takes its dimensions as an input."""
     axes = axes_of(axis, x.ndim)
+    if x.dtype in _COMPLEX:
+        return _of_parts(lambda part: reduce(name, part, axis, keepdims, **attributes), x)
     if not axes:
         # Without dimensions an op means all of them, and nothing is to be done.
         attributes["noop_with_empty_axes"] = 1
     return op(name, [x, sizes_of(axes)], {"keepdims": int(keepdims), **attributes})
+
+
+def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """What a function that adds says of complex numbers: what it says of their parts."""
+    return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
 
 
 def sum_dtype(x: Tensor, dtype: DtypeLike | None) -> DType:
@@ -60,12 +69,32 @@ def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> T
 
 def sum(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum of elements, 0 where there are none."""
-    return reduce("ReduceSum", x.astype(sum_dtype(x, dtype), copy=False), axis, keepdims)
+    x = x.astype(sum_dtype(x, dtype), copy=False)
+    return reduce("ReduceSum", _wide(x), axis, keepdims).astype(x.dtype, copy=False)
 
 
 def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product of elements, 1 where there are none."""
-    return reduce("ReduceProd", x.astype(sum_dtype(x, dtype), copy=False), axis, keepdims)
+    x = x.astype(sum_dtype(x, dtype), copy=False)
+    if x.dtype not in _COMPLEX:
+        return reduce("ReduceProd", _wide(x), axis, keepdims).astype(x.dtype, copy=False)
+    for at in axes_of(axis, x.ndim):
+        x = _halved(x, at)
+    axes = axes_of(axis, x.ndim)
+    return x if keepdims else x[tuple(0 if at in axes else slice(None) for at in range(x.ndim))]
+
+
+def _halved(x: Tensor, axis: int) -> Tensor:
+    """Complex numbers multiplied along a dimension, which one element is left of: each half by the other."""
+    front = (slice(None),) * axis
+    if x.shape[axis] == 0:
+        shape = tuple(1 if at == axis else size for at, size in enumerate(x.shape))
+        return full(shape, 1, dtype=x.dtype, device=x.device)
+    while (size := x.shape[axis]) > 1:
+        half = size // 2
+        product = x[(*front, slice(half))] * x[(*front, slice(half, 2 * half))]
+        x = concat([product, x[(*front, slice(2 * half, None))]], axis=axis)
+    return x
 
 
 def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -109,11 +138,40 @@ def _cumulative(
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
         axis = 0
     axis = axis_of(axis, x.ndim)
-    made = op(name, [x.astype(sum_dtype(x, dtype), copy=False), asarray(axis, device="cpu")])
+    x = x.astype(sum_dtype(x, dtype), copy=False)
+    if x.dtype not in _COMPLEX:
+        made = op(name, [_wide(x), asarray(axis, device="cpu")]).astype(x.dtype, copy=False)
+    elif name == "CumSum":
+        made = _of_parts(lambda part: op(name, [part, asarray(axis, device="cpu")]), x)
+    else:
+        made = _scanned(x, axis)
     if include_initial:
         shape = tuple(1 if at == axis else size for at, size in enumerate(x.shape))
         made = concat([full(shape, first, dtype=made.dtype, device=made.device), made], axis=axis)
     return made
+
+
+def _scanned(x: Tensor, axis: int) -> Tensor:
+    """The products of each complex number and those before it, over distances that double."""
+    front, distance = (slice(None),) * axis, 1
+    while distance < x.shape[axis]:
+        first, later, before = (
+            x[(*front, part)] for part in (slice(distance), slice(distance, None), slice(None, -distance))
+        )
+        x = concat([first, later * before], axis=axis)
+        distance *= 2
+    return x
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Narrow integers as ones that kernels add."""
+    wide = {
+        _oarlock.int8: _oarlock.int32,
+        _oarlock.int16: _oarlock.int32,
+        _oarlock.uint8: _oarlock.uint32,
+        _oarlock.uint16: _oarlock.uint32,
+    }
+    return x.astype(wide.get(x.dtype, x.dtype), copy=False)
 
 
 def all(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:

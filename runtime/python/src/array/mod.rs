@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 pub(crate) use self::operand::Operand;
+use crate::call::Fixed;
 use crate::device::{self, Device};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
@@ -422,8 +423,34 @@ pub(crate) fn cast(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tenso
     if tensor.dtype() == to {
         return Ok(tensor.clone());
     }
+    if [tensor.dtype(), to].map(crate::promote::kind).contains(&Some(crate::promote::Kind::Complex)) {
+        return cast_complex(py, tensor, to);
+    }
     let attributes = Attributes::new().with("to", Attribute::Int(to.onnx_number()));
     only(crate::call::named(py, "Cast", &[Some(tensor)], attributes, 1)?)
+}
+
+/// The same where one of the dtypes is complex, which the op of ONNX does not know.
+fn cast_complex(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
+    static REAL: Fixed = Fixed::own("Real");
+    static IMAG: Fixed = Fixed::own("Imag");
+    static COMPLEX: Fixed = Fixed::own("Complex");
+    static EQUAL: Fixed = Fixed::both("Equal");
+    static NOT: Fixed = Fixed::new("Not");
+    let number = |dtype| operand::Number::Bool(false).tensor(tensor.device(), dtype);
+    let part = if to == Dtype::C64 { Dtype::F32 } else { Dtype::F64 };
+    match (crate::promote::kind(tensor.dtype()), to) {
+        (Some(crate::promote::Kind::Complex), Dtype::C64 | Dtype::C128) => {
+            let (real, imaginary) = (REAL.call(py, &[tensor])?, IMAG.call(py, &[tensor])?);
+            COMPLEX.call(py, &[&cast(py, &real, part)?, &cast(py, &imaginary, part)?])
+        }
+        (Some(_), Dtype::C64 | Dtype::C128) => COMPLEX.call(py, &[&cast(py, tensor, part)?, &number(part)?]),
+        (_, Dtype::Bool) => NOT.call(py, &[&EQUAL.call(py, &[tensor, &number(tensor.dtype())?])?]),
+        (_, other) => Err(PyTypeError::new_err(format!(
+            "expected complex numbers or truths to be made of complex numbers, found {}\nhint: take the `real` part first",
+            other.numpy_name()
+        ))),
+    }
 }
 
 /// The one output of a call.

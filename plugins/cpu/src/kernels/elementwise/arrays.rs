@@ -15,7 +15,7 @@ use crate::device::Cpu;
 use crate::isa::Target;
 
 /// The domain of ops that Oarlock adds.
-const DOMAIN: &str = "oarlock";
+pub(super) const DOMAIN: &str = "oarlock";
 
 /// The floats that are computed as what they are.
 const WIDE_FLOATS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);

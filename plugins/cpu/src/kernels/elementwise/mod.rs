@@ -11,6 +11,7 @@ mod arrays;
 mod binary;
 mod bits;
 mod cast;
+mod complex;
 mod conversion;
 mod inner;
 pub(crate) mod math;
@@ -39,6 +40,7 @@ pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
     kernels.extend(activation::kernels());
     kernels.extend(arrays::kernels());
     kernels.extend(binary::kernels());
+    kernels.extend(complex::kernels());
     kernels.extend(bits::kernels());
     kernels.extend(power::kernels());
     kernels.extend(variadic::kernels());

@@ -4,6 +4,7 @@ mod arithmetic;
 mod arrays;
 mod bits;
 mod casts;
+mod complex;
 mod floats;
 mod quantization;
 mod shapes;

@@ -1,0 +1,218 @@
+//! Arithmetic and functions of complex numbers: ops of the domain `oarlock`, named as those of ONNX for real numbers.
+
+mod functions;
+
+use std::marker::PhantomData;
+
+use functions::Number;
+use oarlock_sdk::{Call, Complex, Dtype, DtypeSet, Error, Kernel, Operand, Result, dtype_set};
+
+use super::arrays::DOMAIN;
+use super::inner::{Elements, Loop, Map};
+use super::pass::Pass;
+use super::port::Port;
+use super::row::{BOOL, input, output, row};
+use crate::device::Cpu;
+use crate::isa::Target;
+
+const COMPLEX: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
+const PARTS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
+
+/// What the parts of a complex number are.
+trait Part: Copy + Send + Sync + 'static {
+    fn wide(self) -> f64;
+    fn of(value: f64) -> Self;
+}
+
+impl Part for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn of(value: f64) -> Self {
+        value as Self
+    }
+}
+
+impl Part for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+
+    #[inline(always)]
+    fn of(value: f64) -> Self {
+        value
+    }
+}
+
+#[inline(always)]
+fn wide<P: Part>(z: Complex<P>) -> Number {
+    Number { re: z.re.wide(), im: z.im.wide() }
+}
+
+#[inline(always)]
+fn narrow<P: Part>(z: Number) -> Complex<P> {
+    Complex { re: P::of(z.re), im: P::of(z.im) }
+}
+
+/// Maps whose operands are computed in 64 bits: each names them, and says what they become.
+macro_rules! maps {
+    ($($name:ident($($x:ident),*) $(-> $output:ident)? => $body:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name<P>(PhantomData<P>);
+
+            impl<P: Part> Map for $name<P> {
+                type Input = ($(maps!(@input $x P),)*);
+                type Output = maps!(@type P $($output)?);
+
+                #[inline(always)]
+                fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {
+                    $(let $x = wide($x);)*
+                    maps!(@made P $($output)?, $body)
+                }
+            }
+        )*
+    };
+    (@input $x:ident $part:ident) => { Complex<$part> };
+    (@type $part:ident) => { Complex<$part> };
+    (@type $part:ident part) => { $part };
+    (@type $part:ident truth) => { u8 };
+    (@made $part:ident, $body:expr) => { narrow($body) };
+    (@made $part:ident part, $body:expr) => { $part::of($body) };
+    (@made $part:ident truth, $body:expr) => { u8::from($body) };
+}
+
+maps! {
+    Add(a, b) => a + b;
+    Sub(a, b) => a - b;
+    Mul(a, b) => functions::product(a, b);
+    Div(a, b) => functions::quotient(a, b);
+    Pow(a, b) => functions::power(a, b);
+    Equal(a, b) -> truth => a == b;
+    Abs(z) -> part => functions::magnitude(z);
+    Real(z) -> part => z.re;
+    Imag(z) -> part => z.im;
+    IsFinite(z) -> truth => z.re.is_finite() && z.im.is_finite();
+    IsInf(z) -> truth => z.re.is_infinite() || z.im.is_infinite();
+    IsNaN(z) -> truth => z.re.is_nan() || z.im.is_nan();
+    Neg(z) => -z;
+    Conj(z) => Number { re: z.re, im: -z.im };
+    Reciprocal(z) => functions::quotient(Number { re: 1.0, im: 0.0 }, z);
+    Sign(z) => functions::sign(z);
+    Sqrt(z) => functions::sqrt(z);
+    Exp(z) => functions::exp(z);
+    Expm1(z) => functions::expm1(z);
+    Log(z) => functions::log(z);
+    Log1p(z) => functions::log1p(z);
+    Log2(z) => functions::scaled(functions::log(z), std::f64::consts::LOG2_E);
+    Log10(z) => functions::scaled(functions::log(z), std::f64::consts::LOG10_E);
+    Sin(z) => functions::sin(z);
+    Cos(z) => functions::cos(z);
+    Tan(z) => functions::tan(z);
+    Sinh(z) => functions::sinh(z);
+    Cosh(z) => functions::cosh(z);
+    Tanh(z) => functions::tanh(z);
+    Asin(z) => functions::asin(z);
+    Acos(z) => functions::acos(z);
+    Atan(z) => functions::atan(z);
+    Asinh(z) => functions::asinh(z);
+    Acosh(z) => functions::acosh(z);
+    Atanh(z) => functions::atanh(z);
+}
+
+/// A complex number of its two parts.
+#[derive(Clone, Copy)]
+struct Joined<P>(PhantomData<P>);
+
+impl<P: Part> Map for Joined<P> {
+    type Input = (P, P);
+    type Output = Complex<P>;
+
+    #[inline(always)]
+    fn apply<T: Target>(self, (re, im): (P, P)) -> Complex<P> {
+        Complex { re, im }
+    }
+}
+
+/// The dtype of the parts of complex numbers.
+fn part_of(dtype: Dtype) -> Dtype {
+    if dtype == Dtype::C64 { Dtype::F32 } else { Dtype::F64 }
+}
+
+fn pass<const COUNT: usize, N, W>(dtypes: (Dtype, Dtype), is_wide: bool, narrow: N, wide: W) -> Result<Pass>
+where
+    N: Map<Input: Elements> + Copy,
+    W: Map<Input: Elements> + Copy,
+{
+    let (input, output) = (Port::direct(dtypes.0), Port::direct(dtypes.1));
+    Ok(if is_wide {
+        Pass::new(Loop(wide), [input; COUNT], output)
+    } else {
+        Pass::new(Loop(narrow), [input; COUNT], output)
+    })
+}
+
+/// A row of a map of so many complex numbers, to dtypes that follow from that of the inputs.
+macro_rules! rows {
+    ($($count:literal $outputs:ident $of:expr; $($name:ident)*)*) => {
+        vec![$($(
+            new(stringify!($name), COMPLEX, $outputs, |call: &Call<'_>| {
+                let dtype = call.input(0)?.dtype();
+                let of: fn(Dtype) -> Dtype = $of;
+                pass::<$count, _, _>((dtype, of(dtype)), dtype == Dtype::C128, $name::<f32>(PhantomData), $name::<f64>(PhantomData))
+            }, [(); $count]),
+        )*)*]
+    };
+}
+
+fn new<const COUNT: usize>(
+    op: &'static str,
+    inputs: DtypeSet,
+    outputs: DtypeSet,
+    pass: impl Fn(&Call<'_>) -> Result<Pass> + Send + Sync + 'static,
+    _: [(); COUNT],
+) -> Kernel<Cpu> {
+    let is_same = inputs == outputs;
+    let grouped = |operand: Operand| if is_same { operand.group(1) } else { operand };
+    let kernel =
+        row(op, 1, [input("", inputs).group(1); COUNT], grouped(output("", outputs)), pass).domain(DOMAIN);
+    let places = if is_same { COUNT as u32 } else { 0 };
+    (0..places).fold(kernel, |kernel, input| kernel.in_place(0, input))
+}
+
+/// The rows of all of them.
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = rows! {
+        2 COMPLEX |dtype| dtype; Add Sub Mul Div Pow
+        2 BOOL |_| Dtype::BOOL; Equal
+        1 PARTS part_of; Abs Real Imag
+        1 BOOL |_| Dtype::BOOL; IsFinite IsInf IsNaN
+        1 COMPLEX |dtype| dtype; Neg Conj Reciprocal Sign Sqrt Exp Expm1 Log Log1p Log2 Log10 Sin Cos Tan Sinh Cosh Tanh Asin
+            Acos Atan Asinh Acosh Atanh
+    };
+    kernels.push(new(
+        "Complex",
+        PARTS,
+        COMPLEX,
+        |call| {
+            let part = call.input(0)?.dtype();
+            let whole = match part {
+                Dtype::F32 => Dtype::C64,
+                Dtype::F64 => Dtype::C128,
+                _ => return Err(Error::invalid_argument("expected parts of f32 or f64, found others")),
+            };
+            pass::<2, _, _>(
+                (part, whole),
+                part == Dtype::F64,
+                Joined::<f32>(PhantomData),
+                Joined::<f64>(PhantomData),
+            )
+        },
+        [(); 2],
+    ));
+    kernels
+}

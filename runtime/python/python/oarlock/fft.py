@@ -1,0 +1,205 @@
+"""Fourier transforms, after the extension of the Python array API standard."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._creation import arange
+from ._manipulation import axes_of, axis_of, concat, expand_dims, roll
+from ._oarlock import Tensor, asarray, conj, imag, op, real
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._typing import DeviceLike, DtypeLike
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+_COMPLEX = (_oarlock.complex64, _oarlock.complex128)
+
+
+def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The transform along a dimension, cut off or filled with zeros to `n` elements."""
+    return _transformed(x, n, axis, norm, is_inverse=False)
+
+
+def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse transform along a dimension."""
+    return _transformed(x, n, axis, norm, is_inverse=True)
+
+
+def fftn(
+    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The transform along several dimensions."""
+    for axis, n in _each(x, s, axes):
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def ifftn(
+    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The inverse transform along several dimensions."""
+    for axis, n in _each(x, s, axes):
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The half of the transform of real numbers that says all of it."""
+    if x.dtype in _COMPLEX:
+        raise TypeError(f"expected real numbers, found {x.dtype}\nhint: `fft` takes complex ones")
+    made = fft(x, n=n, axis=axis, norm=norm)
+    return _part(made, axis, slice(made.shape[axis] // 2 + 1))
+
+
+def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The real numbers of which `rfft` made these, `n` of them."""
+    size = 2 * (x.shape[axis] - 1) if n is None else n
+    if size < 1:
+        raise ValueError(f"expected one number at least to be made, found {size}")
+    half = _fitted(_as_complex(x), size // 2 + 1, axis)
+    # The other half is the mirror image of this one, without the ends that are their own.
+    mirrored = _part(half, axis, slice(1, (size + 1) // 2))
+    mirrored = conj(mirrored[tuple(slice(None, None, -1 if at == axis_of(axis, x.ndim) else None) for at in range(x.ndim))])
+    return real(ifft(concat([half, mirrored], axis=axis), axis=axis, norm=norm))
+
+
+def rfftn(
+    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The half of the transform of real numbers along several dimensions, the last of which is halved."""
+    *others, (axis, n) = _each(x, s, axes)
+    x = rfft(x, n=n, axis=axis, norm=norm)
+    for axis, n in others:
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def irfftn(
+    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The real numbers of which `rfftn` made these."""
+    *others, (axis, n) = _each(x, s, axes)
+    for other, size in others:
+        x = ifft(x, n=size, axis=other, norm=norm)
+    return irfft(x, n=n if s is not None else None, axis=axis, norm=norm)
+
+
+def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The transform of numbers that mirror themselves, which is real."""
+    return irfft(conj(_as_complex(x)), n=n, axis=axis, norm=_OPPOSITE[_known(norm)])
+
+
+def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The half of the numbers of which `hfft` made these."""
+    return conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE[_known(norm)]))
+
+
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """The frequencies of the elements of a transform of samples at a distance of `d`."""
+    places = concat([arange((n - 1) // 2 + 1, device=device), arange(-(n // 2), 0, device=device)])
+    return _frequencies(places, n, d, dtype)
+
+
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """The same of the half that `rfft` makes."""
+    return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
+
+
+def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """A transform with the frequency 0 in the middle."""
+    places = axes_of(axes, x.ndim)
+    return roll(x, tuple(x.shape[at] // 2 for at in places), axis=tuple(places))
+
+
+def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """A transform with the frequency 0 back at the beginning."""
+    places = axes_of(axes, x.ndim)
+    return roll(x, tuple(-(x.shape[at] // 2) for at in places), axis=tuple(places))
+
+
+_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _known(norm: str) -> str:
+    if norm not in _OPPOSITE:
+        raise ValueError(f"expected `backward`, `ortho` or `forward` for `norm`, found `{norm}`")
+    return norm
+
+
+def _transformed(x: Tensor, n: int | None, axis: int, norm: str, *, is_inverse: bool) -> Tensor:
+    _known(norm)
+    axis = axis_of(axis, x.ndim)
+    size = x.shape[axis] if n is None else n
+    if size < 1:
+        raise ValueError(f"expected one element at least to transform, found {size}")
+    x = _fitted(_as_complex(x), size, axis)
+    # The op has the parts of complex numbers as a dimension of two.
+    parts = concat([expand_dims(part, axis=-1) for part in (real(x), imag(x))], axis=-1)
+    made = op("DFT", [parts, None, asarray(axis, device="cpu")], {"inverse": int(is_inverse)})
+    whole = op("Complex", [made[..., 0], made[..., 1]], domain="oarlock")
+    # The op divides by the size in the inverse, which is what `backward` means.
+    factor = 1.0
+    if norm == "ortho":
+        factor = math.sqrt(size) if is_inverse else 1 / math.sqrt(size)
+    elif norm == "forward":
+        factor = float(size) if is_inverse else 1 / size
+    return whole if factor == 1.0 else whole * factor
+
+
+def _as_complex(x: Tensor) -> Tensor:
+    if x.dtype in _COMPLEX:
+        return x
+    return x.astype(_oarlock.complex128 if x.dtype == _oarlock.float64 else _oarlock.complex64)
+
+
+def _fitted(x: Tensor, size: int, axis: int) -> Tensor:
+    """An array cut off, or filled with zeros, to a size along a dimension."""
+    axis = axis_of(axis, x.ndim)
+    if x.shape[axis] >= size:
+        return _part(x, axis, slice(size))
+    shape = tuple(size - x.shape[axis] if at == axis else one for at, one in enumerate(x.shape))
+    zeros = op("Expand", [asarray(0, dtype=x.dtype, device=x.device), asarray(list(shape), dtype=_oarlock.int64, device="cpu")])
+    return concat([x, zeros], axis=axis)
+
+
+def _part(x: Tensor, axis: int, part: slice) -> Tensor:
+    return x[(slice(None),) * axis_of(axis, x.ndim) + (part,)]
+
+
+def _each(x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> list[tuple[int, int | None]]:
+    """The dimensions that are transformed, each with the size that is asked for."""
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
+    sizes = [None] * len(axes) if s is None else list(s)
+    if len(sizes) != len(axes):
+        raise ValueError(f"expected a size for each dimension, found {sizes} for {list(axes)}")
+    return list(zip(axes_of(tuple(axes), x.ndim), sizes, strict=True))
+
+
+def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> Tensor:
+    wide = places.astype(_oarlock.float64) / asarray(n * d, dtype=_oarlock.float64, device=places.device)
+    return wide.astype(_oarlock.float32 if dtype is None else dtype, copy=False)
