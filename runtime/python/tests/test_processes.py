@@ -21,7 +21,7 @@ def test_a_child_that_was_forked_says_so():
         "ol.ones(1)\n"
         "if os.fork() == 0:\n"
         "    try: ol.ones(1)\n"
-        "    except ol.Error as error: print(error); os._exit(0)\n"
+        "    except ol.Error as error: print(error, flush=True); os._exit(0)\n"
         "os.wait()"
     )
     assert "forked after Oarlock had started" in outcome.stdout, outcome.stderr
