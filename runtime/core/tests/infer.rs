@@ -87,6 +87,7 @@ const SHAPES: &str = "
     ConvTranspose 22 (strides=[2,2] output_padding=[1,0] group=2) f32[1,4,3,3] f32[4,3,3,3] -> f32[1,6,8,7]
     MaxPool 22 (kernel_shape=[3] strides=[2] ceil_mode=1) f32[1,1,6] -> f32[1,1,3] i64[1,1,3]
     AveragePool 22 (kernel_shape=[1] strides=[2] ceil_mode=1) f32[1,1,2] -> f32[1,1,1]
+    MaxPool 22 (kernel_shape=[2,3] strides=[2,3] ceil_mode=1) f32[1,1,1,2] -> f32[1,1,1,1] i64[1,1,1,1]
     GlobalAveragePool 22 f32[2,3,?,5] -> f32[2,3,1,1]
     Resize 19 f32[1,3,4,4] _ f32=1,1,0.5,2 -> f32[1,3,2,8]
     Resize 19 (coordinate_transformation_mode=tf_crop_and_resize) f32[1,6] f32=0,0.2,1,0.8 f32=1,2 -> f32[1,12]

@@ -4,7 +4,6 @@
 //! body of a loop over what grows, have thousands of small plans, which are found by a hash of the shapes. Finding a plan
 //! takes no lock.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,9 +15,11 @@ use crate::plan::Plan;
 use crate::run::Arenas;
 
 /// How many bytes the plans of a program may take, about,
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 64 << 20;
 /// where there are more than so many.
 const LEAST_PLANS: usize = 32;
+/// How many plans are looked at to find one that nobody found again lately.
+const TRIES: usize = 8;
 /// How many lists the plans are in.
 const LISTS: usize = 1 << LIST_BITS;
 const LIST_BITS: u32 = 8;
@@ -42,8 +43,7 @@ type List = ArcSwapOption<Vec<(u64, Arc<Planned>)>>;
 /// What is known of all plans but the first.
 #[derive(Default)]
 struct Making {
-    /// Plans in the order in which they are given up.
-    order: VecDeque<Arc<Planned>>,
+    all: Vec<Arc<Planned>>,
     bytes: usize,
 }
 
@@ -120,29 +120,30 @@ impl Plans {
             is_wanted: AtomicBool::new(false),
         });
         if self.first.set(planned.clone()).is_err() {
-            self.make_room(&mut making, planned.bytes);
+            self.make_room(&mut making, planned.bytes, hash);
             self.change(hash, |list| list.push((hash, planned.clone())));
             making.bytes += planned.bytes;
-            making.order.push_back(planned);
+            making.all.push(planned);
         }
         Ok(plan)
     }
 
-    /// Gives plans up while they take too much. The oldest that nobody wanted lately goes first; those that are older and
-    /// stay have to be wanted anew.
-    fn make_room(&self, making: &mut Making, bytes: usize) {
-        let mut spared = 0;
-        while making.order.len() >= LEAST_PLANS
-            && making.bytes.saturating_add(bytes) > MOST_BYTES
-            && let Some(oldest) = making.order.pop_front()
-        {
-            if spared <= making.order.len() && oldest.is_wanted.swap(false, Ordering::Relaxed) {
-                spared += 1;
-                making.order.push_back(oldest);
-                continue;
+    /// Gives plans up while they take too much. Chance chooses which, among those that nobody found again lately if there are
+    /// some: whoever goes over more shapes than there is room for, again and again, would find none of them if it were always
+    /// the oldest.
+    fn make_room(&self, making: &mut Making, bytes: usize, mut dice: u64) {
+        while making.all.len() >= LEAST_PLANS && making.bytes.saturating_add(bytes) > MOST_BYTES {
+            let mut chosen = 0;
+            for _ in 0..TRIES {
+                dice = dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                chosen = (dice >> 33) as usize % making.all.len();
+                if !making.all[chosen].is_wanted.swap(false, Ordering::Relaxed) {
+                    break;
+                }
             }
-            making.bytes -= oldest.bytes;
-            self.change(oldest.hash, |list| list.retain(|(_, planned)| !Arc::ptr_eq(planned, &oldest)));
+            let given_up = making.all.swap_remove(chosen);
+            making.bytes -= given_up.bytes;
+            self.change(given_up.hash, |list| list.retain(|(_, planned)| !Arc::ptr_eq(planned, &given_up)));
         }
     }
 

@@ -50,7 +50,9 @@ fn filters_leave_those_that_are_all_of_this() {
     assert_eq!(count(&["--plugin-name", "custom-cpu"]), 1);
     assert_eq!(count(&["--device", "CustomCPU", "--dtype", "float16"]), 1);
     assert_eq!(count(&["--device", "CustomCPU", "--dtype", "bool"]), 0);
-    assert_eq!((count(&["--domain", "ai.onnx"]), count(&["--domain", "ai.onnx.ml"])), (all, 0));
+    // Of complex numbers it is an op of another domain.
+    assert_eq!(count(&["--domain", "ai.onnx"]) + count(&["--domain", "oarlock"]), all);
+    assert_eq!(count(&["--domain", "ai.onnx.ml"]), 0);
 }
 
 #[test]

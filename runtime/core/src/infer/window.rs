@@ -144,7 +144,9 @@ impl<'a> Window<'a> {
         let (before, added) = self.pads(axis)?;
         let (padded, extent) = (dim.plus(added)?, self.extent(axis)?);
         let room = padded.minus(extent)?;
-        if room.known().is_some_and(|room| room < 0) {
+        // A window that may reach beyond the end may do so from the first one on.
+        let least = if may_overhang { 1 - stride } else { 0 };
+        if room.known().is_some_and(|room| room < least) {
             let expected = format!("at least {extent} in spatial dimension {axis}, pads included");
             return Err(call.wrong(input, expected, padded));
         }

@@ -13,6 +13,7 @@ use super::{Run, datum};
 use crate::datum::Datum;
 use crate::environment::Environment;
 use crate::graph::{Dimension, Node, ValueType};
+use crate::passes::fact_of;
 use crate::plan::Source;
 use crate::program::Program;
 
@@ -77,6 +78,25 @@ impl Body {
     /// How many outputs it has.
     pub(super) fn output_count(&self) -> usize {
         self.program.graph().outputs.len()
+    }
+
+    /// The dtype and shape that an output would have for inputs of these shapes, for a body that never ran.
+    fn would_make(
+        &self,
+        run: Run<'_>,
+        mut inputs: Vec<Datum>,
+        captured: &[Datum],
+        index: usize,
+    ) -> (Dtype, Vec<i64>) {
+        inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
+        let plan = self.program.plan(run.environment, &inputs).ok();
+        let fact = plan.and_then(|plan| fact_of(plan.graph.value(*plan.graph.outputs.get(index)?)));
+        match fact {
+            Some(Fact { dtype, dims: Some(dims), .. }) => {
+                (dtype, dims.iter().map(|dim| dim.known().unwrap_or(0)).collect())
+            }
+            _ => self.output(index),
+        }
     }
 
     /// The dtype and shape of an output when it never ran: what follows from the body, or else what the model says.
@@ -192,6 +212,14 @@ pub(super) fn scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<Da
     Tensor::of_constant(device, &Constant::new(dtype, &[], bytes)?).map(Datum::Tensor)
 }
 
+/// What a body of a loop is given first: the number of the iteration, and whether it was to go on.
+fn numbered(environment: &Environment, iteration: i64, goes_on: bool) -> Result<[Datum; 2]> {
+    Ok([
+        scalar(&environment.host, Dtype::I64, iteration.to_ne_bytes().to_vec())?,
+        scalar(&environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
+    ])
+}
+
 /// Runs a body as often as the count and the condition say. What it makes in each iteration beside the condition and the
 /// carried values is stacked.
 fn run_loop(
@@ -214,10 +242,7 @@ fn run_loop(
     let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs.saturating_sub(count)];
     let mut iteration = 0i64;
     while goes_on && iteration < most {
-        let mut inputs = vec![
-            scalar(&run.environment.host, Dtype::I64, iteration.to_ne_bytes().to_vec())?,
-            scalar(&run.environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
-        ];
+        let mut inputs = numbered(run.environment, iteration, goes_on)?.to_vec();
         inputs.append(&mut carried);
         let mut made = body.run(run, inputs, captured)?.into_iter();
         goes_on = truth(&made.next().ok_or_else(|| too_few("a condition"))?)?;
@@ -227,9 +252,14 @@ fn run_loop(
         }
         iteration += 1;
     }
+    let first = match iteration {
+        0 => numbered(run.environment, 0, true)?.into_iter().chain(carried.iter().cloned()).collect(),
+        _ => Vec::new(),
+    };
     let mut outputs = carried;
     for (index, list) in stacked.into_iter().enumerate() {
-        outputs.push(Datum::Tensor(stack(run.environment, &list, 0, || body.output(1 + count + index))?));
+        let empty = || body.would_make(run, first.clone(), captured, 1 + count + index);
+        outputs.push(Datum::Tensor(stack(run.environment, &list, 0, empty)?));
     }
     Ok(outputs)
 }

@@ -9,12 +9,14 @@ pub(super) fn sum<F: Float>(elements: &[F], value: impl Fn(F) -> F) -> F {
     fold(elements, F::ZERO, |sum, element| sum + value(element), |left, right| left + right)
 }
 
-/// Mean and variance. The variance is that of the distances to the mean, in a second pass, since the difference of two
-/// large sums would have no exact digits left.
+/// Mean and variance. The mean is summed up from the distances to the first element, so that of equal elements it is exact,
+/// and nothing is left of them. The variance is that of the distances to the mean, in a second pass, since the difference of
+/// two large sums would have no exact digits left.
 #[inline(always)]
 pub(super) fn moments<F: Float>(elements: &[F]) -> (F, F) {
     let count = F::of(elements.len() as f64);
-    let mean = sum(elements, |x| x) / count;
+    let first = elements.first().copied().unwrap_or(F::ZERO);
+    let mean = first + sum(elements, |x| x - first) / count;
     (mean, sum(elements, |x| (x - mean) * (x - mean)) / count)
 }
 

@@ -37,6 +37,18 @@ fn elements_of_minus_infinity_have_no_share_of_a_softmax() {
 }
 
 #[test]
+fn nothing_is_left_of_a_row_of_equal_elements() {
+    for (length, value) in [(8i64, 0.1f32), (64, -3.3), (768, 1234.567), (1001, 1e-20)] {
+        let x = Array::of(&[2, length], &vec![value; 2 * length as usize]);
+        let (scale, bias) =
+            (Array::of(&[length], &vec![2f32; length as usize]), vec![0.25f32; length as usize]);
+        let y = Array::of(&[2, length], &bias.repeat(2));
+        let inputs = [Some(&x), Some(&scale), Some(&Array::of(&[length], &bias))];
+        check("LayerNormalization", 17, &[("epsilon", Attribute::Float(1e-12))], &inputs, &[y]);
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let x = Array::of(&[2, 3], &[1f32; 6]);
     let scale = Array::of(&[2], &[1f32; 2]);

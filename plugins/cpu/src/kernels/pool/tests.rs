@@ -151,3 +151,15 @@ fn a_plane_of_many_rows_is_pooled_as_one_of_few() {
     let y = Array::of(&[1, 1, height / 2, width / 2], &expected);
     check("MaxPool", 12, &attributes, &[Some(&x)], &[y]);
 }
+
+#[test]
+fn a_window_may_reach_beyond_an_input_that_is_smaller_than_it() {
+    let x = Array::of(&[1, 1, 2, 2], &[1f32, 2.0, 3.0, 4.0]);
+    let attributes = [
+        ("kernel_shape", Attribute::Ints(&[3, 3])),
+        ("strides", Attribute::Ints(&[2, 2])),
+        ("ceil_mode", Attribute::Int(1)),
+    ];
+    check("MaxPool", 12, &attributes, &[Some(&x)], &[Array::of(&[1, 1, 1, 1], &[4f32])]);
+    check("AveragePool", 19, &attributes, &[Some(&x)], &[Array::of(&[1, 1, 1, 1], &[2.5f32])]);
+}

@@ -95,6 +95,19 @@ enum Failure {
     Model(Problem),
 }
 
+impl Failure {
+    /// A size that was made up may be one that the model cannot have, which says nothing about it either.
+    fn with_assumptions(self, notes: &[String]) -> Self {
+        match self {
+            Self::Model(problem) if !notes.is_empty() => {
+                let hint = format!("{}; the model may need more than that", notes.join("; "));
+                Self::Arguments(problem.hint(hint))
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<oarlock_core::Error> for Failure {
     fn from(error: oarlock_core::Error) -> Self {
         Self::Model(error.into())
@@ -110,7 +123,8 @@ impl Report {
         let mut reports = Vec::new();
         for device in devices {
             watched::tell(&format!("`{device}` was asked about the nodes of the model"));
-            reports.push(DeviceReport::of(&model, &facts, runtime, (device, &cpu), choice.plain)?);
+            let report = DeviceReport::of(&model, &facts, runtime, (device, &cpu), choice.plain);
+            reports.push(report.map_err(|failure| failure.with_assumptions(&notes))?);
         }
         Ok(Self {
             model: choice.file.display().to_string(),
