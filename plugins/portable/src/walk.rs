@@ -29,10 +29,14 @@ impl Walk {
         for (axis, dim) in dims.iter().enumerate().filter(|(_, dim)| **dim != 1) {
             let steps = || operands.iter().map(|steps| steps[axis]);
             let joins = walk.dims.last().is_some()
-                && walk.steps.iter().zip(steps()).all(|(before, step)| before.last() == Some(&(step * dim)));
+                && walk
+                    .steps
+                    .iter()
+                    .zip(steps())
+                    .all(|(before, step)| before.last() == Some(&step.saturating_mul(*dim)));
             if joins {
                 let last = walk.dims.len() - 1;
-                walk.dims[last] *= dim;
+                walk.dims[last] = walk.dims[last].saturating_mul(*dim);
                 walk.steps.iter_mut().zip(steps()).for_each(|(before, step)| before[last] = step);
             } else {
                 walk.dims.push(*dim);
@@ -81,11 +85,11 @@ pub(crate) fn product(dims: &[i64]) -> i64 {
     dims.iter().fold(1, |product: i64, dim| product.saturating_mul(*dim))
 }
 
-/// The steps of a contiguous tensor.
+/// The steps of a contiguous tensor. Those of one without elements may be cut, as in [`product`].
 pub(crate) fn contiguous(dims: &[i64]) -> Vec<i64> {
-    let mut steps = vec![1; dims.len()];
+    let mut steps = vec![1i64; dims.len()];
     for axis in (1..dims.len()).rev() {
-        steps[axis - 1] = steps[axis] * dims[axis];
+        steps[axis - 1] = steps[axis].saturating_mul(dims[axis]);
     }
     steps
 }
