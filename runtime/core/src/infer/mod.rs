@@ -19,7 +19,6 @@ mod classic;
 mod conv;
 mod convert;
 mod create;
-mod decompose;
 mod einsum;
 mod elementwise;
 mod fused;
