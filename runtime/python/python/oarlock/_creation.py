@@ -140,7 +140,7 @@ def eye(
     return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of every point of a grid, of which the arrays are the axes."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"expected `xy` or `ij` for `indexing`, found `{indexing}`")
@@ -158,8 +158,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     for axis, x in zip(order, arrays, strict=True):
         shape = [1] * rank
         shape[axis] = x.size
-        placed.append(op("Expand", [op("Reshape", [x, sizes_of(shape)]), target]))
-    return tuple(placed)
+        placed.append(op("Expand", [op("Reshape", [x, sizes_of(shape)], {"allowzero": 1}), target]))
+    return placed
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:

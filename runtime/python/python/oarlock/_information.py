@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from . import _oarlock
 from ._oarlock import Device, DType, Tensor, asarray, devices
@@ -99,13 +99,6 @@ def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
         return _oarlock.result_type(dtype_of(from_), to) == to
     except TypeError:
         return False
-
-
-class DefaultDataTypes(TypedDict):
-    """The dtypes that numbers of Python become."""
-
-    indexing: DType
-    integral: DType
 
 
 class Info:

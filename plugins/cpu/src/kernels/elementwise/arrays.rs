@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Operand, Result, dtype_set};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Result, dtype_set};
 
 use super::bits::shifted;
 use super::inner::{Fault, Loop, Map};
@@ -15,7 +15,7 @@ use crate::device::Cpu;
 use crate::isa::Target;
 
 /// The domain of ops that Oarlock adds.
-pub(super) const DOMAIN: &str = "oarlock";
+const DOMAIN: &str = "oarlock";
 
 /// The floats that are computed as what they are.
 const WIDE_FLOATS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
@@ -243,7 +243,7 @@ macro_rules! float_row {
         float_row!($op, $count, $map, FLOATS)
     };
     ($op:literal, $count:literal, $map:ident, $dtypes:expr) => {
-        new(
+        own_row(
             $op,
             $dtypes,
             $dtypes,
@@ -266,7 +266,7 @@ macro_rules! float_row {
 /// A row of a question about a float.
 macro_rules! test_row {
     ($op:literal, $map:ident) => {
-        new(
+        own_row(
             $op,
             FLOATS,
             BOOL,
@@ -286,7 +286,7 @@ macro_rules! test_row {
 
 macro_rules! number_row {
     ($op:literal, $map:ident) => {
-        new($op, NUMBERS, NUMBERS, |call| {
+        own_row($op, NUMBERS, NUMBERS, |call| {
             let dtype = call.input(0)?.dtype();
             with_number!(dtype, all, N => {
                 let (input, output) = (Port::input(dtype, N::DTYPE)?, Port::output(dtype, N::DTYPE)?);
@@ -296,7 +296,8 @@ macro_rules! number_row {
     };
 }
 
-fn new<const COUNT: usize>(
+/// A row of an op of so many operands, which its output may take the place of where it has their dtypes.
+pub(super) fn own_row<const COUNT: usize>(
     op: &'static str,
     inputs: DtypeSet,
     outputs: DtypeSet,
@@ -304,9 +305,8 @@ fn new<const COUNT: usize>(
     _: [(); COUNT],
 ) -> Kernel<Cpu> {
     let is_same = inputs == outputs;
-    let operand = |operand: Operand| if is_same { operand.group(1) } else { operand };
-    let kernel =
-        row(op, 1, [operand(input("", inputs)); COUNT], operand(output("", outputs)), pass).domain(DOMAIN);
+    let made = if is_same { output("", outputs).group(1) } else { output("", outputs) };
+    let kernel = row(op, 1, [input("", inputs).group(1); COUNT], made, pass).domain(DOMAIN);
     let places = if is_same { COUNT as u32 } else { 0 };
     (0..places).fold(kernel, |kernel, input| kernel.in_place(0, input))
 }
@@ -326,8 +326,8 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         float_row!("LogAddExp", 2, LogAddExp),
         float_row!("NextAfter", 2, NextAfter, WIDE_FLOATS),
         number_row!("Remainder", Rest),
-        new("ShiftLeft", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), true), [(); 2]),
-        new("ShiftRight", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), false), [(); 2]),
+        own_row("ShiftLeft", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), true), [(); 2]),
+        own_row("ShiftRight", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), false), [(); 2]),
         test_row!("SignBit", SignBit),
         float_row!("Trunc", 1, Trunc),
     ]

@@ -5,13 +5,13 @@ mod functions;
 use std::marker::PhantomData;
 
 use functions::Number;
-use oarlock_sdk::{Call, Complex, Dtype, DtypeSet, Error, Kernel, Operand, Result, dtype_set};
+use oarlock_sdk::{Call, Complex, Dtype, DtypeSet, Error, Kernel, Result, dtype_set};
 
-use super::arrays::DOMAIN;
+use super::arrays::own_row;
 use super::inner::{Elements, Loop, Map};
 use super::pass::Pass;
 use super::port::Port;
-use super::row::{BOOL, input, output, row};
+use super::row::BOOL;
 use crate::device::Cpu;
 use crate::isa::Target;
 
@@ -160,28 +160,13 @@ where
 macro_rules! rows {
     ($($count:literal $outputs:ident $of:expr; $($name:ident)*)*) => {
         vec![$($(
-            new(stringify!($name), COMPLEX, $outputs, |call: &Call<'_>| {
+            own_row(stringify!($name), COMPLEX, $outputs, |call: &Call<'_>| {
                 let dtype = call.input(0)?.dtype();
                 let of: fn(Dtype) -> Dtype = $of;
                 pass::<$count, _, _>((dtype, of(dtype)), dtype == Dtype::C128, $name::<f32>(PhantomData), $name::<f64>(PhantomData))
             }, [(); $count]),
         )*)*]
     };
-}
-
-fn new<const COUNT: usize>(
-    op: &'static str,
-    inputs: DtypeSet,
-    outputs: DtypeSet,
-    pass: impl Fn(&Call<'_>) -> Result<Pass> + Send + Sync + 'static,
-    _: [(); COUNT],
-) -> Kernel<Cpu> {
-    let is_same = inputs == outputs;
-    let grouped = |operand: Operand| if is_same { operand.group(1) } else { operand };
-    let kernel =
-        row(op, 1, [input("", inputs).group(1); COUNT], grouped(output("", outputs)), pass).domain(DOMAIN);
-    let places = if is_same { COUNT as u32 } else { 0 };
-    (0..places).fold(kernel, |kernel, input| kernel.in_place(0, input))
 }
 
 /// The rows of all of them.
@@ -194,7 +179,7 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         1 COMPLEX |dtype| dtype; Neg Conj Reciprocal Sign Sqrt Exp Expm1 Log Log1p Log2 Log10 Sin Cos Tan Sinh Cosh Tanh Asin
             Acos Atan Asinh Acosh Atanh
     };
-    kernels.push(new(
+    kernels.push(own_row(
         "Complex",
         PARTS,
         COMPLEX,
