@@ -1,4 +1,4 @@
-//! The one runtime of the process. It starts with the first array, device or model, so that an import costs nothing.
+//! The one runtime of the process. It starts with the first array, device or model, and not with the import.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
