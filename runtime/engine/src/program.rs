@@ -11,7 +11,7 @@ use crate::graph::{Graph, Value, ValueId};
 use crate::passes::{self, Again, Effect, Recipe};
 use crate::plan::{self, Example, Plan};
 use crate::plans::Plans;
-use crate::run::{self, Clock, Run, Timings};
+use crate::run::{self, Clock, Run, Timings, Watch};
 
 /// A graph that can be run on inputs of any shapes.
 pub(crate) struct Program {
@@ -47,7 +47,19 @@ impl Program {
     /// Runs it.
     #[inline]
     pub(crate) fn run(&self, environment: &Environment, inputs: &[Datum]) -> Result<Vec<Datum>> {
-        self.run_within(Run { environment, allowance: &environment.allowance(), clock: None }, inputs)
+        let allowance = environment.allowance();
+        self.run_within(Run { environment, allowance: &allowance, clock: None, watch: None }, inputs)
+    }
+
+    /// Runs it, and asks now and then whether to go on.
+    pub(crate) fn run_watched(
+        &self,
+        environment: &Environment,
+        inputs: &[Datum],
+        ask: &dyn Fn() -> Result<()>,
+    ) -> Result<Vec<Datum>> {
+        let (allowance, watch) = (environment.allowance(), Watch::new(ask));
+        self.run_within(Run { environment, allowance: &allowance, clock: None, watch: Some(&watch) }, inputs)
     }
 
     /// Runs it as a part of a run.
@@ -64,8 +76,8 @@ impl Program {
         environment: &Environment,
         inputs: &[Datum],
     ) -> Result<(Vec<Datum>, Timings)> {
-        let clock = Clock::new();
-        let run = Run { environment, allowance: &environment.allowance(), clock: Some(&clock) };
+        let (allowance, clock) = (environment.allowance(), Clock::new());
+        let run = Run { environment, allowance: &allowance, clock: Some(&clock), watch: None };
         let outputs = self.run_within(run, inputs)?;
         Ok((outputs, clock.finish()))
     }

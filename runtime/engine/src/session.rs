@@ -119,6 +119,11 @@ impl Session {
         self.with_others(inputs, |program, environment, inputs| program.run(environment, inputs))
     }
 
+    /// Runs the model, and asks now and then, between steps, whether it is to go on: an error stops the run.
+    pub fn run_watched(&self, inputs: &[Datum], ask: &dyn Fn() -> Result<()>) -> Result<Vec<Datum>> {
+        self.with_others(inputs, |program, environment, inputs| program.run_watched(environment, inputs, ask))
+    }
+
     /// Runs the model, waits for each step, and says when it ran. Those of branches and bodies are told too.
     pub fn run_timed(&self, inputs: &[Datum]) -> Result<(Vec<Datum>, Timings)> {
         self.with_others(inputs, |program, environment, inputs| program.run_timed(environment, inputs))

@@ -238,11 +238,10 @@ fn steps_of_a_body_are_timed_within_the_loop_that_they_are_of() {
     assert_eq!(keys.len(), 3);
 }
 
-#[test]
-fn what_a_model_says_about_the_inputs_of_a_body_is_not_believed() {
+/// A loop that makes a list longer by an element each time, of which its body says that it has one.
+fn growing() -> Session {
     let mut body = Sketch::new();
     let [iteration, condition] = ["i", "go"].map(|name| body.graph.add(Value::named(name)));
-    // It says that the carried list has one element, and makes it longer each time.
     let list = body.input("list", Dtype::F32, &[1]);
     body.graph.inputs = vec![iteration, condition, list];
     let one = body.floats(&[1], &[1.0]);
@@ -255,7 +254,34 @@ fn what_a_model_says_about_the_inputs_of_a_body_is_not_believed() {
     let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).unwrap());
     let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
     sketch.with_graph("body", body, &[]);
-    let session = sketch.output(&made).session(&SessionOptions::default());
+    sketch.output(&made).session(&SessionOptions::default())
+}
+
+#[test]
+fn steps_of_a_body_that_is_planned_again_and_again_are_noted_for_some_of_its_plans() {
+    let inputs = [ints(&[], &[100]), tensor(&[2], &[5.0, 6.0])];
+    let timings = growing().run_timed(&inputs).unwrap().1;
+    let plans: std::collections::BTreeSet<_> = timings.steps.iter().map(|timing| timing.key().0).collect();
+    assert!(timings.omitted > 0 && (10..=65).contains(&plans.len()), "{} {}", timings.omitted, plans.len());
+    let noted = timings.steps.iter().filter(|timing| timing.within.is_some()).count();
+    assert_eq!((noted + timings.omitted) % 100, 0);
+}
+
+#[test]
+fn a_run_that_is_watched_ends_when_it_is_told_to_and_the_session_can_be_used_again() {
+    let session = growing();
+    let endless = [ints(&[], &[i64::MAX]), tensor(&[2], &[5.0, 6.0])];
+    let told = || Err(oarlock_core::Error::unavailable("enough"));
+    let error = session.run_watched(&endless, &told).unwrap_err();
+    assert!(error.to_string().contains("enough"), "{error}");
+    let short = [ints(&[], &[3]), tensor(&[2], &[5.0, 6.0])];
+    let watched = session.run_watched(&short, &|| Ok(())).unwrap();
+    assert_eq!(floats(&watched[0]), [5.0, 6.0, 1.0, 1.0, 1.0]);
+}
+
+#[test]
+fn what_a_model_says_about_the_inputs_of_a_body_is_not_believed() {
+    let session = growing();
     let outputs = run(&session, &[ints(&[], &[3]), tensor(&[2], &[5.0, 6.0])]);
     assert_eq!(floats(&outputs[0]), [5.0, 6.0, 1.0, 1.0, 1.0]);
     assert_eq!(outputs[1].tensor().unwrap().to_vec::<i64>().unwrap(), [2, 3, 4]);

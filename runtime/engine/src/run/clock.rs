@@ -1,6 +1,7 @@
 //! When the steps of a run took place.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ use crate::plan::{Plan, StepInfo};
 
 /// So many steps are noted of a run. A loop may take more than anybody looks at.
 const MOST_TIMINGS: usize = 200_000;
+/// Steps of so many plans are noted of a run. A loop whose values grow has a plan for each time that it goes round, and what
+/// is noted keeps its plan.
+const MOST_PLANS: usize = 64;
 
 /// When a step of a plan ran.
 #[derive(Clone)]
@@ -51,13 +55,20 @@ pub struct Timings {
 pub(crate) struct Clock {
     start: Instant,
     timings: RefCell<Timings>,
+    /// Where the plans are that steps were noted of.
+    plans: RefCell<HashSet<usize>>,
     /// The step that runs now, whose branch or body further steps are of.
     within: Cell<Option<usize>>,
 }
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), timings: RefCell::default(), within: Cell::new(None) }
+        Self {
+            start: Instant::now(),
+            timings: RefCell::default(),
+            plans: RefCell::default(),
+            within: Cell::new(None),
+        }
     }
 
     pub(crate) fn finish(self) -> Timings {
@@ -89,12 +100,19 @@ impl Clock {
     fn begin(&self, plan: &Arc<Plan>, step: usize, within: Option<usize>) -> Option<usize> {
         let timings = &mut *self.timings.borrow_mut();
         let at = timings.steps.len();
-        if within.is_some() && at >= MOST_TIMINGS {
+        if within.is_some() && (at >= MOST_TIMINGS || !self.is_noted(plan)) {
             timings.omitted += 1;
             return None;
         }
         let begin = self.start.elapsed();
         timings.steps.push(Timing { plan: plan.clone(), step, within, begin, launched: begin, end: begin });
         Some(at)
+    }
+
+    /// Whether steps of this plan are noted, which has the plan outlive the clock.
+    fn is_noted(&self, plan: &Arc<Plan>) -> bool {
+        let plans = &mut *self.plans.borrow_mut();
+        let plan = Arc::as_ptr(plan).addr();
+        plans.contains(&plan) || (plans.len() < MOST_PLANS && plans.insert(plan))
     }
 }

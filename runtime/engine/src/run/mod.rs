@@ -10,6 +10,7 @@ mod labels;
 mod scan;
 mod sequence;
 mod text;
+mod watch;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub(crate) use arenas::Arenas;
 pub(crate) use clock::Clock;
 pub use clock::{Timing, Timings};
 pub(crate) use control::Control;
+pub(crate) use watch::Watch;
 
 use crate::datum::Datum;
 use crate::environment::Environment;
@@ -87,6 +89,8 @@ pub(crate) struct Run<'a> {
     pub(crate) allowance: &'a Allowance,
     /// Who wants to know when the steps take place, if anybody does.
     pub(crate) clock: Option<&'a Clock>,
+    /// Who may stop it, if anybody may.
+    pub(crate) watch: Option<&'a Watch<'a>>,
 }
 
 /// Runs a plan on inputs that have the shapes it was made for.
@@ -115,6 +119,9 @@ impl Context {
             }
         }
         for (at, step) in plan.steps.iter().enumerate() {
+            if let Some(watch) = run.watch {
+                watch.look()?;
+            }
             let ran = match run.clock {
                 None => self.step(at, step, run),
                 Some(clock) => clock.time(plan, at, &step.device, || self.step(at, step, run)),
