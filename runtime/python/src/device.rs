@@ -3,7 +3,7 @@
 use oarlock_host::Outcome;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::OrRaise as _;
 use crate::start::runtime;
@@ -14,6 +14,12 @@ pub(crate) struct Device(pub(crate) oarlock_core::Device);
 
 #[pymethods]
 impl Device {
+    /// The device of a name: `Device("cuda:1")`.
+    #[new]
+    fn new(name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        chosen(name.py(), Some(name)).map(Self)
+    }
+
     /// What kind of device it is, such as `cuda`.
     #[getter(r#type)]
     fn kind(&self) -> &str {
@@ -66,6 +72,17 @@ impl Device {
         Ok(self.0.pool().or_raise()?.trim())
     }
 
+    /// Within `with device:` it is the one that is used when none is named.
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        crate::scope::enter(&slf)?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        crate::scope::leave(py)
+    }
+
     fn __repr__(&self) -> String {
         format!("Place({})", self.0.name())
     }
@@ -89,7 +106,12 @@ impl Device {
 /// Finds the device that an object of Python means; the default where there is none.
 pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResult<oarlock_core::Device> {
     let runtime = runtime(py)?;
-    let Some(wish) = wish else { return Ok(runtime.default_device().or_raise()?.clone()) };
+    let Some(wish) = wish else {
+        return match crate::scope::innermost(py)? {
+            Some(device) => Ok(device),
+            None => Ok(runtime.default_device().or_raise()?.clone()),
+        };
+    };
     if let Ok(device) = wish.cast::<Device>() {
         return Ok(device.get().0.clone());
     }

@@ -10,7 +10,9 @@ mod dtype;
 mod elementwise;
 mod error;
 mod model;
+mod probe;
 mod promote;
+mod scope;
 mod start;
 
 use pyo3::prelude::*;
@@ -28,9 +30,13 @@ mod _oarlock {
     #[pymodule_export]
     use crate::dtype::DType;
     #[pymodule_export]
-    use crate::model::Session;
+    use crate::model::{Session, Slot, Stop};
+    #[pymodule_export]
+    use crate::probe::_probe;
     #[pymodule_export]
     use crate::promote::result_type;
+    #[pymodule_export]
+    use crate::start::{get_flags, set_flags};
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oarlock_core::Runtime;
 use oarlock_core::flags::Flags;
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, ProbeCommand};
 use pyo3::prelude::*;
-use pyo3::types::IntoPyDict as _;
+use pyo3::types::{IntoPyDict as _, PyDict};
 
 use crate::error::{Error, OrRaise as _};
 
@@ -16,6 +16,9 @@ const BUILT_IN: [BuiltIn; 2] = [
     BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
+
+/// Flags that the program chose before the runtime starts, which cannot be changed afterwards.
+static CHOSEN: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
 
@@ -30,12 +33,15 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
     }
     match RUNTIME.get() {
         Some(runtime) => Ok(runtime),
-        None => py.detach(start),
+        None => {
+            let probe = crate::probe::command(py)?;
+            py.detach(|| start(probe))
+        }
     }
 }
 
 #[cold]
-fn start() -> PyResult<&'static Arc<Runtime>> {
+fn start(probe: Option<ProbeCommand>) -> PyResult<&'static Arc<Runtime>> {
     static STARTING: Mutex<()> = Mutex::new(());
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = RUNTIME.get() {
@@ -47,9 +53,44 @@ fn start() -> PyResult<&'static Arc<Runtime>> {
     let program = concat!("oarlock for Python ", env!("CARGO_PKG_VERSION"));
     let mut options = HostOptions::new(program, config, environment);
     options.built_in = BUILT_IN.to_vec();
-    let flags = Flags::from_environment(|name| std::env::var_os(name)).or_raise()?;
+    options.probe = probe;
+    let mut flags = Flags::from_environment(|name| std::env::var_os(name)).or_raise()?;
+    for (name, value) in CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        flags.set(name, value).or_raise()?;
+    }
     let runtime = Runtime::start(options, flags).or_raise()?;
     Ok(RUNTIME.get_or_init(|| Arc::new(runtime)))
+}
+
+/// Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with
+/// them. `oarlock flags` on the command line lists all.
+#[pyfunction]
+pub(crate) fn set_flags(flags: &Bound<'_, PyDict>) -> PyResult<()> {
+    if RUNTIME.get().is_some() {
+        return Err(Error::new_err(
+            "expected flags before the first array, device or model, found that the runtime has started\nhint: call \
+             `set_flags` right after the import, or set variables such as `OARLOCK_THREADS`",
+        ));
+    }
+    let mut tried = Flags::from_environment(|_| None).or_raise()?;
+    let mut chosen = Vec::new();
+    for (name, value) in flags {
+        let (name, value): (String, String) = (name.extract()?, value.str()?.extract()?);
+        tried.set(&name, &value).or_raise()?;
+        chosen.push((name, value));
+    }
+    CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).extend(chosen);
+    Ok(())
+}
+
+/// Every flag with its value.
+#[pyfunction]
+pub(crate) fn get_flags(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for (flag, value, _) in runtime(py)?.flags().all() {
+        all.set_item(flag.name, value.to_string())?;
+    }
+    Ok(all)
 }
 
 /// Has the interpreter say when this process becomes a child.

@@ -1,11 +1,14 @@
 """Models: loaded from files, called with arrays of any library, from many threads."""
 
+import asyncio
+import signal
 import threading
 from pathlib import Path
 
 import numpy as np
 import oarlock as ol
 import pytest
+from onnx import TensorProto, helper
 
 MODELS = Path(__file__).parents[3] / "docs/src/models"
 
@@ -16,8 +19,7 @@ def digits():
 
 
 def test_a_model_says_what_it_takes_and_gives(digits):
-    assert [name for name, _ in digits.inputs] == ["image"]
-    assert "f32" in digits.inputs[0][1]
+    assert [slot.name for slot in digits.inputs] == ["image"]
     assert [device.name for device in digits.devices] == ["cpu:0"]
 
 
@@ -26,8 +28,8 @@ def test_a_model_is_called_like_a_function(digits):
     made = digits(image)
     by_name = digits.run({"image": ol.asarray(image)})
     assert isinstance(made, ol.Tensor)
-    assert list(by_name) == [name for name, _ in digits.outputs]
-    assert made.tolist() == by_name[digits.outputs[0][0]].tolist()
+    assert list(by_name) == [slot.name for slot in digits.outputs]
+    assert made.tolist() == by_name[digits.outputs[0].name].tolist()
 
 
 def test_wrong_inputs_are_named(digits):
@@ -56,3 +58,100 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     with pytest.raises(ValueError, match=r"bad\.onnx"):
         ol.load(tmp_path / "bad.onnx")
+
+
+def test_inputs_and_outputs_have_names_dtypes_and_shapes(digits):
+    (image,) = digits.inputs
+    assert (image.name, image.dtype, image.shape) == ("image", ol.float32, ("batch", 1, 8, 8))
+    assert image.kind == "float32[batch, 1, 8, 8]"
+    assert digits.optional_inputs == []
+
+
+def test_a_model_may_be_bytes(digits):
+    image = np.load(MODELS / "digits.npy")
+    model = ol.load((MODELS / "digits.onnx").read_bytes())
+    assert model(image).tolist() == digits(image).tolist()
+
+
+def test_only_known_precisions_are_taken():
+    with pytest.raises(ValueError, match="bfloat16"):
+        ol.load(MODELS / "digits.onnx", precision=ol.float16)
+
+
+def test_a_run_can_be_awaited(digits):
+    image = np.load(MODELS / "digits.npy")
+
+    async def both():
+        return await asyncio.gather(digits.arun({"image": image}), digits.arun({"image": image}))
+
+    first, second = asyncio.run(both())
+    assert first[digits.outputs[0].name].tolist() == second[digits.outputs[0].name].tolist() == digits(image).tolist()
+
+
+def test_an_explanation_names_passes_and_kernels(digits):
+    told = digits.explain()
+    assert {step.device for step in told.steps} == {"cpu:0"}
+    assert any(step.kernel for step in told.steps) and sum(told.arenas.values()) > 0
+    text = str(told)
+    assert "image" in text and all(step.op in text for step in told.steps)
+
+
+def endless():
+    """A model that counts for longer than anybody waits."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Add", ["sum", "one"], ["more"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("sum", TensorProto.FLOAT, [1]),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("more", TensorProto.FLOAT, [1]),
+        ],
+        [helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])],
+    )
+    loop = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
+    graph = helper.make_graph(
+        [loop],
+        "endless",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+        [helper.make_tensor("count", TensorProto.INT64, [], [2**62])],
+    )
+    opset = helper.make_opsetid("", 21)
+    return helper.make_model(graph, ir_version=10, opset_imports=[opset]).SerializeToString()
+
+
+def test_a_signal_ends_a_run_and_the_model_can_be_used_again(digits):
+    model = ol.load(endless())
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            model(np.zeros(1, np.float32))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            model.run({"x": np.zeros(1, np.float32)})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_task_that_is_cancelled_ends_its_run():
+    model = ol.load(endless())
+
+    async def impatient():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(model.arun({"x": np.zeros(1, np.float32)}), 0.2)
+
+    # The thread of a run that went on would keep `asyncio.run` from ending.
+    asyncio.run(impatient())

@@ -14,6 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from . import _oarlock
 from ._creation import (
     arange,
     empty,
@@ -64,6 +65,7 @@ from ._manipulation import (
     tile,
     unstack,
 )
+from ._model import Session
 from ._search import (
     UniqueAll,
     UniqueCounts,
@@ -102,7 +104,7 @@ from ._oarlock import (
     DType,
     Device,
     Error,
-    Session,
+    Slot,
     Tensor,
     abs,
     acos,
@@ -134,6 +136,7 @@ from ._oarlock import (
     float64,
     floor,
     from_dlpack,
+    get_flags,
     greater,
     greater_equal,
     int16,
@@ -158,6 +161,7 @@ from ._oarlock import (
     real,
     reciprocal,
     result_type,
+    set_flags,
     round,
     sign,
     sin,
@@ -199,23 +203,26 @@ if TYPE_CHECKING:
 to_tensor = asarray
 
 
-def load(file: str | PathLike[str], /, *, device: Device | str | None = None) -> Session:
-    """A model of a file, ready to run: of ONNX, or Paddle's `.pdmodel` with its parameters beside it.
+def load(
+    model: str | PathLike[str] | bytes, /, *, device: Device | str | None = None, precision: DType = float32
+) -> Session:
+    """A model, ready to run: a file of ONNX or its bytes, or Paddle's `.pdmodel` with its parameters beside it.
 
-    It is called with arrays in the order of its inputs, or of other libraries; `run` takes and gives them by name.
+    It is called with arrays in the order of its inputs, or of other libraries; `run` takes and gives them by name. With
+    `precision=bfloat16` products may round their factors to it, where that is faster.
     """
-    return Session(file, device=device)
+    return Session(model, device=device, precision=precision)
 
 
 def set_device(device: Device | str) -> Device:
     """Makes a device the one that is used when none is named, and gives it."""
-    set_default_device(device)
-    return default_device()
+    _oarlock.set_default_device(device)
+    return _oarlock.default_device()
 
 
 def get_device() -> str:
     """The name of the device that is used when none is named."""
-    return default_device().name
+    return _oarlock.default_device().name
 
 
 def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Device | None = None) -> Tensor:
@@ -235,6 +242,6 @@ __array_api_version__ = "2024.12"
 
 def __getattr__(name: str) -> ModuleType:
     """Parts of the package that are loaded when they are used."""
-    if name in ("fft",):
+    if name in ("device", "fft", "onnx_backend", "onnxruntime"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module `oarlock` has no `{name}`")

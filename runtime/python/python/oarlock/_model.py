@@ -1,0 +1,45 @@
+"""Models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _oarlock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._explain import Explanation
+    from ._oarlock import Tensor
+
+
+class Session(_oarlock.Session):
+    """A model that is ready to run, from as many threads at once as one likes.
+
+    >>> import oarlock as ol
+    >>> model = ol.load("docs/src/models/digits.onnx")
+    >>> model.inputs
+    [Slot("image", float32[batch, 1, 8, 8])]
+    >>> model(ol.zeros((2, 1, 8, 8))).shape
+    (2, 10)
+    """
+
+    async def arun(self, feeds: Mapping[str, Any], /) -> dict[str, Tensor]:
+        """Runs the model like `run`, in a thread of its own. A task that is cancelled ends the run before its next step."""
+        from asyncio import CancelledError, to_thread
+
+        stop = _oarlock.Stop()
+        try:
+            return await to_thread(self.run, feeds, stop=stop)
+        except CancelledError:
+            stop.set()
+            raise
+
+    def explain(self, *inputs: Any) -> Explanation:
+        """How the model is run on such inputs: what passes did, which kernel runs each node, and the memory of a run.
+
+        Without inputs it is told for those of the shapes that the model says, with 1 for a size that it leaves open.
+        """
+        from ._explain import explain
+
+        return explain(self, inputs)

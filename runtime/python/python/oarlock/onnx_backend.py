@@ -1,0 +1,63 @@
+"""Oarlock as a backend of the `onnx` package, whose suite of tests runs on it unchanged.
+
+    import onnx.backend.test
+    from oarlock import onnx_backend
+    suite = onnx.backend.test.BackendTest(onnx_backend, __name__)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnx import ModelProto
+from onnx.backend.base import Backend, BackendRep
+
+from . import devices
+from ._model import Session
+from .onnxruntime import _fed, _numpy
+
+__all__ = ["OarlockBackend", "OarlockModel", "prepare", "run_model", "supports_device"]
+
+
+class OarlockModel(BackendRep):  # type: ignore[misc]
+    """A model that is ready to run."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, inputs: Any, **_others: Any) -> tuple[Any, ...]:
+        """Runs the model on arrays of NumPy, in the order of its inputs or by name."""
+        if isinstance(inputs, Mapping):
+            feeds = dict(inputs)
+        else:
+            given = list(inputs) if isinstance(inputs, Sequence) else [inputs]
+            slots = [*self._session.inputs, *self._session.optional_inputs]
+            feeds = {slot.name: value for slot, value in zip(slots, given, strict=False)}
+        made = self._session.run({name: _fed(value) for name, value in feeds.items()})
+        return tuple(_numpy(value) for value in made.values())
+
+
+class OarlockBackend(Backend):  # type: ignore[misc]
+    """Runs models of ONNX."""
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **_others: Any) -> OarlockModel:
+        """Readies a model on a device, such as `CPU` or `CUDA:1`."""
+        return OarlockModel(Session(model.SerializeToString(), device=device.lower()))
+
+    @classmethod
+    def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **_others: Any) -> tuple[Any, ...]:
+        """Readies a model and runs it."""
+        return cls.prepare(model, device).run(inputs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether there is such a device."""
+        wanted = device.lower()
+        return any(wanted in (each.type, each.name) for each in devices())
+
+
+prepare = OarlockBackend.prepare
+run_model = OarlockBackend.run_model
+supports_device = OarlockBackend.supports_device

@@ -1,0 +1,205 @@
+//! Models: loaded from a file or from bytes, called like functions.
+
+mod plan;
+mod slot;
+mod stop;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use oarlock_core::Dtype;
+use oarlock_engine::{Datum, Model, Precision, SessionOptions, import};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+pub(crate) use self::slot::Slot;
+pub(crate) use self::stop::Stop;
+use self::value::{datum, object};
+use crate::device::Device;
+use crate::dtype::DtypeLike;
+use crate::error::OrRaise as _;
+use crate::start::runtime;
+
+/// A model that is ready to run, from as many threads at once as one likes.
+#[pyclass(frozen, subclass, weakref, module = "oarlock")]
+pub(crate) struct Session {
+    /// Apart from the object, whose memory the interpreter aligns to less than a session needs.
+    session: Box<oarlock_engine::Session>,
+    about: About,
+}
+
+/// What a model says about itself.
+struct About {
+    format: String,
+    producer: String,
+    graph: String,
+    opsets: BTreeMap<String, u32>,
+    metadata: BTreeMap<String, String>,
+}
+
+#[pymethods]
+impl Session {
+    /// Reads a model from a file, or from the bytes of one of ONNX, and readies it.
+    #[new]
+    #[pyo3(signature = (model, /, *, device=None, precision=None))]
+    fn new(
+        py: Python<'_>,
+        model: &Bound<'_, PyAny>,
+        device: Option<&Bound<'_, PyAny>>,
+        precision: Option<DtypeLike>,
+    ) -> PyResult<Self> {
+        let runtime = runtime(py)?.clone();
+        let devices = device.map(|device| crate::device::chosen(py, Some(device))).transpose()?;
+        let options = SessionOptions {
+            devices: devices.into_iter().collect(),
+            precision: precision.map_or(Ok(Precision::F32), |dtype| permitted(dtype.0))?,
+            ..SessionOptions::default()
+        };
+        let source = Source::of(model)?;
+        let read = || -> oarlock_core::Result<Self> {
+            let model = source.read()?;
+            let session = oarlock_engine::Session::new(runtime, &model, &options)?;
+            let Model { graph, format, producer, opsets, metadata } = model;
+            let session = Box::new(session);
+            Ok(Self { session, about: About { format, producer, graph: graph.name.to_string(), opsets, metadata } })
+        };
+        py.detach(read).or_raise()
+    }
+
+    /// What a run is to be given.
+    #[getter]
+    fn inputs(&self) -> Vec<Slot> {
+        slot::all(self.session.inputs())
+    }
+
+    /// What a run may be given beside, by name. The model has a value for each.
+    #[getter]
+    fn optional_inputs(&self) -> Vec<Slot> {
+        slot::all(self.session.optional_inputs())
+    }
+
+    /// What a run gives.
+    #[getter]
+    fn outputs(&self) -> Vec<Slot> {
+        slot::all(self.session.outputs())
+    }
+
+    /// The devices that its ops run on, the first one first.
+    #[getter]
+    fn devices(&self) -> Vec<Device> {
+        self.session.devices().iter().cloned().map(Device).collect()
+    }
+
+    /// Runs the model on arrays in the order of its inputs. What comes back is an array, or a tuple of several.
+    #[pyo3(signature = (*inputs))]
+    fn __call__<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let mut made = stop::run(py, &self.session, &self.in_order(inputs)?, None)?;
+        match made.len() {
+            1 => object(py, made.remove(0)),
+            _ => {
+                let all = made.into_iter().map(|datum| object(py, datum)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyTuple::new(py, all)?.into_any())
+            }
+        }
+    }
+
+    /// Runs the model on arrays by the names of its inputs. What comes back is a dictionary of its outputs.
+    #[pyo3(signature = (feeds, /, *, stop=None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &Bound<'py, PyDict>,
+        stop: Option<&Bound<'py, Stop>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let names: Vec<String> = feeds.keys().iter().map(|name| name.extract()).collect::<PyResult<_>>()?;
+        let mut named: Vec<(&str, Datum)> = Vec::new();
+        for (name, value) in names.iter().zip(feeds.values()) {
+            named.push((name, datum(&value)?));
+        }
+        let given = self.session.in_order(&named).or_raise()?;
+        let outputs = stop::run(py, &self.session, &given, stop.map(|stop| stop.get()))?;
+        let made = PyDict::new(py);
+        for (slot, datum) in self.session.outputs().iter().zip(outputs) {
+            made.set_item(&*slot.name, object(py, datum)?)?;
+        }
+        Ok(made)
+    }
+
+    /// What the model says about itself.
+    #[getter]
+    fn _about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let About { format, producer, graph, opsets, metadata } = &self.about;
+        let all = PyDict::new(py);
+        all.set_item("format", format)?;
+        all.set_item("producer", producer)?;
+        all.set_item("graph", graph)?;
+        all.set_item("opsets", opsets)?;
+        all.set_item("metadata", metadata)?;
+        Ok(all)
+    }
+
+    /// How the model is run on such inputs, as `explain` shows it.
+    #[pyo3(signature = (*inputs))]
+    fn _plan<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
+        plan::described(py, &self.session, &self.in_order(inputs)?)
+    }
+
+    fn __repr__(&self) -> String {
+        let ends = |slots: &[oarlock_engine::Slot]| -> String {
+            slots.iter().map(|slot| slot.name.to_string()).collect::<Vec<_>>().join(", ")
+        };
+        format!("Session(({}) -> ({}))", ends(self.session.inputs()), ends(self.session.outputs()))
+    }
+}
+
+impl Session {
+    /// Arrays in the order of the inputs, as the engine takes them.
+    fn in_order(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<Datum>> {
+        let wanted = self.session.inputs().len();
+        if inputs.len() != wanted {
+            let names: Vec<&str> = self.session.inputs().iter().map(|slot| &*slot.name).collect();
+            return Err(PyValueError::new_err(format!(
+                "expected {wanted} inputs ({}), found {}",
+                names.join(", "),
+                inputs.len()
+            )));
+        }
+        inputs.iter().map(|input| datum(&input)).collect()
+    }
+}
+
+/// Where a model is read from.
+enum Source {
+    File(PathBuf),
+    Bytes(bytes::Bytes),
+}
+
+impl Source {
+    fn of(model: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match model.cast::<PyBytes>() {
+            Ok(given) => Ok(Self::Bytes(bytes::Bytes::copy_from_slice(given.as_bytes()))),
+            Err(_) => Ok(Self::File(model.extract()?)),
+        }
+    }
+
+    fn read(&self) -> oarlock_core::Result<oarlock_engine::Model> {
+        match self {
+            Self::File(file) => import::load(file),
+            Self::Bytes(bytes) => import::onnx::decode(bytes.clone(), None),
+        }
+    }
+}
+
+/// The precision that products may be rounded to.
+fn permitted(dtype: Dtype) -> PyResult<Precision> {
+    match dtype {
+        Dtype::F32 => Ok(Precision::F32),
+        Dtype::BF16 => Ok(Precision::Bf16),
+        other => Err(PyValueError::new_err(format!(
+            "expected `float32` or `bfloat16` for `precision`, found `{}`",
+            other.numpy_name()
+        ))),
+    }
+}

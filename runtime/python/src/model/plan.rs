@@ -1,0 +1,67 @@
+//! How a model is run, for `explain` to say.
+
+use oarlock_engine::passes::{self, Effect};
+use oarlock_engine::{Datum, Session, StepInfo};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::error::OrRaise as _;
+
+/// The plan for certain inputs: what passes did, what each step is run by, and the memory that a run takes.
+pub(super) fn described<'py>(
+    py: Python<'py>,
+    session: &Session,
+    inputs: &[Datum],
+) -> PyResult<Bound<'py, PyDict>> {
+    let plan = py.detach(|| session.plan(inputs)).or_raise()?;
+    let before = session.effects().iter().map(|effect| pass(py, effect, false));
+    let after = plan.effects().iter().map(|effect| pass(py, effect, true));
+    let steps = plan.steps().map(|info| step(py, info));
+    let arenas = PyDict::new(py);
+    for (device, bytes) in plan.arenas() {
+        arenas.set_item(device.name(), bytes)?;
+    }
+    let all = PyDict::new(py);
+    all.set_item("passes", PyList::new(py, before.chain(after).collect::<PyResult<Vec<_>>>()?)?)?;
+    all.set_item("steps", PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?)?;
+    all.set_item("arenas", arenas)?;
+    Ok(all)
+}
+
+fn pass<'py>(py: Python<'py>, effect: &Effect, with_shapes: bool) -> PyResult<Bound<'py, PyDict>> {
+    let purpose =
+        passes::ALL.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose);
+    let all = PyDict::new(py);
+    all.set_item("name", effect.pass)?;
+    all.set_item("purpose", purpose)?;
+    all.set_item("with_shapes", with_shapes)?;
+    all.set_item("changes", effect.changes)?;
+    all.set_item("nodes_before", effect.nodes.0)?;
+    all.set_item("nodes_after", effect.nodes.1)?;
+    Ok(all)
+}
+
+fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let node = info.node();
+    let all = PyDict::new(py);
+    all.set_item("op", op_of(info))?;
+    all.set_item("node", &*node.name)?;
+    all.set_item("device", info.device().name())?;
+    all.set_item("kernel", info.runner())?;
+    all.set_item("how", info.description())?;
+    all.set_item("why", info.stays())?;
+    let cost = info.cost();
+    all.set_item("flops", cost.flops)?;
+    all.set_item("bytes", cost.bytes)?;
+    Ok(all)
+}
+
+/// The op of a step, with its domain where that is not the one of ONNX.
+pub(super) fn op_of(step: StepInfo<'_>) -> String {
+    let node = step.node();
+    match (step.is_copy(), &*node.domain) {
+        (true, _) => "copy".to_owned(),
+        (false, "") => node.op.to_string(),
+        (false, domain) => format!("{domain}.{}", node.op),
+    }
+}

@@ -1,0 +1,69 @@
+//! What a model says about its inputs and outputs.
+
+use oarlock_engine::graph::{Dimension, ValueType};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::dtype::{self, DType};
+
+/// An input or output of a model.
+#[pyclass(frozen, module = "oarlock")]
+pub(crate) struct Slot(oarlock_engine::Slot);
+
+#[pymethods]
+impl Slot {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The type of its elements; `None` where the model does not say it, and for what is no array.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Option<Py<DType>>> {
+        let ValueType::Tensor { dtype: Some(dtype), .. } = &self.0.declared else { return Ok(None) };
+        dtype::object(py, *dtype).map(Some)
+    }
+
+    /// The sizes of its dimensions: a number, a name that stands for the same number wherever it is, or `None` for any.
+    /// `None` instead of all where the model does not say it, and for what is no array.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let ValueType::Tensor { dims: Some(dims), .. } = &self.0.declared else { return Ok(None) };
+        let size = |dimension: &Dimension| match dimension {
+            Dimension::Known(size) => Ok(size.into_pyobject(py)?.into_any()),
+            Dimension::Symbol(name) => Ok(name.as_ref().into_pyobject(py)?.into_any()),
+            Dimension::Unknown => Ok(py.None().into_bound(py)),
+        };
+        PyTuple::new(py, dims.iter().map(size).collect::<PyResult<Vec<_>>>()?).map(Some)
+    }
+
+    /// What it is, in text, such as `float32[batch, 3, 224, 224]` or `sequence of int64[?]`.
+    #[getter]
+    fn kind(&self) -> String {
+        kind(&self.0.declared)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Slot({:?}, {})", self.0.name, self.kind())
+    }
+}
+
+/// All of a list.
+pub(super) fn all(slots: &[oarlock_engine::Slot]) -> Vec<Slot> {
+    slots.iter().cloned().map(Slot).collect()
+}
+
+/// A type as Python writes it: with the names that NumPy has for dtypes.
+fn kind(declared: &ValueType) -> String {
+    match declared {
+        ValueType::Tensor { dtype: Some(dtype), dims } => {
+            let nameless = ValueType::Tensor { dtype: None, dims: dims.clone() }.to_string();
+            format!("{}{}", dtype.numpy_name(), nameless.trim_start_matches('?'))
+        }
+        ValueType::Sequence(of) => format!("sequence of {}", kind(of)),
+        ValueType::Optional(of) => format!("optional {}", kind(of)),
+        ValueType::Map(key, of) => format!("map of {} to {}", key.numpy_name(), kind(of)),
+        ValueType::Tensor { dtype: None, .. } | ValueType::Unknown => declared.to_string(),
+    }
+}

@@ -1,0 +1,59 @@
+//! Runs that end early: because somebody pressed Ctrl-C, or nobody waits for them any more.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use oarlock_core::{Error, Result};
+use oarlock_engine::{Datum, Session};
+use pyo3::prelude::*;
+
+use crate::error::OrRaise as _;
+
+/// Ends the run that it was given to, once it is set.
+#[pyclass(frozen, module = "oarlock")]
+#[derive(Default)]
+pub(crate) struct Stop(AtomicBool);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Has the run end before its next step.
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs a model while other threads of Python run. A signal whose handler raises ends it with what the handler raised.
+pub(super) fn run(
+    py: Python<'_>,
+    session: &Session,
+    inputs: &[Datum],
+    stop: Option<&Stop>,
+) -> PyResult<Vec<Datum>> {
+    let stopped = |why: &str| Err(Error::precondition_not_met(why));
+    let (made, raised) = py.detach(|| {
+        let raised = RefCell::new(None);
+        let ask = || -> Result<()> {
+            if stop.is_some_and(|stop| stop.0.load(Ordering::Relaxed)) {
+                return stopped("the run was stopped");
+            }
+            match Python::attach(|py| py.check_signals()) {
+                Ok(()) => Ok(()),
+                Err(error) => {
+                    *raised.borrow_mut() = Some(error);
+                    stopped("a signal stopped the run")
+                }
+            }
+        };
+        let made = session.run_watched(inputs, &ask);
+        (made, raised.into_inner())
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => made.or_raise(),
+    }
+}

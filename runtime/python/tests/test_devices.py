@@ -1,0 +1,65 @@
+"""Devices: listed, chosen, and where arrays are made."""
+
+import contextvars
+import subprocess
+import sys
+
+import oarlock as ol
+import pytest
+
+
+def test_devices_have_types_and_names():
+    assert [device.name for device in ol.devices()] == ["cpu:0"]
+    assert ol.Device("cpu") == ol.devices()[0] == ol.set_device("cpu")
+    assert (ol.get_device(), ol.device.get_all_device_type()) == ("cpu:0", ["cpu"])
+    assert ol.device.get_all_custom_device_type() == ol.device.get_available_custom_device() == []
+    ol.device.synchronize()
+
+
+def test_a_device_that_is_not_there_is_named_with_those_that_are():
+    for wrong in ["cuda:7", "cpu:1", "nonsense"]:
+        with pytest.raises((ValueError, IndexError), match="cpu"):
+            ol.Device(wrong)
+        with pytest.raises((ValueError, IndexError), match="cpu"):
+            ol.ones(1, device=wrong)
+
+
+def test_a_block_chooses_the_device_and_leaves_it_again():
+    with ol.Device("cpu:0") as outer:
+        with outer as inner:
+            assert ol.ones(1).device == inner
+        assert contextvars.copy_context().run(lambda: ol.ones(1).device) == outer
+    assert ol.ones(1).device == outer
+
+
+def test_a_plugin_brings_a_device(with_custom_cpu):
+    code = """
+import oarlock as ol
+assert ol.device.get_all_custom_device_type() == ["CustomCPU"], ol._oarlock.refusals()
+with ol.Device("CustomCPU:0"):
+    x = ol.to_tensor([1])
+print(x + x)
+try: x + ol.ones(1, dtype=x.dtype)
+except ValueError as error: print(error)
+ol.set_device("CustomCPU")
+print(ol.to_tensor([2.5]).place, ol.get_device())
+"""
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=with_custom_cpu)
+    assert outcome.returncode == 0, outcome.stderr
+    first, *others = outcome.stdout.splitlines()
+    assert first == "Tensor(shape=[1], dtype=int64, place=Place(CustomCPU:0), stop_gradient=True,"
+    assert "CustomCPU:0" in others[1] and "cpu:0" in others[1], others
+    assert others[-1] == "CustomCPU:0 CustomCPU:0"
+
+
+def test_flags_are_chosen_before_the_first_array():
+    code = """
+import oarlock as ol
+ol.set_flags({"threads": 1, "deterministic": True})
+assert ol.ones(1).tolist() == [1.0]
+assert (ol.get_flags()["threads"], ol.get_flags()["deterministic"]) == ("1", "true"), ol.get_flags()
+try: ol.set_flags({"threads": 2})
+except ol.Error as error: print(error)
+"""
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "has started" in outcome.stdout, outcome.stderr
