@@ -99,6 +99,7 @@ impl FromPyObject<'_, '_> for DtypeLike {
     }
 }
 
-fn named(name: &str) -> Option<Dtype> {
+/// The dtype of a name.
+pub(crate) fn named(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name || dtype.name() == name)
 }

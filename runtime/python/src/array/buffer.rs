@@ -32,6 +32,11 @@ const FORMATS: [(Dtype, &str); 14] = [
     (Dtype::C128, "Zd"),
 ];
 
+/// Whether buffers have such elements.
+pub(super) fn has(dtype: Dtype) -> bool {
+    FORMATS.iter().any(|(known, _)| *known == dtype)
+}
+
 /// What a view that was given out points to.
 struct Lent {
     shape: Vec<ffi::Py_ssize_t>,

@@ -11,6 +11,7 @@ mod index;
 pub(crate) mod operand;
 mod print;
 pub(crate) mod read;
+mod unusual;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -175,10 +176,38 @@ impl Array {
     }
 
     /// Its elements as an array of NumPy, which shares the memory where NumPy can reach it.
-    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let here = Self::new(slf.get().tensor().to(&host(py)?).or_raise()?);
-        py.import("numpy")?.call_method1("asarray", (here,))
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.tensor().to(&host(py)?).or_raise()?;
+        if !buffer::has(here.dtype()) {
+            return unusual::write(py, &here);
+        }
+        py.import("numpy")?.call_method1("asarray", (Self::new(here),))
+    }
+
+    /// The same for NumPy, which asks this way where there is no buffer to share.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        if buffer::has(tensor.dtype()) {
+            // It has a buffer, but not here.
+            return Err(PyTypeError::new_err(format!(
+                "expected an array in the memory of the host, found one on {}\nhint: copy it with `numpy()`",
+                tensor.device()
+            )));
+        }
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("expected what needs no copy, found elements that have no buffer"));
+        }
+        let made = unusual::write(py, &tensor)?;
+        match dtype {
+            Some(dtype) => made.call_method1("astype", (dtype,)),
+            None => Ok(made),
+        }
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -145,7 +145,7 @@ impl FromPyObject<'_, '_> for Operand {
         if let Ok(array) = object.cast::<Array>() {
             return Ok(Self::Array(array.get().tensor()));
         }
-        match Number::of(&object)? {
+        match Number::of(&object)?.map_or_else(|| scalar(&object), |number| Ok(Some(number)))? {
             Some(number) => Ok(Self::Number(number)),
             None => {
                 let found = object.get_type().name()?;
@@ -155,6 +155,13 @@ impl FromPyObject<'_, '_> for Operand {
             }
         }
     }
+}
+
+/// The number that a scalar of NumPy is, such as `numpy.float32(2)`; nothing for arrays, which stay what they are.
+#[cold]
+fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+    let is_scalar = object.hasattr("dtype")? && object.hasattr("item")? && !object.hasattr("__dlpack__")?;
+    if is_scalar { Number::of(&object.call_method0("item")?) } else { Ok(None) }
 }
 
 /// What may be an operand of a function of two.

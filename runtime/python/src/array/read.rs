@@ -110,7 +110,13 @@ fn foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyRes
             Err(error) => return Err(error),
         }
     }
-    super::buffer::read(obj, device, copy == Some(true))
+    match super::buffer::read(obj, device, copy == Some(true)) {
+        Ok(Some(tensor)) => Ok(Some(tensor)),
+        other => match super::unusual::read(obj, device)? {
+            Some(tensor) => Ok(Some(tensor)),
+            None => other,
+        },
+    }
 }
 
 /// What nested lists hold.
