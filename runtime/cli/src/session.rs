@@ -171,11 +171,11 @@ pub(crate) fn options(global: &Global, messages: &Arc<Messages>) -> Result<HostO
 /// Whether there may be plugins beside those that are linked in: something is where they are looked for.
 pub(crate) fn has_plugins(global: &Global) -> bool {
     // Whatever keeps the options from being read is told when the command starts.
-    let Ok(HostOptions { paths, wheel, config, environment, .. }) = options(global, &Messages::silent())
+    let Ok(HostOptions { paths, wheels, config, environment, .. }) = options(global, &Messages::silent())
     else {
         return false;
     };
-    let places = oarlock_host::places(&paths, wheel.as_deref(), &config, &environment);
+    let places = oarlock_host::places(&paths, &wheels, &config, &environment);
     places.iter().any(|(path, _)| match path.read_dir() {
         Ok(mut entries) => entries.next().is_some(),
         Err(_) => path.is_file(),

@@ -30,8 +30,8 @@ pub struct HostOptions {
     pub program: String,
     /// Plugins, and directories of plugins, that come before all others.
     pub paths: Vec<PathBuf>,
-    /// The plugin directory of the installed Python packages.
-    pub wheel: Option<PathBuf>,
+    /// The plugin directories of the installed Python packages.
+    pub wheels: Vec<PathBuf>,
     /// What the configuration files say.
     pub config: Config,
     /// What the process says.
@@ -56,7 +56,7 @@ impl HostOptions {
         Self {
             program: program.into(),
             paths: Vec::new(),
-            wheel: None,
+            wheels: Vec::new(),
             cache_home: cache_home(&environment, |name| std::env::var_os(name)),
             config,
             environment,

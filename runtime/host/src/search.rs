@@ -1,6 +1,6 @@
 //! Where plugins are looked for, and in which order.
 //!
-//! What the program asks for comes first, then the configuration, the environment, the wheel, the user's directory and
+//! What the program asks for comes first, then the configuration, the environment, the wheels, the user's directory and
 //! the system's. The working directory is never searched, because whoever sends a user a folder would choose the code
 //! that runs there: a path from a file or a variable has to be absolute.
 
@@ -64,11 +64,10 @@ pub struct Found {
 }
 
 /// Where plugins are looked for, in the order of precedence: `explicit` paths, which may be relative, the places that the
-/// configuration and the environment name, the directory of the installed Python packages if there is one, and the usual
-/// directories.
+/// configuration and the environment name, the directories of the installed Python packages, and the usual ones.
 pub fn places(
     explicit: &[PathBuf],
-    wheel: Option<&Path>,
+    wheels: &[PathBuf],
     config: &Config,
     environment: &Environment,
 ) -> Vec<(PathBuf, Origin)> {
@@ -78,22 +77,17 @@ pub fn places(
     (explicit.iter().map(|path| (absolute(path), Origin::Explicit)))
         .chain(config.plugins.paths.iter().map(|path| (path.clone(), Origin::Config)))
         .chain(of_variable.map(|path| (path, Origin::Environment)))
-        .chain(wheel.map(|path| (path.to_path_buf(), Origin::Wheel)))
+        .chain(wheels.iter().map(|path| (path.clone(), Origin::Wheel)))
         .chain(of_user.map(|path| (path, Origin::User)))
         .chain(system_directories().into_iter().map(|path| (path, Origin::System)))
         .collect()
 }
 
 /// Lists the files that may be plugins in all [`places`].
-pub fn search(
-    explicit: &[PathBuf],
-    wheel: Option<&Path>,
-    config: &Config,
-    environment: &Environment,
-) -> Found {
+pub fn search(explicit: &[PathBuf], wheels: &[PathBuf], config: &Config, environment: &Environment) -> Found {
     let mut search =
         Search { identity: environment.identity, found: Found::default(), seen: BTreeSet::new() };
-    for (path, origin) in places(explicit, wheel, config, environment) {
+    for (path, origin) in places(explicit, wheels, config, environment) {
         match origin {
             Origin::Explicit | Origin::Config | Origin::Environment => search.asked_for(&path, origin),
             Origin::Wheel | Origin::User | Origin::System => search.usual(&path, origin),
@@ -221,7 +215,7 @@ mod tests {
         }
         fs::write(at("data/oarlock/plugins/f.so"), "").unwrap();
         let environment = environment(at("env").to_str().unwrap(), &at("data"), false);
-        let found = search(&[at("api")], Some(&at("wheel")), &config(&[&at("config")]), &environment);
+        let found = search(&[at("api")], &[at("wheel")], &config(&[&at("config")]), &environment);
         let expected = [
             ("a.so", Origin::Explicit),
             ("b.so", Origin::Explicit),
@@ -240,7 +234,7 @@ mod tests {
         fs::write(root.path().join("a/x.so"), "").unwrap();
         symlink("../a/x.so", root.path().join("b/y.so")).unwrap();
         let paths = [root.path().join("b"), root.path().join("a")];
-        let found = search(&paths, None, &config(&[&paths[1]]), &environment("", root.path(), false));
+        let found = search(&paths, &[], &config(&[&paths[1]]), &environment("", root.path(), false));
         assert_eq!(names(&found), [("y.so".to_owned(), Origin::Explicit)]);
     }
 
@@ -251,7 +245,7 @@ mod tests {
         let variable = format!("relative::{}", missing.display());
         let found = search(
             std::slice::from_ref(&missing),
-            Some(&missing),
+            std::slice::from_ref(&missing),
             &config(&[Path::new("../x")]),
             &environment(&variable, root.path(), false),
         );
@@ -265,7 +259,7 @@ mod tests {
         fs::write(root.path().join("env/x.so"), "").unwrap();
         let variable = root.path().join("env");
         let environment = environment(variable.to_str().unwrap(), root.path(), true);
-        assert_eq!(names(&search(&[], None, &Config::default(), &environment)), []);
+        assert_eq!(names(&search(&[], &[], &Config::default(), &environment)), []);
     }
 
     #[test]
@@ -275,7 +269,7 @@ mod tests {
         fs::write(open.join("a.so"), "").unwrap();
         fs::write(open.join("b.so"), "").unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        let found = search(&[open], None, &Config::default(), &environment("", root.path(), false));
+        let found = search(&[open], &[], &Config::default(), &environment("", root.path(), false));
         assert_eq!(names(&found), []);
         assert_eq!(found.refusals.iter().map(|r| r.reason).collect::<Vec<_>>(), [Reason::WritableByOthers]);
     }

@@ -93,7 +93,7 @@ fn find(
     context: &JudgeContext,
     rows: &mut Vec<Row>,
 ) -> Vec<(VecDeque<Judged>, Option<Probed>)> {
-    let found = search(&options.paths, options.wheel.as_deref(), &options.config, &options.environment);
+    let found = search(&options.paths, &options.wheels, &options.config, &options.environment);
     rows.extend(found.refusals.into_iter().map(|refusal| Row::refused(refusal, None)));
     let mut judged = Vec::new();
     for candidate in found.candidates {

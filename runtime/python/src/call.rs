@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use oarlock_core::schema::newest_opset;
+use oarlock_core::stream::Stream;
 use oarlock_core::{Attribute, Attributes, Dtype, Invocation, Op, Runtime, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -68,11 +69,23 @@ impl Fixed {
     pub(crate) fn call(&self, py: Python<'_>, inputs: &[&Tensor]) -> PyResult<Tensor> {
         let runtime = runtime(py)?;
         let op = self.op(runtime, inputs.first().map(|input| input.dtype()))?;
+        if let Some(stream) = stream_for(py, inputs.first().copied())? {
+            let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
+            let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: Some(&stream) };
+            let made = py.detach(|| op.invoke(runtime, &call)).or_raise()?;
+            return crate::array::only(made.into_iter().flatten().collect());
+        }
         if is_small(inputs.iter().copied()) {
             return op.run(runtime, inputs).or_raise();
         }
         py.detach(|| op.run(runtime, inputs)).or_raise()
     }
+}
+
+/// The stream of the block around, if it is one of the device that an op runs on.
+#[inline]
+fn stream_for(py: Python<'_>, input: Option<&Tensor>) -> PyResult<Option<Stream>> {
+    input.map_or(Ok(None), |input| crate::scope::stream(py, input.device()))
 }
 
 /// Whether a call is over before another thread could do anything.
@@ -121,6 +134,8 @@ fn invoke(
 ) -> PyResult<Vec<Tensor>> {
     let runtime = runtime(py)?;
     let op = find(runtime, domain, name, attributes)?;
+    let stream = stream_for(py, call.inputs.iter().copied().flatten().next())?;
+    let call = &Invocation { stream: stream.as_ref(), ..*call };
     let made = if is_small(call.inputs.iter().copied().flatten()) {
         op.invoke(runtime, call)
     } else {

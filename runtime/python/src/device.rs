@@ -1,11 +1,10 @@
 //! Devices, and which one is used when none is named.
 
-use oarlock_host::Outcome;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::error::OrRaise as _;
+use crate::error::{Error, OrRaise as _};
 use crate::start::runtime;
 
 /// A device on which arrays lie and ops run, such as `cpu:0`.
@@ -74,7 +73,7 @@ impl Device {
 
     /// Within `with device:` it is the one that is used when none is named.
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        crate::scope::enter(&slf)?;
+        crate::scope::enter(slf.as_any())?;
         Ok(slf)
     }
 
@@ -107,7 +106,7 @@ impl Device {
 pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResult<oarlock_core::Device> {
     let runtime = runtime(py)?;
     let Some(wish) = wish else {
-        return match crate::scope::innermost(py)? {
+        return match crate::scope::device(py)? {
             Some(device) => Ok(device),
             None => Ok(runtime.default_device().or_raise()?.clone()),
         };
@@ -144,13 +143,9 @@ pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
     runtime(py)?.set_device(&name).or_raise()
 }
 
-/// The plugins that are not used, each with the reason.
+/// What became of every plugin, as JSON.
 #[pyfunction]
-pub(crate) fn refusals(py: Python<'_>) -> PyResult<Vec<String>> {
+pub(crate) fn _plugins(py: Python<'_>) -> PyResult<String> {
     let report = runtime(py)?.host().report();
-    let refusal = |plugin: &oarlock_host::PluginReport| match &plugin.outcome {
-        Outcome::Refused(refusal) => Some(refusal.to_string()),
-        Outcome::Loaded(_) => None,
-    };
-    Ok(report.plugins.iter().filter_map(refusal).collect())
+    serde_json::to_string(&report.plugins).map_err(|error| Error::new_err(error.to_string()))
 }

@@ -22,6 +22,8 @@ pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
         let _ = write!(message, "\nhint: {advice}");
     }
     match error.kind() {
+        // What an op does not find is a kernel.
+        ErrorKind::NotFound if error.op().is_some() => PyNotImplementedError::new_err(message),
         ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
             PyValueError::new_err(message)
         }

@@ -14,6 +14,7 @@ mod probe;
 mod promote;
 mod scope;
 mod start;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -26,7 +27,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::call::op;
     #[pymodule_export]
-    use crate::device::{Device, default_device, devices, refusals, set_default_device};
+    use crate::device::{_plugins, Device, default_device, devices, set_default_device};
     #[pymodule_export]
     use crate::dtype::DType;
     #[pymodule_export]
@@ -37,6 +38,8 @@ mod _oarlock {
     use crate::promote::result_type;
     #[pymodule_export]
     use crate::start::{get_flags, set_flags};
+    #[pymodule_export]
+    use crate::stream::{Event, Stream};
 
     use super::*;
 

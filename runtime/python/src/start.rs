@@ -1,5 +1,6 @@
 //! The one runtime of the process. It starts with the first array, device or model, and not with the import.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -34,14 +35,24 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
     match RUNTIME.get() {
         Some(runtime) => Ok(runtime),
         None => {
-            let probe = crate::probe::command(py)?;
-            py.detach(|| start(probe))
+            let around = Surroundings {
+                probe: crate::probe::command(py)?,
+                wheels: py.import("oarlock._plugins")?.call_method0("directories")?.extract()?,
+            };
+            py.detach(|| start(around))
         }
     }
 }
 
+/// What only the interpreter knows.
+struct Surroundings {
+    probe: Option<ProbeCommand>,
+    /// Where installed packages have plugins.
+    wheels: Vec<PathBuf>,
+}
+
 #[cold]
-fn start(probe: Option<ProbeCommand>) -> PyResult<&'static Arc<Runtime>> {
+fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
     static STARTING: Mutex<()> = Mutex::new(());
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = RUNTIME.get() {
@@ -53,7 +64,8 @@ fn start(probe: Option<ProbeCommand>) -> PyResult<&'static Arc<Runtime>> {
     let program = concat!("oarlock for Python ", env!("CARGO_PKG_VERSION"));
     let mut options = HostOptions::new(program, config, environment);
     options.built_in = BUILT_IN.to_vec();
-    options.probe = probe;
+    options.probe = around.probe;
+    options.wheels = around.wheels;
     let mut flags = Flags::from_environment(|name| std::env::var_os(name)).or_raise()?;
     for (name, value) in CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         flags.set(name, value).or_raise()?;

@@ -35,7 +35,7 @@ def test_a_block_chooses_the_device_and_leaves_it_again():
 def test_a_plugin_brings_a_device(with_custom_cpu):
     code = """
 import oarlock as ol
-assert ol.device.get_all_custom_device_type() == ["CustomCPU"], ol._oarlock.refusals()
+assert ol.device.get_all_custom_device_type() == ["CustomCPU"], ol._oarlock._plugins()
 with ol.Device("CustomCPU:0"):
     x = ol.to_tensor([1])
 print(x + x)
@@ -63,3 +63,35 @@ except ol.Error as error: print(error)
 """
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "has started" in outcome.stdout, outcome.stderr
+
+
+def test_work_in_streams_is_done_in_its_order(with_custom_cpu):
+    code = """
+import oarlock as ol
+one, other = ol.Stream("CustomCPU"), ol.Stream("CustomCPU", priority=1)
+x = ol.ones(1000, device="CustomCPU")
+begin, end = ol.Event("CustomCPU"), ol.Event("CustomCPU")
+begin.record(one)
+with one:
+    assert ol.zeros(1).device == one.device
+    y = x + x
+    for _ in range(10):
+        y = y + x
+one.record_event(end)
+other.wait_event(end)
+other.wait_stream(one)
+with other:
+    z = y + y
+other.synchronize()
+assert z.tolist() == [24.0] * 1000 and one.is_done() and end.is_done()
+print(begin.elapsed_time(end))
+"""
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=with_custom_cpu)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "None\n" or float(outcome.stdout) >= 0
+
+
+def test_streams_of_the_cpu_are_done_at_once():
+    with ol.Stream() as stream:
+        assert (ol.ones(3) + 1).tolist() == [2.0, 2.0, 2.0]
+    assert stream.is_done() and stream.record_event().is_done() and repr(stream) == "Stream(cpu:0)"

@@ -104,7 +104,9 @@ from ._oarlock import (
     DType,
     Device,
     Error,
+    Event,
     Slot,
+    Stream,
     Tensor,
     abs,
     acos,
@@ -212,6 +214,13 @@ def load(
     `precision=bfloat16` products may round their factors to it, where that is faster.
     """
     return Session(model, device=device, precision=precision)
+
+
+def run_check() -> None:
+    """Computes something on every device, says how that went, and raises what is wrong."""
+    from ._doctor import run_check as check
+
+    check()
 
 
 def set_device(device: Device | str) -> Device:

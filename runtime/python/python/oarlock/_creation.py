@@ -26,7 +26,13 @@ def full(
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     one = asarray(fill_value, dtype=dtype, device=device)
-    return op("Expand", [one, sizes_of(sizes)]) if sizes else one
+    if not sizes:
+        return one
+    try:
+        return op("Expand", [one, sizes_of(sizes)])
+    except NotImplementedError:
+        # A device that only computes is given what the host made.
+        return op("Expand", [one.to_device("cpu"), sizes_of(sizes)]).to_device(one.device)
 
 
 def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:

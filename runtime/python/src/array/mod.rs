@@ -201,7 +201,9 @@ impl Array {
             )));
         }
         if copy == Some(false) {
-            return Err(PyValueError::new_err("expected what needs no copy, found elements that have no buffer"));
+            return Err(PyValueError::new_err(
+                "expected what needs no copy, found elements that have no buffer",
+            ));
         }
         let made = unusual::write(py, &tensor)?;
         match dtype {

@@ -68,9 +68,8 @@ fn packed(dtype: Dtype, bytes: Vec<u8>) -> Vec<u8> {
         return bytes;
     }
     let mask = (1u8 << bits) - 1;
-    let of_byte = |all: &[u8]| {
-        all.iter().rev().fold(0, |packed, element| (packed << bits) | (element & mask))
-    };
+    let of_byte =
+        |all: &[u8]| all.iter().rev().fold(0, |packed, element| (packed << bits) | (element & mask));
     bytes.chunks(8 / bits as usize).map(of_byte).collect()
 }
 

@@ -63,7 +63,10 @@ impl Session {
             let session = oarlock_engine::Session::new(runtime, &model, &options)?;
             let Model { graph, format, producer, opsets, metadata } = model;
             let session = Box::new(session);
-            Ok(Self { session, about: About { format, producer, graph: graph.name.to_string(), opsets, metadata } })
+            Ok(Self {
+                session,
+                about: About { format, producer, graph: graph.name.to_string(), opsets, metadata },
+            })
         };
         py.detach(read).or_raise()
     }

@@ -29,8 +29,7 @@ pub(super) fn described<'py>(
 }
 
 fn pass<'py>(py: Python<'py>, effect: &Effect, with_shapes: bool) -> PyResult<Bound<'py, PyDict>> {
-    let purpose =
-        passes::ALL.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose);
+    let purpose = passes::ALL.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose);
     let all = PyDict::new(py);
     all.set_item("name", effect.pass)?;
     all.set_item("purpose", purpose)?;

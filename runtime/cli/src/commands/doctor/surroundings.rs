@@ -130,8 +130,8 @@ fn variables() -> Vec<Variable> {
 
 /// Where plugins are looked for, and whether the host may use what is there.
 fn places(options: &HostOptions) -> Vec<Place> {
-    let HostOptions { paths, wheel, config, environment, .. } = options;
-    let places = oarlock_host::places(paths, wheel.as_deref(), config, environment).into_iter();
+    let HostOptions { paths, wheels, config, environment, .. } = options;
+    let places = oarlock_host::places(paths, wheels, config, environment).into_iter();
     places
         .map(|(path, origin)| Place {
             state: state_of(&path, environment),

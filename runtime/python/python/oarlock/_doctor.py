@@ -1,0 +1,111 @@
+"""Whether all is well: devices, plugins, and what keeps some from being used."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import _oarlock, _plugins, asarray, devices
+from ._oarlock import Device
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a small computation on a device came to."""
+
+    device: str
+    description: str
+    problem: str | None
+
+
+def check(device: Device) -> Checked:
+    """Multiplies and adds whole numbers on a device, where it has kernels for that, and compares with what Python makes of
+    them."""
+    left = [[(3 * row + 5 * column) % 7 - 3 for column in range(5)] for row in range(5)]
+    right = [[(2 * row + column) % 5 - 2 for column in range(5)] for row in range(5)]
+    columns = list(zip(*right, strict=True))
+    product = [[sum(a * b for a, b in zip(row, column, strict=True)) for column in columns] for row in left]
+    total = [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(left, right, strict=True)]
+    problem = None
+    try:
+        a, b = (asarray(matrix, dtype=_oarlock.float32, device=device) for matrix in (left, right))
+        for function, expected in [(_oarlock.add, total), (_oarlock.matmul, product)]:
+            with suppress(NotImplementedError):
+                found = function(a, b).tolist()
+                problem = problem if found == expected else f"expected {expected}, found {found}"
+    except Exception as error:  # noqa: BLE001  it is what is looked for
+        problem = f"{type(error).__name__}: {error}"
+    return Checked(device.name, device.description, problem)
+
+
+def run_check() -> None:
+    """Computes something on every device, says how that went, and raises what is wrong.
+
+    >>> import oarlock
+    >>> oarlock.run_check()
+    Oarlock works well on 1 cpu.
+    Oarlock is installed successfully!
+    """
+    found = [(device, check(device)) for device in devices()]
+    for device, checked in found:
+        if checked.problem:
+            raise _oarlock.Error(f"`{device.name}` does not work: {checked.problem}\nhint: `python -m oarlock doctor` says more")
+    types: dict[str, int] = {}
+    for device, _ in found:
+        types[device.type] = types.get(device.type, 0) + 1
+    for name, count in types.items():
+        print(f"Oarlock works well on {count} {name}{'s' if count > 1 else ''}.")
+    print("Oarlock is installed successfully!")
+
+
+def doctor(as_json: bool) -> int:
+    """Prints what there is to know; gives 1 if something is wrong."""
+    report = examined()
+    print(json.dumps(report, indent=2) if as_json else in_words(report))
+    return 1 if problems(report) else 0
+
+
+def examined() -> dict[str, Any]:
+    """Everything there is to know."""
+    return {
+        "version": _oarlock.__version__,
+        "python": f"{sys.implementation.name} {sys.version.split()[0]}, {sys.executable}",
+        "package": os.path.dirname(os.path.abspath(_plugins.__file__)),
+        "devices": [asdict(check(device)) for device in devices()],
+        "plugins": json.loads(_oarlock._plugins()),
+        "packages": [package._asdict() for package in _plugins.announced()],
+    }
+
+
+def problems(report: dict[str, Any]) -> list[str]:
+    """What is wrong, one by one."""
+    of_devices = [f"device `{device['device']}`: {device['problem']}" for device in report["devices"] if device["problem"]]
+    of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
+    of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["outcome"] == "refused"]
+    return of_devices + of_packages + of_plugins
+
+
+def refused(plugin: dict[str, Any]) -> str:
+    """Why a plugin is not used."""
+    return f"plugin `{plugin['file']}`: expected {plugin['expected']}, found {plugin['found']}; {plugin['remedy']}"
+
+
+def in_words(report: dict[str, Any]) -> str:
+    """The report for people."""
+    lines = [f"Oarlock {report['version']} at {report['package']}", report["python"], "", "devices"]
+    for device in report["devices"]:
+        lines.append(f"  {device['device']}  {device['description']}: {'does not work' if device['problem'] else 'works'}")
+    lines += ["", "plugins"]
+    for plugin in report["plugins"]:
+        if plugin["outcome"] == "loaded":
+            where = "part of the package" if plugin["built_in"] else plugin["file"]
+            lines.append(f"  {plugin['name']} {plugin['version']}  {where}")
+        else:
+            lines.append(f"  {plugin['file']}: refused")
+    wrong = problems(report)
+    lines += ["", "nothing is wrong" if not wrong else "what is wrong"]
+    return "\n".join(lines + [f"  {problem}" for problem in wrong])

@@ -1,0 +1,69 @@
+"""Plugins that installed packages bring.
+
+A package that has some says so with an entry point, whose value is the package that the files lie in:
+
+    [project.entry-points."oarlock.plugins"]
+    acme-npu = "oarlock_acme_npu"
+
+It is not imported: the host judges the files in its directory like any other before their code runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import namedtuple
+
+GROUP = "oarlock.plugins"
+
+
+class Announced(namedtuple("Announced", ["name", "package", "directories", "problem"])):
+    """What a package says that it brings: the directories, or the problem for which there are none."""
+
+
+def announced() -> tuple[Announced, ...]:
+    """What all installed packages say."""
+    if not any(_mentioned(directory) for directory in sys.path):
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(_found(entry.name, entry.value.partition(":")[0]) for entry in entry_points(group=GROUP))
+
+
+def directories() -> list[str]:
+    """The directories to look for plugins in."""
+    return [directory for package in announced() for directory in package.directories]
+
+
+def _mentioned(directory: str) -> bool:
+    """Whether a package in a directory of the path may have plugins. To read what all say takes much longer, and few do."""
+    try:
+        with os.scandir(directory or ".") as entries:
+            for entry in entries:
+                if entry.name.endswith((".dist-info", ".egg-info")) and _mentions(entry.path):
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+def _mentions(about: str) -> bool:
+    try:
+        with open(os.path.join(about, "entry_points.txt"), "rb") as file:
+            return GROUP.encode() in file.read()
+    except OSError:
+        return False
+
+
+def _found(name: str, package: str) -> Announced:
+    from importlib.util import find_spec
+
+    try:
+        # Of a package within another one the outer one would be imported to find it.
+        spec = find_spec(package) if "." not in package else None
+    except Exception as error:  # noqa: BLE001  whatever a finder raises is a problem of that package only
+        return Announced(name, package, (), f"{type(error).__name__}: {error}")
+    places = tuple(spec.submodule_search_locations or ()) if spec else ()
+    if not places:
+        return Announced(name, package, (), f"expected a package `{package}` with a directory of its own, found none")
+    return Announced(name, package, places, None)

@@ -1,0 +1,132 @@
+//! Streams, in which work on a device is done in its order, and events, which mark a place in one.
+
+use oarlock_host::Failure;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::device::{Device, chosen};
+use crate::error::OrRaise as _;
+use crate::scope;
+
+/// A queue of work on a device. Within `with stream:` ops on arrays of its device run in it; work in other streams goes on
+/// meanwhile, and an op waits for what makes its operands.
+#[pyclass(frozen, module = "oarlock")]
+pub(crate) struct Stream {
+    pub(crate) queue: oarlock_core::stream::Stream,
+    pub(crate) device: oarlock_core::Device,
+}
+
+#[pymethods]
+impl Stream {
+    /// A stream of a device, or of the one that is used when none is named. Those of a smaller priority are served earlier,
+    /// where the device can.
+    #[new]
+    #[pyo3(signature = (device=None, *, priority=0))]
+    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, priority: i32) -> PyResult<Self> {
+        let device = chosen(py, device)?;
+        Ok(Self { queue: device.create_stream(priority).or_raise()?, device })
+    }
+
+    /// The device whose work it is.
+    #[getter]
+    fn device(&self) -> Device {
+        Device(self.device.clone())
+    }
+
+    /// Waits until all work in it is done.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.queue.synchronize()).or_raise()
+    }
+
+    /// Whether all work in it is done.
+    fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.queue.is_done()).or_raise()
+    }
+
+    /// Holds further work back until an event has happened.
+    fn wait_event(&self, py: Python<'_>, event: &Bound<'_, Event>) -> PyResult<()> {
+        let event = &event.get().0;
+        py.detach(|| self.queue.wait_for(event)).or_raise()
+    }
+
+    /// Holds further work back until everything that is in another stream now has happened.
+    fn wait_stream(&self, py: Python<'_>, stream: &Bound<'_, Self>) -> PyResult<()> {
+        let other = &stream.get().queue;
+        py.detach(|| self.queue.wait_for_stream(other)).or_raise()
+    }
+
+    /// Puts an event, or a new one, at the end; gives it.
+    #[pyo3(signature = (event=None))]
+    fn record_event<'py>(
+        &self,
+        py: Python<'py>,
+        event: Option<Bound<'py, Event>>,
+    ) -> PyResult<Bound<'py, Event>> {
+        let event = match event {
+            Some(event) => event,
+            None => Bound::new(py, Event::of(&self.device)?)?,
+        };
+        self.queue.record(&event.get().0).or_raise()?;
+        Ok(event)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        scope::enter(slf.as_any())?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        scope::leave(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Stream({})", self.device.name())
+    }
+}
+
+/// A place in a stream that work is or is not done up to.
+#[pyclass(frozen, module = "oarlock")]
+pub(crate) struct Event(oarlock_host::Event);
+
+impl Event {
+    fn of(device: &oarlock_core::Device) -> PyResult<Self> {
+        device.host_device().create_event().map_err(failed).map(Self)
+    }
+}
+
+#[pymethods]
+impl Event {
+    /// An event of a device, or of the one that is used when none is named.
+    #[new]
+    #[pyo3(signature = (device=None))]
+    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Self::of(&chosen(py, device)?)
+    }
+
+    /// Puts it at the end of a stream.
+    fn record(&self, stream: &Bound<'_, Stream>) -> PyResult<()> {
+        stream.get().queue.record(&self.0).or_raise()
+    }
+
+    /// Waits until it has happened.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.synchronize()).map_err(failed)
+    }
+
+    /// Whether it has happened.
+    fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.0.has_happened()).map_err(failed)
+    }
+
+    /// The milliseconds from this one to another; `None` where the device does not measure time.
+    fn elapsed_time(&self, py: Python<'_>, end: &Bound<'_, Self>) -> PyResult<Option<f64>> {
+        let end = &end.get().0;
+        let nanoseconds = py.detach(|| self.0.nanoseconds_to(end)).map_err(failed)?;
+        Ok(nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6))
+    }
+}
+
+fn failed(failure: Failure) -> PyErr {
+    crate::error::raised(failure.into())
+}

@@ -1,0 +1,68 @@
+"""Plugins that installed packages bring: found, judged, reported."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def python(*arguments, environment):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, env=environment)
+
+
+@pytest.fixture
+def installed(tmp_path, with_custom_cpu):
+    """A function that puts a package into a directory as pip would, with the files that it brings."""
+    environment = {name: value for name, value in with_custom_cpu.items() if name != "OARLOCK_PLUGIN_PATH"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
+
+    def install(package, files, is_there=True):
+        about = tmp_path / f"{package}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[oarlock.plugins]\n{package} = {package}\n")
+        if is_there:
+            (tmp_path / package).mkdir()
+            (tmp_path / package / "__init__.py").write_text("raise RuntimeError('nobody may import this')\n")
+            for name, content in files.items():
+                (tmp_path / package / name).write_bytes(content)
+                (tmp_path / package / name).chmod(0o755)
+        return environment
+
+    return install
+
+
+@pytest.fixture
+def custom_cpu(with_custom_cpu):
+    with open(os.path.join(with_custom_cpu["OARLOCK_PLUGIN_PATH"], "libcustom_cpu.so"), "rb") as file:
+        return file.read()
+
+
+def test_a_package_brings_a_device_and_takes_it_away_again(installed, custom_cpu, tmp_path):
+    environment = installed("vendor_one", {"libcustom_cpu.so": custom_cpu})
+    code = "import oarlock as ol; print(ol.device.get_all_custom_device_type())"
+    assert python("-c", code, environment=environment).stdout == "['CustomCPU']\n"
+    (tmp_path / "vendor_one-1.0.dist-info/entry_points.txt").unlink()
+    assert python("-c", code, environment=environment).stdout == "[]\n"
+
+
+def test_a_broken_package_is_reported_and_harms_no_other(installed, custom_cpu):
+    installed("vendor_one", {"libcustom_cpu.so": custom_cpu})
+    installed("vendor_broken", {"libbroken.so": b"no plugin"})
+    environment = installed("vendor_gone", {}, is_there=False)
+    outcome = python("-m", "oarlock", "doctor", environment=environment)
+    assert outcome.returncode == 1, outcome.stderr
+    assert "CustomCPU:0" in outcome.stdout and "libbroken.so" in outcome.stdout and "vendor_gone" in outcome.stdout
+    report = json.loads(python("-m", "oarlock", "doctor", "--json", environment=environment).stdout)
+    assert [device["problem"] for device in report["devices"]] == [None, None]
+    assert [plugin["outcome"] for plugin in report["plugins"]].count("refused") == 1
+    assert python("-c", "import oarlock as ol; ol.run_check()", environment=environment).stdout.endswith("successfully!\n")
+
+
+def test_nothing_is_wrong_without_plugins(installed, tmp_path):
+    environment = dict(os.environ, PYTHONPATH=os.environ["PYTHONPATH"])
+    outcome = python("-m", "oarlock", "doctor", environment=environment)
+    assert outcome.returncode == 0 and "nothing is wrong" in outcome.stdout, outcome.stdout + outcome.stderr
+    assert "cpu:0" in python("-m", "oarlock", "devices", environment=environment).stdout
