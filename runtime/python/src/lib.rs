@@ -31,7 +31,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::dtype::DType;
     #[pymodule_export]
-    use crate::model::{Session, Slot, Stop};
+    use crate::model::{Recorder, Session, Slot, Stop};
     #[pymodule_export]
     use crate::probe::_probe;
     #[pymodule_export]

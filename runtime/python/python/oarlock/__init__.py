@@ -251,6 +251,6 @@ __array_api_version__ = "2024.12"
 
 def __getattr__(name: str) -> ModuleType:
     """Parts of the package that are loaded when they are used."""
-    if name in ("device", "fft", "onnx_backend", "onnxruntime"):
+    if name in ("device", "fft", "onnx_backend", "onnxruntime", "profiler"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module `oarlock` has no `{name}`")

@@ -1,6 +1,7 @@
 //! Models: loaded from a file or from bytes, called like functions.
 
 mod plan;
+mod record;
 mod slot;
 mod stop;
 mod value;
@@ -14,6 +15,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+pub(crate) use self::record::Recorder;
 pub(crate) use self::slot::Slot;
 pub(crate) use self::stop::Stop;
 use self::value::{datum, object};

@@ -40,7 +40,7 @@ fn pass<'py>(py: Python<'py>, effect: &Effect, with_shapes: bool) -> PyResult<Bo
     Ok(all)
 }
 
-fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'py, PyDict>> {
     let node = info.node();
     let all = PyDict::new(py);
     all.set_item("op", op_of(info))?;
@@ -56,7 +56,7 @@ fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'py, PyDict>
 }
 
 /// The op of a step, with its domain where that is not the one of ONNX.
-pub(super) fn op_of(step: StepInfo<'_>) -> String {
+fn op_of(step: StepInfo<'_>) -> String {
     let node = step.node();
     match (step.is_copy(), &*node.domain) {
         (true, _) => "copy".to_owned(),

@@ -1,0 +1,270 @@
+"""What a profiler noted, as tables and as a trace.
+
+Times of one kind are the union of their intervals where they are compared with the whole: what happened at once counts once.
+Of rows within a table, times are added up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from ._text import table
+
+MILLISECOND = 1e6
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that took place, in nanoseconds since the profiler was made."""
+
+    name: str
+    kind: str
+    place: str
+    """The device, or `host`."""
+    thread: int
+    begin: int
+    end: int
+    op: str = ""
+    """The op that it is of, where it is a kernel or a copy."""
+    launched: int = 0
+    """When the host had launched it, where it is work of a device."""
+
+    @property
+    def time(self) -> int:
+        """How long it took."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True)
+class View:
+    """One table."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def __str__(self) -> str:
+        body = table(self.columns, self.rows) if self.rows else "  nothing"
+        return "\n".join(filter(None, [f"-- {self.title} --", body, self.note]))
+
+
+class Profile:
+    """What a profiler noted."""
+
+    def __init__(
+        self, spans: Sequence[Span], *, elapsed: int, process_time: float, system_share: float, omitted: int
+    ) -> None:
+        self.spans = tuple(spans)
+        self.elapsed = elapsed
+        self.process_time = process_time
+        self.system_share = system_share
+        self.omitted = omitted
+
+    @classmethod
+    def of(
+        cls,
+        runs: Iterable[dict[str, Any]],
+        steps: Sequence[Span],
+        named: Sequence[Span],
+        *,
+        elapsed: int,
+        process_time: float,
+        system_share: float,
+    ) -> Profile:
+        """Of the runs that a recorder noted."""
+        spans, omitted = [*steps, *named], 0
+        for run in runs:
+            omitted += run["omitted"]
+            spans.append(Span("run", "Forward", "host", run["thread"], run["begin"], run["end"]))
+            outer = {within for _, within, *_ in run["events"]}
+            for at, (index, _, begin, launched, end) in enumerate(run["events"]):
+                step = run["steps"][index]
+                name, device, thread = step["op"], step["device"], run["thread"]
+                spans.append(Span(name, "Operator", "host", thread, begin, end))
+                # What has steps of its own is run by the engine.
+                if at not in outer:
+                    kind = "Memcpy" if name == "copy" else "Kernel"
+                    kernel = f"copy to {device}" if name == "copy" else step["how"] or step["kernel"]
+                    spans.append(Span(kernel, kind, device, thread, begin, end, op=name, launched=launched))
+        return cls(spans, elapsed=elapsed, process_time=process_time, system_share=system_share, omitted=omitted)
+
+    def views(self) -> list[View]:
+        """The eight tables."""
+        return [
+            self.device_view(),
+            self.overview(),
+            self.model_view(),
+            self.distributed_view(),
+            self.operator_view(),
+            self.kernel_view(),
+            self.memory_view(),
+            self.user_defined_view(),
+        ]
+
+    def __str__(self) -> str:
+        omitted = f"{self.omitted} further steps of loops were too many to be noted" if self.omitted else ""
+        return "\n\n".join(filter(None, [*map(str, self.views()), "times in milliseconds", omitted]))
+
+    def device_view(self) -> View:
+        """How busy processors and devices were."""
+        rows = [("CPU(Process)", percent(self.process_time * 1e9, self.elapsed)), ("CPU(System)", percent(self.system_share, 1))]
+        devices = dict.fromkeys(span.place for span in self.of_kind("Kernel") if not span.place.startswith("cpu:"))
+        rows += [(device, percent(self.union("Kernel", device), self.elapsed)) for device in devices]
+        note = "of the process: its time on all processors; of a device: the time in which a kernel ran on it"
+        return View("Device Summary", ("Device", "Utilization"), tuple(rows), note)
+
+    def overview(self) -> View:
+        """What kinds of things took, each against all steps."""
+        rows = []
+        for kind in ("ProfileStep", "Forward", "Operator", "Kernel", "Memcpy", "UserDefined"):
+            spans = self.of_kind(kind)
+            if spans:
+                time = self.union(kind)
+                rows.append((kind, str(len(spans)), milliseconds(time), percent(time, self.whole)))
+        return View("Overview Summary", ("Event Type", "Calls", "Time", "Ratio"), tuple(rows))
+
+    def model_view(self) -> View:
+        """What of a step is the model, and what is everything else."""
+        steps = self.of_kind("ProfileStep")
+        forward = [merged(self.within("Forward", step)) for step in steps]
+        kernels = [merged(self.within("Kernel", step)) for step in steps]
+        whole = [step.time for step in steps]
+        others = [step - model for step, model in zip(whole, forward, strict=True)]
+        rows = [
+            ("ProfileStep", *statistics(whole), percent(sum(whole), self.whole), milliseconds(sum(kernels))),
+            ("  Forward", *statistics(forward), percent(sum(forward), self.whole), milliseconds(sum(kernels))),
+            ("  Others", *statistics(others), percent(sum(others), self.whole), "-"),
+        ]
+        return View("Model Summary", ("Name", *STATISTICS, "Ratio", "Kernels"), tuple(rows))
+
+    def distributed_view(self) -> View:
+        """What several devices spend on talking to each other. Models run on one machine, so it is nothing."""
+        computation = self.union("Kernel")
+        rows = [
+            ("Communication", milliseconds(0), percent(0, self.whole)),
+            ("Computation", milliseconds(computation), percent(computation, self.whole)),
+            ("Overlap", milliseconds(0), percent(0, self.whole)),
+        ]
+        return View("Distributed Summary", ("Name", "Time", "Ratio"), tuple(rows))
+
+    def operator_view(self) -> View:
+        """What ops took, and below each the kernels and copies that it is."""
+        inner = grouped((span for kind in ("Kernel", "Memcpy") for span in self.of_kind(kind)), lambda span: span.op)
+        rows = []
+        operators = grouped(self.of_kind("Operator"), lambda span: span.name)
+        total = sum(sum(times(spans)) for spans in operators.values())
+        for op, spans in operators.items():
+            own = sum(times(spans))
+            rows.append((op, str(len(spans)), *statistics(times(spans)), percent(own, total)))
+            for name, parts in grouped(inner.get(op, []), lambda span: span.name).items():
+                rows.append((f"  {name}", str(len(parts)), *statistics(times(parts)), percent(sum(times(parts)), own)))
+        note = "the ratio of a kernel is that to its op"
+        return View("Operator Summary", ("Name", "Calls", *STATISTICS, "Ratio"), tuple(rows), note)
+
+    def kernel_view(self) -> View:
+        """What kernels took, of all of them together."""
+        return self.listed("Kernel Summary", "Kernel", sum(times(self.of_kind("Kernel"))))
+
+    def memory_view(self) -> View:
+        """What copies between devices took."""
+        return self.listed("Memory Manipulation Summary", "Memcpy", self.whole)
+
+    def user_defined_view(self) -> View:
+        """What the parts took that the program has named."""
+        return self.listed("UserDefined Summary", "UserDefined", self.whole)
+
+    def listed(self, title: str, kind: str, base: int) -> View:
+        """The spans of a kind by their names, those that took most first."""
+        groups = grouped(self.of_kind(kind), lambda span: f"{span.op} on {span.place}: {span.name}" if kind == "Kernel" else span.name)
+        rows = [
+            (name, str(len(spans)), *statistics(times(spans)), percent(sum(times(spans)), base)) for name, spans in groups.items()
+        ]
+        return View(title, ("Name", "Calls", *STATISTICS, "Ratio"), tuple(rows))
+
+    @property
+    def whole(self) -> int:
+        """How long all steps took."""
+        return sum(times(self.of_kind("ProfileStep")))
+
+    def of_kind(self, kind: str) -> list[Span]:
+        """The spans of a kind."""
+        return [span for span in self.spans if span.kind == kind]
+
+    def within(self, kind: str, step: Span) -> list[Span]:
+        """The spans of a kind that began in a step."""
+        return [span for span in self.of_kind(kind) if step.begin <= span.begin < step.end]
+
+    def union(self, kind: str, place: str | None = None) -> int:
+        """How long there was something of a kind."""
+        return merged(span for span in self.of_kind(kind) if place in (None, span.place))
+
+    def export_chrome_tracing(self, file: str | PathLike[str]) -> None:
+        """Writes a trace that https://ui.perfetto.dev and Chrome show: a row for each thread of the host and for each device,
+        with an arrow from where work was launched to where it was done."""
+        devices = sorted({span.place for span in self.spans if span.place != "host"})
+        threads = sorted({span.thread for span in self.spans})
+        rows = {("host", thread): row for row, thread in enumerate(threads)}
+        rows |= {(device, None): len(threads) + row for row, device in enumerate(devices)}
+        names = [(row, f"host, thread {thread}" if place == "host" else place) for (place, thread), row in rows.items()]
+        events: list[dict[str, Any]] = [
+            {"ph": "M", "pid": 1, "tid": row, "name": "thread_name", "args": {"name": name}} for row, name in names
+        ]
+        for number, span in enumerate(self.spans):
+            row = rows[("host", span.thread) if span.place == "host" else (span.place, None)]
+            begin = span.begin / 1e3
+            common = {"pid": 1, "cat": span.kind, "ts": begin}
+            events.append({"ph": "X", "tid": row, "name": span.name, "dur": span.time / 1e3, "args": {"op": span.op}, **common})
+            if span.kind in ("Kernel", "Memcpy"):
+                link = {"name": "launch", "id": number, "bp": "e", **common}
+                events.append({"ph": "s", "tid": rows["host", span.thread], **link})
+                events.append({"ph": "f", "tid": row, **link})
+        with open(file, "w") as trace:
+            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, trace)
+
+
+STATISTICS = ("Total", "Avg", "Max", "Min")
+
+
+def statistics(values: Sequence[int]) -> tuple[str, ...]:
+    """Total, average, maximum and minimum."""
+    if not values:
+        return ("-",) * len(STATISTICS)
+    return tuple(map(milliseconds, (sum(values), sum(values) / len(values), max(values), min(values))))
+
+
+def times(spans: Iterable[Span]) -> list[int]:
+    """How long each took."""
+    return [span.time for span in spans]
+
+
+def grouped(spans: Iterable[Span], key: Callable[[Span], str]) -> dict[str, list[Span]]:
+    """Spans by a name, those that take most together first."""
+    groups: dict[str, list[Span]] = defaultdict(list)
+    for span in spans:
+        groups[key(span)].append(span)
+    return dict(sorted(groups.items(), key=lambda group: -sum(times(group[1]))))
+
+
+def merged(spans: Iterable[Span]) -> int:
+    """How long there was at least one of these."""
+    total, reached = 0, 0
+    for begin, end in sorted((span.begin, span.end) for span in spans):
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
+def milliseconds(time: float) -> str:
+    """A time as the tables have it."""
+    return f"{time / MILLISECOND:.4f}"
+
+
+def percent(part: float, whole: float) -> str:
+    """A share."""
+    return f"{100 * part / whole:.2f}%" if whole else "-"
