@@ -130,7 +130,7 @@ class Info:
     ) -> dict[str, DType]:
         """The dtypes of the standard, or those of some kinds."""
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        found = {}
+        found: dict[str, DType] = {}
         for one in kinds:
             if one not in _KINDS:
                 raise ValueError(f"expected a kind of dtypes ({', '.join(_KINDS)}), found `{one}`")

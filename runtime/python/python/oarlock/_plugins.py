@@ -12,13 +12,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import namedtuple
+from typing import NamedTuple
 
 GROUP = "oarlock.plugins"
 
 
-class Announced(namedtuple("Announced", ["name", "package", "directories", "problem"])):
+class Announced(NamedTuple):
     """What a package says that it brings: the directories, or the problem for which there are none."""
+
+    name: str
+    package: str
+    directories: tuple[str, ...]
+    problem: str | None
 
 
 def announced() -> tuple[Announced, ...]:

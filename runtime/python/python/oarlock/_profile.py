@@ -121,7 +121,7 @@ class Profile:
 
     def overview(self) -> View:
         """What kinds of things took, each against all steps."""
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for kind in ("ProfileStep", "Forward", "Operator", "Kernel", "Memcpy", "UserDefined"):
             spans = self.of_kind(kind)
             if spans:
@@ -156,7 +156,7 @@ class Profile:
     def operator_view(self) -> View:
         """What ops took, and below each the kernels and copies that it is."""
         inner = grouped((span for kind in ("Kernel", "Memcpy") for span in self.of_kind(kind)), lambda span: span.op)
-        rows = []
+        rows: list[tuple[str, ...]] = []
         operators = grouped(self.of_kind("Operator"), lambda span: span.name)
         total = sum(sum(times(spans)) for spans in operators.values())
         for op, spans in operators.items():
@@ -209,7 +209,7 @@ class Profile:
         with an arrow from where work was launched to where it was done."""
         devices = sorted({span.place for span in self.spans if span.place != "host"})
         threads = sorted({span.thread for span in self.spans})
-        rows = {("host", thread): row for row, thread in enumerate(threads)}
+        rows: dict[tuple[str, int | None], int] = {("host", thread): row for row, thread in enumerate(threads)}
         rows |= {(device, None): len(threads) + row for row, device in enumerate(devices)}
         names = [(row, f"host, thread {thread}" if place == "host" else place) for (place, thread), row in rows.items()]
         events: list[dict[str, Any]] = [

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from types import EllipsisType
+from typing import Any, SupportsIndex, TypeAlias
 
-from ._oarlock import Device, DType
+from ._oarlock import Device, DType, Tensor
 
-Number = Union[bool, int, float, complex]
-Shape = Union[int, Sequence[int]]
-Axes = Union[int, Sequence[int]]
-DtypeLike = Union[DType, type, str, Any]
-DeviceLike = Union[Device, str]
+Number: TypeAlias = bool | int | float | complex
+Shape: TypeAlias = int | Sequence[int]
+Axes: TypeAlias = int | Sequence[int]
+DtypeLike: TypeAlias = DType | type | str | Any
+DeviceLike: TypeAlias = Device | str
+Place: TypeAlias = SupportsIndex | slice | EllipsisType | None | Tensor
+Index: TypeAlias = Place | tuple[Place, ...]

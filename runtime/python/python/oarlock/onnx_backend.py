@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from onnx import ModelProto
 from onnx.backend.base import Backend, BackendRep
@@ -20,7 +20,7 @@ from .onnxruntime import _fed, _numpy
 __all__ = ["OarlockBackend", "OarlockModel", "prepare", "run_model", "supports_device"]
 
 
-class OarlockModel(BackendRep):  # type: ignore[misc]
+class OarlockModel(BackendRep):
     """A model that is ready to run."""
 
     def __init__(self, session: Session) -> None:
@@ -28,17 +28,18 @@ class OarlockModel(BackendRep):  # type: ignore[misc]
 
     def run(self, inputs: Any, **_others: Any) -> tuple[Any, ...]:
         """Runs the model on arrays of NumPy, in the order of its inputs or by name."""
-        if isinstance(inputs, Mapping):
+        feeds: dict[str, Any]
+        if _is_mapping(inputs):
             feeds = dict(inputs)
         else:
-            given = list(inputs) if isinstance(inputs, Sequence) else [inputs]
+            given = list(inputs) if _is_sequence(inputs) else [inputs]
             slots = [*self._session.inputs, *self._session.optional_inputs]
             feeds = {slot.name: value for slot, value in zip(slots, given, strict=False)}
         made = self._session.run({name: _fed(value) for name, value in feeds.items()})
         return tuple(_numpy(value) for value in made.values())
 
 
-class OarlockBackend(Backend):  # type: ignore[misc]
+class OarlockBackend(Backend):
     """Runs models of ONNX."""
 
     @classmethod
@@ -56,6 +57,14 @@ class OarlockBackend(Backend):  # type: ignore[misc]
         """Whether there is such a device."""
         wanted = device.lower()
         return any(wanted in (each.type, each.name) for each in devices())
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence)
 
 
 prepare = OarlockBackend.prepare

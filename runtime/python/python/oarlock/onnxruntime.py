@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy
 
@@ -283,7 +283,7 @@ def _available(
         return [(_provider_of(default.type), {"device_id": default.index})]
     given: list[tuple[str, Mapping[str, Any]]] = []
     for at, provider in enumerate(providers):
-        beside = options[at] if options and at < len(options) else {}
+        beside: Mapping[str, Any] = options[at] if options and at < len(options) else {}
         given.append((provider, beside) if isinstance(provider, str) else (provider[0], provider[1]))
     types = {device.type for device in devices()}
     found = [pair for pair in given if _device_of(pair[0]) in types]
@@ -314,7 +314,7 @@ def _type(slot: Slot) -> str:
 def _fed(value: Any) -> Any:
     if isinstance(value, OrtValue):
         return value._array
-    if isinstance(value, list) and value and isinstance(value[0], numpy.ndarray):
+    if _is_list(value) and value and isinstance(value[0], numpy.ndarray):
         return [asarray(each) for each in value]
     return value
 
@@ -322,4 +322,8 @@ def _fed(value: Any) -> Any:
 def _numpy(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.numpy()
-    return [_numpy(each) for each in value] if isinstance(value, list) else value
+    return [_numpy(each) for each in value] if _is_list(value) else value
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)

@@ -1,0 +1,63 @@
+"""What the package says about types: it holds in the strictest settings, and the stub of its native half says what is there."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import oarlock
+import pytest
+
+PACKAGE = Path(oarlock.__file__).parent
+
+USE = """
+import oarlock as ol
+
+a: ol.Tensor = ol.asarray([1.0, 2.0]) * 2 + ol.ones((2,), dtype=ol.float32)
+b: ol.Tensor = ol.sum(a @ a.mT, axis=0)[0, ..., None]
+shape: tuple[int, ...] = b.shape
+one: ol.Tensor = ol.op("Relu", [a])
+two: tuple[ol.Tensor, ...] = ol.op("TopK", [a, ol.asarray([1])], outputs=2)
+model: ol.Session = ol.load("model.onnx", device="cpu", precision=ol.bfloat16)
+name: str = model.inputs[0].name
+made: dict[str, ol.Tensor] = model.run({"x": a})
+with ol.Device("cpu") as device, ol.Stream(device) as stream:
+    event: ol.Event = stream.record_event()
+reveal_type(ol.fft.fft(a).dtype)
+"""
+
+
+def run(*command, cwd):
+    # What checks types is a program of its own, whose warnings are its own.
+    outcome = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600, cwd=cwd)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    return outcome.stdout
+
+
+def test_mypy_finds_nothing_in_its_strict_mode(tmp_path):
+    (tmp_path / "use.py").write_text(USE)
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    run("-m", "mypy", "--strict", cache, str(PACKAGE), cwd=PACKAGE.parent)
+    assert "oarlock._oarlock.DType" in run("-m", "mypy", "--strict", cache, str(tmp_path / "use.py"), cwd=PACKAGE.parent)
+
+
+def test_the_stub_says_what_the_native_half_has(tmp_path):
+    allowed = tmp_path / "allowed.txt"
+    # What Python adds to modules and to classes that can be derived from, and to buffers only from 3.12 on.
+    allowed.write_text("oarlock._oarlock.__all__\noarlock._oarlock.Session\noarlock._oarlock.Tensor.__buffer__\n")
+    run("-m", "mypy.stubtest", "--ignore-unused-allowlist", "--allowlist", str(allowed), "oarlock._oarlock", cwd=PACKAGE.parent)
+
+
+def test_pyright_finds_nothing_in_its_strict_mode(tmp_path):
+    pytest.importorskip("basedpyright")
+    (tmp_path / "use.py").write_text(USE)
+    settings = {
+        "include": [str(PACKAGE), str(tmp_path / "use.py")],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "extraPaths": [str(PACKAGE.parent)],
+        # Modules of the package share what is private to it.
+        "reportPrivateUsage": False,
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    run("-m", "basedpyright", "--pythonpath", sys.executable, "-p", str(tmp_path), cwd=tmp_path)
