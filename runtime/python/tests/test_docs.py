@@ -1,0 +1,43 @@
+"""Examples in docstrings and in the book: what they show is what happens."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import oarlock
+import pytest
+from conftest import REPOSITORY
+
+MODULES = [module.name for module in pkgutil.iter_modules(oarlock.__path__) if module.name not in ("__main__", "_oarlock")]
+BOOK = REPOSITORY / "docs/src/user/python.md"
+
+
+def examples():
+    """Every text with examples, with the names that are known in it."""
+    modules = [oarlock, *(importlib.import_module(f"oarlock.{name}") for name in MODULES)]
+    for module in modules:
+        own = [member for member in vars(module).values() if getattr(member, "__module__", "").startswith("oarlock")]
+        classes = [member for member in own if inspect.isclass(member)]
+        for described in [module, *own, *(member for one in classes for member in vars(one).values())]:
+            text = getattr(described, "__doc__", None)
+            if isinstance(text, str) and ">>>" in text:
+                yield getattr(described, "__qualname__", getattr(described, "__name__", "?")), text, dict(vars(module))
+    yield "book", BOOK.read_text().replace("```", ""), {}
+
+
+@pytest.mark.parametrize(("name", "text", "names"), [pytest.param(*example, id=example[0]) for example in examples()])
+def test_an_example_shows_what_happens(name, text, names, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    names |= {"oarlock": oarlock}
+    test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    told = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=told.append)
+    assert not told, "".join(told)
+
+
+def test_everything_public_is_described():
+    public = [getattr(oarlock, name) for name in oarlock.__all__]
+    callables = [one for one in public if callable(one)]
+    assert len(callables) > 150
+    assert [one.__name__ for one in callables if not (one.__doc__ or "").strip()] == []
