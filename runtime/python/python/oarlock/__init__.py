@@ -15,6 +15,7 @@ import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._creation import (
     arange,
@@ -424,6 +425,7 @@ def get_device() -> str:
     return _oarlock.default_device().name
 
 
+@of_arrays
 def astype(x: Tensor, dtype: DType, /, *, copy: builtins.bool = True, device: Device | None = None) -> Tensor:
     """The elements of an array as another dtype, on a device."""
     made = x.astype(dtype, copy=copy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._oarlock import Tensor, asarray, op
 
@@ -50,6 +51,7 @@ def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | N
     return full(shape, 1, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
 
 
+@of_arrays
 def full_like(
     x: Tensor, /, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
@@ -62,16 +64,19 @@ def full_like(
     )
 
 
+@of_arrays
 def empty_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array in the shape of another that is to be written to; it holds zeros."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
+@of_arrays
 def zeros_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array of zeros in the shape of another."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
+@of_arrays
 def ones_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array of ones in the shape of another."""
     return full_like(x, 1, dtype=dtype, device=device)
@@ -146,6 +151,7 @@ def eye(
     return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
 
 
+@of_arrays
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of every point of a grid, of which the arrays are the axes."""
     if indexing not in ("xy", "ij"):
@@ -168,11 +174,13 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     return placed
 
 
+@of_arrays
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal that begins `k` places to the right."""
     return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 0})
 
 
+@of_arrays
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal that begins `k` places to the right."""
     return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 1})

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._oarlock import Tensor, asarray
 
 
+@of_arrays
 def square(x: Tensor, /) -> Tensor:
     """The product of each element and itself."""
     return x * x
 
 
+@of_arrays
 def positive(x: Tensor, /) -> Tensor:
     """Each element as it is."""
     return +x
 
 
+@of_arrays
 def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
     """Each element, but none less than one bound or greater than another."""
     bound = [_like(one, x) if one is not None else None for one in (min, max)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._arguments import of_arrays
 from ._manipulation import axis_of, broadcast_arrays, moveaxis, permute_dims, reshape
 from ._oarlock import Tensor, conj, matmul
 
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@of_arrays
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """Matrices with rows and columns exchanged."""
     return x.mT
 
 
+@of_arrays
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over some dimensions of two arrays: the last of one and the first of the other, or those named."""
     if isinstance(axes, int):
@@ -36,6 +39,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     return reshape(matmul(left, right), left_shape + right_shape)
 
 
+@of_arrays
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of products of the elements of two arrays along a dimension."""
     if not (-min(x1.ndim, x2.ndim) <= axis < 0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._creation import sizes_of
 from ._oarlock import Tensor, asarray, op, result_type
@@ -43,6 +44,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
+@of_arrays
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     """An array repeated to a larger shape."""
     if broadcast_shapes(x.shape, tuple(shape)) != tuple(shape):
@@ -50,12 +52,14 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     return op("Expand", [x, sizes_of(shape)]) if x.shape != tuple(shape) else x
 
 
+@of_arrays
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """Arrays repeated to the shape that they have together."""
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return [broadcast_to(x, shape) for x in arrays]
 
 
+@of_arrays
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """Arrays one after the other along a dimension; with `axis=None` all elements in one."""
     if not arrays:
@@ -67,6 +71,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     return op("Concat", parts, {"axis": axis_of(axis, parts[0].ndim)})
 
 
+@of_arrays
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """An array with dimensions of one element more, at these places of the result."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -77,6 +82,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     return x[tuple(key)]
 
 
+@of_arrays
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     """An array without some of its dimensions, each of one element."""
     places = axes_of(axis, x.ndim)
@@ -86,12 +92,14 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     return x[tuple(0 if at in places else slice(None) for at in range(x.ndim))]
 
 
+@of_arrays
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
     """An array with the elements of some dimensions in the opposite order."""
     places = axes_of(axis, x.ndim)
     return x[tuple(slice(None, None, -1 if at in places else None) for at in range(x.ndim))]
 
 
+@of_arrays
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     """An array with some dimensions at other places and the rest in their order."""
     sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
@@ -103,6 +111,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     return permute_dims(x, tuple(order))
 
 
+@of_arrays
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     """An array with its dimensions in another order."""
     order = axes_of(axes, x.ndim)
@@ -111,6 +120,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     return op("Transpose", [x], {"perm": order})
 
 
+@of_arrays
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
     """An array with each element so many times after itself."""
     if axis is None:
@@ -126,12 +136,14 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     return op("Gather", [x, source], {"axis": axis})
 
 
+@of_arrays
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
     """The same elements in another shape, of which one size may be -1: what is left."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     return op("Reshape", [x, sizes_of(sizes)], {"allowzero": 1})
 
 
+@of_arrays
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     """An array whose elements moved by so many places, those at the end to the beginning."""
     if axis is None:
@@ -148,6 +160,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     return x
 
 
+@of_arrays
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Arrays of one shape along a new dimension."""
     if not arrays:
@@ -156,6 +169,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     return concat([expand_dims(x, place) for x in arrays], axis=place)
 
 
+@of_arrays
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     """An array so many times after itself along each dimension."""
     rank = max(x.ndim, len(repetitions))
@@ -163,6 +177,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     return op("Tile", [x, sizes_of((1,) * (rank - len(repetitions)) + tuple(repetitions))])
 
 
+@of_arrays
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of an array along a dimension, without it."""
     at = axis_of(axis, x.ndim)

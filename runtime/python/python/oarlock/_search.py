@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._creation import sizes_of
 from ._manipulation import axis_of, broadcast_to, reshape
@@ -11,11 +12,13 @@ from ._oarlock import Tensor, asarray, op, result_type
 from ._statistics import reduce
 
 
+@of_arrays
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The place of the greatest element, of several the first."""
     return _place("ArgMax", x, axis, keepdims)
 
 
+@of_arrays
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The place of the least element, of several the first."""
     return _place("ArgMin", x, axis, keepdims)
@@ -28,6 +31,7 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     return op(name, [x], {"axis": axis_of(axis, x.ndim), "keepdims": int(keepdims)})
 
 
+@of_arrays
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """For each dimension, where elements are not 0."""
     if x.ndim == 0:
@@ -36,6 +40,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return tuple(places[axis] for axis in range(x.ndim))
 
 
+@of_arrays
 def searchsorted(
     x1: Tensor, x2: Tensor | float, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
@@ -49,6 +54,7 @@ def searchsorted(
     return op("ReduceSum", [is_before.astype(_oarlock.int64), sizes_of([-1])], {"keepdims": 0})
 
 
+@of_arrays
 def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     """Elements of one array where a condition is true, and of another elsewhere."""
     dtype = result_type(x1, x2)
@@ -59,11 +65,13 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
     return op("Where", [condition, first, second])
 
 
+@of_arrays
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along a dimension in order."""
     return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
 
 
+@of_arrays
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The places of the elements along a dimension in their order, those of equal ones as they stand."""
     axis = axis_of(axis, x.ndim)
@@ -74,6 +82,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
     return places
 
 
+@of_arrays
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """The parts at some indices of a dimension."""
     if axis is None:
@@ -83,6 +92,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     return op("Gather", [x, indices.astype(_oarlock.int64, copy=False)], {"axis": axis_of(axis, x.ndim)})
 
 
+@of_arrays
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at places along a dimension, each its own."""
     axis = axis_of(axis, x.ndim)
@@ -92,6 +102,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     return op("GatherElements", [broadcast_to(x, shape), indices], {"axis": axis})
 
 
+@of_arrays
 def isin(x1: Tensor | int, x2: Tensor | int, /, *, invert: bool = False) -> Tensor:
     """Whether each element of one array is in another."""
     first = x1 if isinstance(x1, Tensor) else asarray(x1)
@@ -126,6 +137,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+@of_arrays
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The elements that differ, in order, where each is first, which each element is, and how often each is there."""
     made = op("Unique", [reshape(x, (-1,))], {"sorted": 1}, outputs=4)
@@ -133,18 +145,21 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(values, first, reshape(inverse, x.shape), counts)
 
 
+@of_arrays
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The elements that differ, in order, and how often each is there."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
+@of_arrays
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The elements that differ, in order, and which of them each element is."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
+@of_arrays
 def unique_values(x: Tensor, /) -> Tensor:
     """The elements that differ, in order."""
     return unique_all(x).values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._creation import full, sizes_of
 from ._manipulation import axes_of, axis_of, concat
@@ -20,6 +21,7 @@ _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
 _UNSIGNED = (_oarlock.uint8, _oarlock.uint16, _oarlock.uint32, _oarlock.uint64)
 
 
+@of_arrays
 def reduce(name: str, x: Tensor, axis: Axes | None, keepdims: bool, **attributes: int) -> Tensor:
     """An op that takes its dimensions as an input."""
     axes = axes_of(axis, x.ndim)
@@ -36,6 +38,7 @@ def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
 
 
+@of_arrays
 def sum_dtype(x: Tensor, dtype: DtypeLike | None) -> DType:
     """What a sum or product of elements is: of whole numbers the widest of their kind."""
     if dtype is not None:
@@ -45,11 +48,13 @@ def sum_dtype(x: Tensor, dtype: DtypeLike | None) -> DType:
     return _oarlock.uint64 if x.dtype in _UNSIGNED else _oarlock.int64
 
 
+@of_arrays
 def max(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The greatest element."""
     return _extreme("ReduceMax", x, axis, keepdims)
 
 
+@of_arrays
 def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The least element."""
     return _extreme("ReduceMin", x, axis, keepdims)
@@ -62,17 +67,20 @@ def _extreme(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
     return reduce(name, x.astype(narrow, copy=False), axis, keepdims).astype(x.dtype, copy=False)
 
 
+@of_arrays
 def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The sum divided by how many there are."""
     return reduce("ReduceMean", _as_floats(x), axis, keepdims)
 
 
+@of_arrays
 def sum(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum of elements, 0 where there are none."""
     x = x.astype(sum_dtype(x, dtype), copy=False)
     return reduce("ReduceSum", _wide(x), axis, keepdims).astype(x.dtype, copy=False)
 
 
+@of_arrays
 def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product of elements, 1 where there are none."""
     x = x.astype(sum_dtype(x, dtype), copy=False)
@@ -97,6 +105,7 @@ def _halved(x: Tensor, axis: int) -> Tensor:
     return x
 
 
+@of_arrays
 def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """How far elements are from their mean: the mean of the squares of the distances.
 
@@ -111,11 +120,13 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
     return squares / asarray(float(count - correction), dtype=x.dtype, device=x.device)
 
 
+@of_arrays
 def std(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of the variance."""
     return _oarlock.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
+@of_arrays
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
@@ -123,6 +134,7 @@ def cumulative_sum(
     return _cumulative("CumSum", 0, x, axis, dtype, include_initial)
 
 
+@of_arrays
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
@@ -174,11 +186,13 @@ def _wide(x: Tensor) -> Tensor:
     return x.astype(wide.get(x.dtype, x.dtype), copy=False)
 
 
+@of_arrays
 def all(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """Whether every element is true, or not 0."""
     return _truth("ReduceMin", 1, x, axis, keepdims)
 
 
+@of_arrays
 def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """Whether an element is true, or not 0."""
     return _truth("ReduceMax", 0, x, axis, keepdims)
@@ -193,12 +207,14 @@ def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool
     return reduce(name, truths.astype(_oarlock.uint8), axis, keepdims).astype(_oarlock.bool)
 
 
+@of_arrays
 def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0."""
     truths = x.astype(_oarlock.bool, copy=False)
     return reduce("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
 
 
+@of_arrays
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ._arguments import of_arrays
 from . import _oarlock
 from ._creation import arange
 from ._manipulation import axes_of, axis_of, concat, expand_dims, roll
@@ -35,16 +36,19 @@ __all__ = [
 _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
 
 
+@of_arrays
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform along a dimension, cut off or filled with zeros to `n` elements."""
     return _transformed(x, n, axis, norm, is_inverse=False)
 
 
+@of_arrays
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse transform along a dimension."""
     return _transformed(x, n, axis, norm, is_inverse=True)
 
 
+@of_arrays
 def fftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
@@ -54,6 +58,7 @@ def fftn(
     return x
 
 
+@of_arrays
 def ifftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
@@ -63,6 +68,7 @@ def ifftn(
     return x
 
 
+@of_arrays
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The half of the transform of real numbers that says all of it."""
     if x.dtype in _COMPLEX:
@@ -71,6 +77,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     return _part(made, axis, slice(made.shape[axis] // 2 + 1))
 
 
+@of_arrays
 def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The real numbers of which `rfft` made these, `n` of them."""
     size = 2 * (x.shape[axis] - 1) if n is None else n
@@ -83,6 +90,7 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
     return real(ifft(concat([half, mirrored], axis=axis), axis=axis, norm=norm))
 
 
+@of_arrays
 def rfftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
@@ -94,6 +102,7 @@ def rfftn(
     return x
 
 
+@of_arrays
 def irfftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
@@ -104,11 +113,13 @@ def irfftn(
     return irfft(x, n=n if s is not None else None, axis=axis, norm=norm)
 
 
+@of_arrays
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform of numbers that mirror themselves, which is real."""
     return irfft(conj(_as_complex(x)), n=n, axis=axis, norm=_OPPOSITE[_known(norm)])
 
 
+@of_arrays
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The half of the numbers of which `hfft` made these."""
     return conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE[_known(norm)]))
@@ -129,12 +140,14 @@ def rfftfreq(
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
 
 
+@of_arrays
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """A transform with the frequency 0 in the middle."""
     places = axes_of(axes, x.ndim)
     return roll(x, tuple(x.shape[at] // 2 for at in places), axis=tuple(places))
 
 
+@of_arrays
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """A transform with the frequency 0 back at the beginning."""
     places = axes_of(axes, x.ndim)

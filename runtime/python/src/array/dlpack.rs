@@ -326,6 +326,12 @@ impl AsRef<[u8]> for Elements {
 pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
     let wish = PyDict::new(object.py());
     wish.set_item("max_version", VERSION)?;
+    if !object.hasattr("__dlpack__")? {
+        let found = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "expected an array of another library, with `__dlpack__`, found {found}\nhint: make it an array with `oarlock.asarray`"
+        )));
+    }
     let capsule = match object.call_method("__dlpack__", (), Some(&wish)) {
         // Those that are older take no such wish.
         Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {

@@ -1,0 +1,54 @@
+"""What functions of the package say to arguments that are no arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from ._oarlock import Tensor
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def of_arrays(function: Callable[P, T]) -> Callable[P, T]:
+    """Has a function say which argument should have been an array. It is looked for when the function has failed, so that
+    calls that are right do not pay for it."""
+
+    @wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except AttributeError as error:
+            wrong = first_wrong(function, given, named)
+            if wrong is None:
+                raise
+            raise TypeError(wrong) from error
+
+    return checked
+
+
+def first_wrong(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    """What is wrong with the first argument that should be an array and is none."""
+    # It takes longer to load than all of the package.
+    from inspect import Parameter, signature
+
+    parameters = signature(function).parameters
+    bound = signature(function).bind(*given, **named).arguments
+    for name, value in bound.items():
+        parameter = parameters[name]
+        says = str(parameter.annotation)
+        if "Tensor" not in says:
+            continue
+        fitting = (Tensor, bool, int, float, complex) if "Number" in says else (Tensor,)
+        values: list[Any] = [value]
+        if parameter.kind is Parameter.VAR_POSITIONAL or "[" in says:
+            with suppress(TypeError):
+                values = list(value)
+        for each in values:
+            if not isinstance(each, fitting):
+                found = type(each).__name__
+                return f"`{function.__name__}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
+    return None
