@@ -1,8 +1,12 @@
 """Examples in docstrings and in the book: what they show is what happens."""
 
+import ast
+import contextlib
 import doctest
 import importlib
 import inspect
+import io
+import json
 import pkgutil
 
 import oarlock
@@ -34,6 +38,32 @@ def test_an_example_shows_what_happens(name, text, names, monkeypatch):
     told = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=told.append)
     assert not told, "".join(told)
+
+
+def test_the_notebook_shows_what_happens(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    names = {}
+    for cell in json.loads((REPOSITORY / "docs/tutorial.ipynb").read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            assert shown(cell["outputs"]) == outcome("".join(cell["source"]), names)
+
+
+def shown(outputs):
+    """What a cell printed, and the value of its last line."""
+    printed = "".join(line for output in outputs for line in output.get("text", ()))
+    values = ["".join(output["data"]["text/plain"]) for output in outputs if "data" in output]
+    return printed, values
+
+
+def outcome(source, names):
+    """The same for what it does now."""
+    statements = ast.parse(source).body
+    last = statements.pop() if isinstance(statements[-1], ast.Expr) else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(ast.Module(statements, []), "cell", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
+    return printed.getvalue(), [] if value is None else [repr(value)]
 
 
 def test_everything_public_is_described():

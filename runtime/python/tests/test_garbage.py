@@ -57,7 +57,7 @@ def keywords(function):
     return st.dictionaries(st.sampled_from(names), garbage) if names else st.just({})
 
 
-LIMITS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+LIMITS = settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -163,6 +163,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 @of_arrays
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Arrays of one shape along a new dimension."""
+    arrays = list(arrays)
     if not arrays:
         raise ValueError("expected an array to stack at least, found none")
     place = axis_of(axis, arrays[0].ndim + 1)
