@@ -84,7 +84,7 @@ impl Convert<f32> for [u8; 4] {
 }
 
 same!(f32 f64 i32 i64 u32 u64);
-wider!(f16 => f32, bf16 => f32, i8 => i32, u8 => i32);
+wider!(f16 => f32, bf16 => f32, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 
 /// A matrix, or several of the same sizes, with any strides.
 pub(crate) struct Matrix<'a, E> {

@@ -40,23 +40,24 @@ macro_rules! floats {
 }
 
 macro_rules! integers {
-    ($($element:ty)*) => {
+    ($($element:ty => $computed:ty),*) => {
         $(impl Stored for $element {
-            type Computed = Self;
+            type Computed = $computed;
 
-            fn store(number: Self) -> Self {
-                number
+            // What does not fit leaves its lowest bits, as in sums of the element itself.
+            fn store(number: $computed) -> Self {
+                number as Self
             }
 
-            fn scale(number: Self, factor: f64) -> Self {
-                if factor == 1.0 { number } else { (number as f64 * factor) as Self }
+            fn scale(number: $computed, factor: f64) -> $computed {
+                if factor == 1.0 { number } else { (number as f64 * factor) as $computed }
             }
         })*
     };
 }
 
 floats!(f32 => f32: |number| number, f64 => f64: |number| number, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
-integers!(i32 i64 u32 u64);
+integers!(i32 => i32, i64 => i64, u32 => u32, u64 => u64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 
 /// Computes products and stores their elements, one product after the other, once `finish` has changed them.
 pub(crate) fn compute_stored<E: Stored>(

@@ -7,7 +7,9 @@ mod labelled;
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch, ensure};
+use oarlock_sdk::{
+    Call, Dtype, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch, dtype_set, ensure,
+};
 
 use self::equation::Equation;
 use self::labelled::Labelled;
@@ -16,14 +18,15 @@ use crate::device::Cpu;
 use crate::gemm::Stored;
 
 pub(super) fn kernel() -> Kernel<Cpu> {
-    let number = Operand::new(NUMBERS).group(1);
+    let narrow = dtype_set(&[Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16]);
+    let number = Operand::new(NUMBERS | narrow).group(1);
     Kernel::prepared("Einsum", |_: &Cpu, call| {
         let text = call.string("equation")?;
         let text = text.ok_or_else(|| Error::invalid_argument("expected an attribute `equation`, found none"))?;
         let equation = Equation::new(text)?;
         Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
             let dtype = call.output(0)?.dtype();
-            dispatch!(dtype, floating_and_half + bf16 + i32 + i64 + u32 + u64, T => einsum::<T>(cpu, call, &equation))
+            dispatch!(dtype, floating_and_half + bf16 + i8 + u8 + i16 + u16 + i32 + i64 + u32 + u64, T => einsum::<T>(cpu, call, &equation))
         }))
     })
     .since(12)
@@ -97,6 +100,16 @@ mod tests {
         assert_eq!(values(einsum("ij->i", &[&matrix], &[2])), [3., 12.]);
         assert_eq!(values(einsum("ii", &[&counting(&[3, 3])], &[])), [12.]);
         assert_eq!(values(einsum("...ii ->...i", &[&counting(&[2, 2, 2])], &[2, 2])), [0., 3., 4., 7.]);
+    }
+
+    #[test]
+    fn sums_of_bytes_keep_their_lowest_bits() {
+        let bytes = Array::of(&[2, 2], &[200u8, 100, 3, 4]);
+        let output = [Some((Dtype::U8, &[2, 2][..]))];
+        let inputs = [Some(&bytes), Some(&bytes)];
+        let made =
+            run("Einsum", 12, &[("equation", Attribute::Text("ij,jk->ik"))], &inputs, &output).unwrap();
+        assert_eq!(made[0].as_ref().unwrap().values::<u8>(), [108, 176, 100, 60]);
     }
 
     #[test]
