@@ -1,6 +1,7 @@
 //! `Gather`, `GatherElements` and `GatherND`: elements picked by their positions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, ensure};
 
@@ -112,18 +113,14 @@ impl Along {
         from: &[[u8; N]],
         out: &mut [[u8; N]],
     ) -> Result<()> {
-        let length = self.length as i64;
-        if !positions.iter().all(|position| (-length..length).contains(&(*position).into())) {
-            positions
-                .iter()
-                .try_for_each(|position| checked_index((*position).into(), self.length).map(drop))?;
-        }
         let (Some((row, outer)), Some((stride, strides))) =
             (self.dims.split_last(), self.strides.split_last())
         else {
             return Ok(());
         };
+        let (length, fits) = (self.length as i64, AtomicBool::new(true));
         in_pieces(cpu, out, 1, |begin, mut out| {
+            let mut all_fit = true;
             let mut cursor = Cursor::new(outer, strides, begin / row);
             let (mut column, mut positions) = (begin % row, &positions[begin..]);
             while !out.is_empty() {
@@ -131,15 +128,24 @@ impl Along {
                 let mut first = cursor.offset as usize + column * *stride as usize;
                 for (cell, position) in cells.iter_mut().zip(positions) {
                     let position = (*position).into();
-                    let from_start = if position < 0 { position + length } else { position };
-                    *cell = from[first + from_start as usize * self.step];
+                    // What is still negative is a huge number.
+                    let from_start = (if position < 0 { position + length } else { position }) as usize;
+                    all_fit &= from_start < self.length;
+                    let place = first.wrapping_add(from_start.wrapping_mul(self.step));
+                    *cell = from.get(place).copied().unwrap_or([0; N]);
                     first += *stride as usize;
                 }
                 (column, positions, out) = (0, &positions[cells.len()..], rest);
                 cursor.advance();
             }
+            if !all_fit {
+                fits.store(false, Ordering::Relaxed);
+            }
         });
-        Ok(())
+        if fits.into_inner() {
+            return Ok(());
+        }
+        positions.iter().try_for_each(|position| checked_index((*position).into(), self.length).map(drop))
     }
 }
 
