@@ -118,22 +118,23 @@ impl Along {
         else {
             return Ok(());
         };
-        let (length, fits) = (self.length as i64, AtomicBool::new(true));
+        let (length, step, stride) = (self.length, self.step, *stride as usize);
+        let fits = AtomicBool::new(true);
         in_pieces(cpu, out, 1, |begin, mut out| {
             let mut all_fit = true;
             let mut cursor = Cursor::new(outer, strides, begin / row);
             let (mut column, mut positions) = (begin % row, &positions[begin..]);
             while !out.is_empty() {
                 let (cells, rest) = out.split_at_mut(out.len().min(row - column));
-                let mut first = cursor.offset as usize + column * *stride as usize;
+                let mut first = cursor.offset as usize + column * stride;
                 for (cell, position) in cells.iter_mut().zip(positions) {
                     let position = (*position).into();
                     // What is still negative is a huge number.
-                    let from_start = (if position < 0 { position + length } else { position }) as usize;
-                    all_fit &= from_start < self.length;
-                    let place = first.wrapping_add(from_start.wrapping_mul(self.step));
+                    let from_start = (position + if position < 0 { length as i64 } else { 0 }) as usize;
+                    all_fit &= from_start < length;
+                    let place = first.wrapping_add(from_start.wrapping_mul(step));
                     *cell = from.get(place).copied().unwrap_or([0; N]);
-                    first += *stride as usize;
+                    first += stride;
                 }
                 (column, positions, out) = (0, &positions[cells.len()..], rest);
                 cursor.advance();
