@@ -168,7 +168,7 @@ fn with_indices<E: Ordered>(
                     let Some(row_major) = row_major else { continue };
                     let (element, found) = (x[row_major], if column_major { turned } else { row_major });
                     first = first.or(Some(found));
-                    // Nothing is lower than the first number, but it may be as low as what there was before.
+                    // The first number may be as low as what there is before any.
                     if element > greatest || at.is_none() && element >= greatest {
                         (greatest, at) = (element, Some(found));
                     }
