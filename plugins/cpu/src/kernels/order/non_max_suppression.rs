@@ -220,8 +220,9 @@ impl Regions {
         let mut covered = false;
         for (shared, area) in shared.into_iter().zip(self.area) {
             let apart = (area <= 0.0) | (other.area <= 0.0) | (shared <= 0.0);
-            // What is not a number is more than the limit.
-            covered |= !apart & !(shared / (area + other.area - shared) <= limit);
+            // What is not a number is not within the limit.
+            let is_within = shared / (area + other.area - shared) <= limit;
+            covered |= !(apart | is_within);
         }
         covered
     }
