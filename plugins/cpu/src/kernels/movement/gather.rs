@@ -118,7 +118,7 @@ impl Along {
         else {
             return Ok(());
         };
-        let (length, step, stride) = (self.length, self.step, *stride as usize);
+        let steps = Steps { length: self.length, step: self.step, stride: *stride as usize };
         let fits = AtomicBool::new(true);
         in_pieces(cpu, out, 1, |begin, mut out| {
             let mut all_fit = true;
@@ -126,16 +126,8 @@ impl Along {
             let (mut column, mut positions) = (begin % row, &positions[begin..]);
             while !out.is_empty() {
                 let (cells, rest) = out.split_at_mut(out.len().min(row - column));
-                let mut first = cursor.offset as usize + column * stride;
-                for (cell, position) in cells.iter_mut().zip(positions) {
-                    let position = (*position).into();
-                    // What is still negative is a huge number.
-                    let from_start = (position + if position < 0 { length as i64 } else { 0 }) as usize;
-                    all_fit &= from_start < length;
-                    let place = first.wrapping_add(from_start.wrapping_mul(step));
-                    *cell = from.get(place).copied().unwrap_or([0; N]);
-                    first += stride;
-                }
+                let first = cursor.offset as usize + column * steps.stride;
+                all_fit &= steps.gather(positions, from, first, cells);
                 (column, positions, out) = (0, &positions[cells.len()..], rest);
                 cursor.advance();
             }
@@ -147,6 +139,40 @@ impl Along {
             return Ok(());
         }
         positions.iter().try_for_each(|position| checked_index((*position).into(), self.length).map(drop))
+    }
+}
+
+/// How a row of positions leads through the data.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// How many places there are along the axis, and how far they are apart.
+    length: usize,
+    step: usize,
+    /// How far the first places of positions beside each other are apart.
+    stride: usize,
+}
+
+impl Steps {
+    /// Gathers elements, where the first position counts from this element on, and returns whether all positions are inside.
+    /// It takes a copy of the steps, which are not read again for each element then.
+    fn gather<const N: usize, I: Copy + Into<i64>>(
+        self,
+        positions: &[I],
+        from: &[[u8; N]],
+        mut first: usize,
+        cells: &mut [[u8; N]],
+    ) -> bool {
+        let mut all_fit = true;
+        for (cell, position) in cells.iter_mut().zip(positions) {
+            let position = (*position).into();
+            // What is still negative is a huge number.
+            let place = (if position < 0 { position + self.length as i64 } else { position }) as usize;
+            all_fit &= place < self.length;
+            let element = from.get(first.wrapping_add(place.wrapping_mul(self.step)));
+            *cell = element.copied().unwrap_or([0; N]);
+            first += self.stride;
+        }
+        all_fit
     }
 }
 
