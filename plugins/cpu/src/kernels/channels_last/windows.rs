@@ -3,7 +3,6 @@
 #![expect(unsafe_code, reason = "pointers are written to where there is room for them")]
 
 use super::geometry::Geometry;
-use super::tile::MOST_PIXELS;
 
 /// How windows slide over images of any elements.
 pub(in crate::kernels) struct Windows<'a> {
@@ -37,32 +36,38 @@ impl Windows<'_> {
             return;
         }
         let (columns, pad) = if self.by_rows { (1, 0) } else { (along.kernel, along.pad.0) };
-        // The top left of each window. What lies before the image is a huge number, and its pointer is never used.
-        let mut corners = [(0, 0, base); MOST_PIXELS];
         let (line, mut column) = (first / along.output, first % along.output);
         let (mut image, mut row) = (line / down.output, line % down.output);
-        for corner in &mut corners[..count] {
+        let mut done = 0;
+        while done < count {
+            // Windows beside each other. What lies before the image is a huge number, and its pointer is never used.
+            let beside = (count - done).min(along.output - column);
             let top = (row * down.stride).wrapping_sub(down.pad.0);
             let left = (column * along.stride).wrapping_sub(pad);
-            let place = (image * down.input).wrapping_add(top).wrapping_mul(width).wrapping_add(left);
-            *corner = (top, left, base.wrapping_add(place.wrapping_mul(pixel)));
-            column += 1;
-            if column == along.output {
-                (row, column) = (row + 1, 0);
+            let corner = (image * down.input).wrapping_add(top).wrapping_mul(width).wrapping_add(left);
+            for step_down in 0..down.kernel {
+                let y = step_down * down.dilation;
+                let is_row_inside = top.wrapping_add(y) < down.input;
+                for step_along in 0..columns {
+                    let x = step_along * along.dilation;
+                    let tap = (step_down * columns + step_along) * count + done;
+                    let place = corner.wrapping_add(y.wrapping_mul(width)).wrapping_add(x);
+                    let input = base.wrapping_add(place.wrapping_mul(pixel));
+                    let input_at = |index: usize| input.wrapping_add(index * along.stride * pixel);
+                    let is_inside = |index: usize| left.wrapping_add(x + index * along.stride) < width;
+                    if is_row_inside && is_inside(0) && is_inside(beside - 1) {
+                        (0..beside).for_each(|index| put(tap + index, input_at(index)));
+                    } else {
+                        for index in 0..beside {
+                            let is_inside = is_row_inside & is_inside(index);
+                            put(tap + index, if is_inside { input_at(index) } else { padding });
+                        }
+                    }
+                }
             }
+            (done, column, row) = (done + beside, 0, row + 1);
             if row == down.output {
                 (image, row) = (image + 1, 0);
-            }
-        }
-        for step_down in 0..down.kernel {
-            for step_along in 0..columns {
-                let (y, x) = (step_down * down.dilation, step_along * along.dilation);
-                let offset = y.wrapping_mul(width).wrapping_add(x).wrapping_mul(pixel);
-                let tap = (step_down * columns + step_along) * count;
-                for (index, (top, left, corner)) in corners[..count].iter().enumerate() {
-                    let is_inside = (top.wrapping_add(y) < down.input) & (left.wrapping_add(x) < width);
-                    put(tap + index, if is_inside { corner.wrapping_add(offset) } else { padding });
-                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `Gather`, `GatherElements` and `GatherND`: elements picked by their positions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, ensure};
 
@@ -112,34 +113,66 @@ impl Along {
         from: &[[u8; N]],
         out: &mut [[u8; N]],
     ) -> Result<()> {
-        let length = self.length as i64;
-        if !positions.iter().all(|position| (-length..length).contains(&(*position).into())) {
-            positions
-                .iter()
-                .try_for_each(|position| checked_index((*position).into(), self.length).map(drop))?;
-        }
         let (Some((row, outer)), Some((stride, strides))) =
             (self.dims.split_last(), self.strides.split_last())
         else {
             return Ok(());
         };
+        let steps = Steps { length: self.length, step: self.step, stride: *stride as usize };
+        let fits = AtomicBool::new(true);
         in_pieces(cpu, out, 1, |begin, mut out| {
+            let mut all_fit = true;
             let mut cursor = Cursor::new(outer, strides, begin / row);
             let (mut column, mut positions) = (begin % row, &positions[begin..]);
             while !out.is_empty() {
                 let (cells, rest) = out.split_at_mut(out.len().min(row - column));
-                let mut first = cursor.offset as usize + column * *stride as usize;
-                for (cell, position) in cells.iter_mut().zip(positions) {
-                    let position = (*position).into();
-                    let from_start = if position < 0 { position + length } else { position };
-                    *cell = from[first + from_start as usize * self.step];
-                    first += *stride as usize;
-                }
+                let first = cursor.offset as usize + column * steps.stride;
+                all_fit &= steps.gather(positions, from, first, cells);
                 (column, positions, out) = (0, &positions[cells.len()..], rest);
                 cursor.advance();
             }
+            if !all_fit {
+                fits.store(false, Ordering::Relaxed);
+            }
         });
-        Ok(())
+        if fits.into_inner() {
+            return Ok(());
+        }
+        positions.iter().try_for_each(|position| checked_index((*position).into(), self.length).map(drop))
+    }
+}
+
+/// How a row of positions leads through the data.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// How many places there are along the axis, and how far they are apart.
+    length: usize,
+    step: usize,
+    /// How far the first places of positions beside each other are apart.
+    stride: usize,
+}
+
+impl Steps {
+    /// Gathers elements, where the first position counts from this element on, and returns whether all positions are inside.
+    /// It takes a copy of the steps, which are not read again for each element then.
+    fn gather<const N: usize, I: Copy + Into<i64>>(
+        self,
+        positions: &[I],
+        from: &[[u8; N]],
+        mut first: usize,
+        cells: &mut [[u8; N]],
+    ) -> bool {
+        let mut all_fit = true;
+        for (cell, position) in cells.iter_mut().zip(positions) {
+            let position = (*position).into();
+            // What is still negative is a huge number.
+            let place = (if position < 0 { position + self.length as i64 } else { position }) as usize;
+            all_fit &= place < self.length;
+            let element = from.get(first.wrapping_add(place.wrapping_mul(self.step)));
+            *cell = element.copied().unwrap_or([0; N]);
+            first += self.stride;
+        }
+        all_fit
     }
 }
 

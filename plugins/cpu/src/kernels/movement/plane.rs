@@ -51,6 +51,9 @@ impl<E: Copy> Plane<'_, E> {
             (_, 2) => isa.vectorize(Unwoven::<E, 2>(self)),
             (_, 3) => isa.vectorize(Unwoven::<E, 3>(self)),
             (_, 4) => isa.vectorize(Unwoven::<E, 4>(self)),
+            (2.., _) if pitch == columns && columns < side_of::<E>() && rows >= side_of::<E>() => {
+                isa.vectorize(Slender(self));
+            }
             _ => self.turn_in_tiles(isa),
         }
     }
@@ -126,6 +129,38 @@ impl<E: Copy, const STRIDE: usize> Vectorized for Unwoven<'_, E, STRIDE> {
     }
 }
 
+/// A plane of fewer columns than a tile has and of no fewer rows, whose lines lie side by side without gaps.
+struct Slender<'a, E>(Plane<'a, E>);
+
+impl<E: Copy> Vectorized for Slender<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Plane { input, stride, out, rows, columns, .. } = self.0;
+        let side = const { side_of::<E>() };
+        // Lines of tiles reach into the lines behind them, which are written later, but must not reach beyond the last.
+        let end = rows - side.div_ceil(columns) + 1;
+        for top in (0..rows).step_by(side) {
+            let top = top.min(rows - side);
+            let lines = side.min(end.saturating_sub(top));
+            // SAFETY: there are so many columns of as many elements as tiles have lines, and `lines` lines of tiles from this
+            // one on end where the plane does or before.
+            unsafe {
+                let (input, out) =
+                    (input.as_ptr().add(top).cast(), out.as_mut_ptr().add(top * columns).cast());
+                let (stride, pitch) = (stride * size_of::<E>(), columns * size_of::<E>());
+                turn::<Narrow, E>((input, stride, columns), (out, pitch, lines));
+            }
+        }
+        for (row, line) in out.chunks_exact_mut(columns).enumerate().take(rows).skip(end) {
+            for (column, cell) in line.iter_mut().enumerate() {
+                *cell = input[row + column * stride];
+            }
+        }
+    }
+}
+
 /// The tiles of a plane that vectors `V` turn.
 struct Tiles<V, E> {
     input: *const E,
@@ -172,7 +207,7 @@ impl<V: Vector, E: Copy> Vectorized for Tiles<V, E> {
                         let input = self.input.add(top + left * stride).cast();
                         let out = self.out.add(top * pitch + left).cast();
                         let (stride, pitch) = (stride * size_of::<E>(), pitch * size_of::<E>());
-                        turn::<V, E>(input, stride, out, pitch, rows.min(side));
+                        turn::<V, E>((input, stride, side), (out, pitch, rows.min(side)));
                     }
                 }
             }
@@ -180,15 +215,19 @@ impl<V: Vector, E: Copy> Vectorized for Tiles<V, E> {
     }
 }
 
-/// Turns a tile whose lines are `stride` bytes apart, and writes some lines of it `pitch` bytes apart.
+/// Turns a tile of some columns, which are `stride` bytes apart, and writes some lines of it `pitch` bytes apart. In lines,
+/// anything follows what comes from the columns.
 #[inline(always)]
-unsafe fn turn<V: Vector, E>(input: *const u8, stride: usize, out: *mut u8, pitch: usize, lines: usize) {
+unsafe fn turn<V: Vector, E>(
+    (input, stride, columns): (*const u8, usize, usize),
+    (out, pitch, lines): (*mut u8, usize, usize),
+) {
     let side = const { side_of::<E>() };
     // SAFETY: the caller vouches for what is read and written and for the instructions.
     unsafe {
         let mut tile = [V::load(input, side * stride); BYTES];
         for (index, line) in tile.iter_mut().enumerate().take(side).skip(1) {
-            *line = V::load(input.add(index * stride), side * stride);
+            *line = V::load(input.add(index.min(columns - 1) * stride), side * stride);
         }
         // Each round puts elements of lines that are half a tile apart side by side. With the bits of an element's place,
         // first those of its line, then those of its column, that is a rotation by one bit: after as many rounds as a line's
@@ -342,7 +381,7 @@ mod tests {
         let levels = [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= Isa::best());
         for isa in levels {
             for rows in [1, 2, 3, 4, 5, 15, 16, 17, 40] {
-                for columns in [1, 2, 3, 4, 5, 16, 31, 64, 65, 130] {
+                for columns in [1, 2, 3, 4, 5, 6, 7, 11, 15, 16, 31, 64, 65, 130] {
                     for (stride, pitch) in [(rows, columns), (rows + 1, columns + 3), (rows + 70, columns)] {
                         let input: Vec<E> = (0..(columns - 1) * stride + rows).map(&element).collect();
                         let mut out = vec![blank; (rows - 1) * pitch + columns];

@@ -102,6 +102,36 @@ mod tests {
     }
 
     #[test]
+    fn tiles_of_any_size_are_what_the_remainders_of_their_places_say() {
+        let cases: [(&[i64], &[i64]); 8] = [
+            (&[5, 1, 7], &[1, 8, 3]),
+            (&[3, 2, 1], &[2, 3, 9]),
+            (&[2, 3, 5], &[7, 1, 2]),
+            (&[1, 1, 3], &[300, 40, 1]),
+            (&[40, 1, 100], &[1, 8, 3]),
+            (&[2, 9000], &[3, 2]),
+            (&[3, 1, 6000, 1], &[2, 3, 1, 2]),
+            (&[1, 1], &[3, 20_000]),
+        ];
+        for (dims, repeats) in cases {
+            let values: Vec<u32> = (0..dims.iter().product::<i64>() as u32).collect();
+            let tiled: Vec<i64> = dims.iter().zip(repeats).map(|(dim, repeat)| dim * repeat).collect();
+            let place = |at: i64| {
+                let (mut rest, mut place, mut step) = (at, 0, 1);
+                for (dim, tiled) in dims.iter().zip(&tiled).rev() {
+                    (place, step, rest) = (place + rest % tiled % dim * step, step * dim, rest / tiled);
+                }
+                place as u32
+            };
+            let expected: Vec<u32> = (0..tiled.iter().product()).map(place).collect();
+            let (input, repeats) = (Array::of(dims, &values), Array::of(&[dims.len() as i64], repeats));
+            let outputs = [Some((Dtype::U32, &tiled[..]))];
+            let results = run("Tile", 13, &[], &[Some(&input), Some(&repeats)], &outputs).unwrap();
+            assert!(results[0].as_ref().unwrap().values::<u32>() == expected, "{dims:?} to {tiled:?}");
+        }
+    }
+
+    #[test]
     fn fewer_than_no_repeats_are_refused() {
         let input = Array::of(&[1], &[1u8]);
         let repeats = Array::of(&[1], &[-1i64]);

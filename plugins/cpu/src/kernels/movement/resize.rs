@@ -3,6 +3,7 @@
 mod taps;
 mod weigh;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use oarlock_sdk::{
@@ -176,35 +177,48 @@ impl Resize {
         if out.is_empty() {
             return Ok(());
         }
-        let mut current: Vec<T::Weighed> = values::<T>(input)?.iter().map(|value| value.widen()).collect();
-        let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
         let taps: Vec<_> = axes.iter().map(|axis| self.method.taps(axis)).collect();
-        for (axis, taps) in taps.iter().enumerate().filter(|(axis, taps)| !keeps_all(taps, axes[*axis].from))
-        {
-            let (outer, _, inner) = shape::around(&dims, axis);
-            let mut next = filled(T::Weighed::default(), shape::count(&[outer, taps.len(), inner])?)?;
-            Table::new(taps).resize(cpu, &current, &dims, axis, &mut next);
-            dims[axis] = taps.len();
-            current = next;
+        let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
+        let resized: Vec<_> = (0..dims.len()).filter(|axis| !keeps_all(&taps[*axis], dims[*axis])).collect();
+        let mut current = T::widen_all(values::<T>(input)?);
+        let mut is_done = false;
+        for axis in &resized {
+            let (outer, _, inner) = shape::around(&dims, *axis);
+            let (table, size) = (Table::new(&taps[*axis]), shape::count(&[outer, taps[*axis].len(), inner])?);
+            if Some(axis) == resized.last()
+                && size == out.len()
+                && let Some(out) = T::weighed_mut(out)
+            {
+                table.resize(cpu, &current, &dims, *axis, out);
+                is_done = true;
+            } else {
+                let mut next = filled(T::Weighed::default(), size)?;
+                table.resize(cpu, &current, &dims, *axis, &mut next);
+                current = Cow::Owned(next);
+            }
+            dims[*axis] = taps[*axis].len();
         }
-        let found = current.len();
+        let found = shape::count(&dims)?;
         ensure!(
             found == out.len(),
             invalid_argument,
             "expected an output of {found} elements, found {dims:?}"
         );
-        if taps.iter().flatten().all(Option::is_some) {
+        if !is_done {
             in_pieces(cpu, out, 1, |begin, out| {
                 out.iter_mut().zip(&current[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
             });
+        }
+        if taps.iter().flatten().all(Option::is_some) {
             return Ok(());
         }
         let (still, outside) = (vec![0; dims.len()], T::narrow(T::Weighed::of(self.outside)));
         in_pieces(cpu, out, 1, |begin, out| {
             let mut cursor = Cursor::new(&dims, &still, begin);
-            for (value, result) in out.iter_mut().zip(&current[begin..]) {
-                let is_inside = taps.iter().zip(cursor.counter()).all(|(taps, index)| taps[*index].is_some());
-                *value = if is_inside { T::narrow(*result) } else { outside };
+            for value in out {
+                if taps.iter().zip(cursor.counter()).any(|(taps, index)| taps[*index].is_none()) {
+                    *value = outside;
+                }
                 cursor.advance();
             }
         });

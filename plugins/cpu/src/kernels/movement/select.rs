@@ -1,5 +1,6 @@
 //! Ops whose output is as large as the data makes it: `NonZero`, `Compress` and `Unique`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -148,22 +149,13 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
     };
     let (outer, length, inner) = shape::around(&dims, axis);
     let from = values::<T>(&input)?;
-    let item = |index: usize| {
-        (0..outer).flat_map(move |row| {
-            let first = (row * length + index) * inner;
-            from[first..first + inner].iter()
-        })
-    };
-    let compare = |a: usize, b: usize| {
-        let orders = item(a).zip(item(b)).map(|(a, b)| order(a, b));
-        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    };
-    // There may be many slices where they have no elements.
-    let mut sorted = room_for(length)?;
-    sorted.extend(0..length);
-    // The sort is stable, so each group starts with its first appearance.
-    sorted.sort_by(|a, b| compare(*a, *b));
-    let mut groups: Vec<_> = sorted.chunk_by(|a, b| compare(*a, *b).is_eq()).collect();
+    let width = from.len().checked_div(length).unwrap_or(0);
+    let items = side_by_side(from, [outer, length, inner]);
+    let item = |index: usize| &items[index * width..][..width];
+    let sorted = sorted_items(&items, width, length)?;
+    let same = |a: &T, b: &T| order(a, b).is_eq();
+    let equal = |a: usize, b: usize| item(a).iter().zip(item(b)).all(|(a, b)| same(a, b));
+    let mut groups: Vec<_> = sorted.chunk_by(|a, b| equal(*a, *b)).collect();
     if !is_sorted {
         groups.sort_by_key(|group| group[0]);
     }
@@ -172,9 +164,8 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
     call.allocate_output(0, T::DTYPE, &shape)?;
     let out = values_mut::<T>(&call.output(0)?)?;
     for (at, group) in groups.iter().enumerate() {
-        for (position, value) in item(group[0]).enumerate() {
-            let (row, column) = (position / inner, position % inner);
-            out[(row * groups.len() + at) * inner + column] = *value;
+        for (row, part) in item(group[0]).chunks(inner.max(1)).enumerate() {
+            out[(row * groups.len() + at) * inner..][..inner].copy_from_slice(part);
         }
     }
     let mut inverse = filled(0, length)?;
@@ -184,6 +175,34 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
     write(call, 1, groups.iter().map(|group| group[0] as i64))?;
     write(call, 2, inverse.into_iter())?;
     write(call, 3, groups.iter().map(|group| group.len() as i64))
+}
+
+/// The elements of each slice along an axis, of which there are so many before it, in it and after it, one slice after the other.
+fn side_by_side<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) -> Cow<'_, [T]> {
+    if outer == 1 || from.is_empty() {
+        return Cow::Borrowed(from);
+    }
+    let parts = (0..length).flat_map(|index| (0..outer).map(move |row| (row * length + index) * inner));
+    Cow::Owned(parts.flat_map(|first| &from[first..first + inner]).copied().collect())
+}
+
+/// The numbers of items of so many elements in the order of these; of equal ones the lower comes first.
+fn sorted_items<T: Element + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
+    // There may be many slices where they have no elements.
+    let mut sorted = room_for(count)?;
+    if width == 0 {
+        sorted.extend(0..count);
+        return Ok(sorted);
+    }
+    // Most items differ in their first elements, which are kept where they are compared.
+    let mut keys: Vec<(T, usize)> = items.iter().step_by(width).copied().zip(0..count).collect();
+    let rest = |index: usize| items[index * width..][1..width].iter();
+    keys.sort_unstable_by(|(a, at), (b, other)| {
+        let among_rest = || rest(*at).zip(rest(*other)).map(|(a, b)| order(a, b)).find(|order| order.is_ne());
+        order(a, b).then_with(|| among_rest().unwrap_or(at.cmp(other)))
+    });
+    sorted.extend(keys.iter().map(|(_, index)| *index));
+    Ok(sorted)
 }
 
 /// Allocates and writes an output that may be absent.
@@ -251,5 +270,19 @@ mod tests {
         let found = run("Unique", 11, &axis, &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
         assert_eq!((&found.dims[..], found.bytes()), (&[2, 3][..], &[1, 0, 0, 2, 3, 4][..]));
         assert_eq!(found.dtype, Dtype::U8);
+    }
+
+    #[test]
+    fn different_columns_are_found_along_an_inner_axis_in_their_order() {
+        let nan = f32::NAN;
+        let input = Array::of(&[2, 5], &[1f32, nan, 1.0, nan, -0.0, 5.0, 2.0, 4.0, 2.0, nan]);
+        let axis = [("axis", Attribute::Int(1))];
+        let found = run("Unique", 11, &axis, &[Some(&input)], &[None; 4]).unwrap();
+        let found: Vec<_> = found.iter().flatten().collect();
+        assert_eq!(found[0].dims, [2, 4]);
+        let values: Vec<_> = found[0].values::<f32>().iter().map(|value| value.to_string()).collect();
+        assert_eq!(values, ["-0", "1", "1", "NaN", "NaN", "4", "5", "2"]);
+        let rest: Vec<_> = found[1..].iter().map(|array| array.values::<i64>()).collect();
+        assert_eq!(rest, [vec![4, 2, 0, 1], vec![2, 3, 1, 3, 0], vec![1, 1, 1, 2]]);
     }
 }

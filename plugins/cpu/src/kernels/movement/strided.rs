@@ -1,12 +1,17 @@
 //! The one loop behind most movements: an output in order, whose elements lie at strides in the input. Transposes, slices
 //! with steps, repetitions (strides of 0) and reversals (negative ones) all are that.
 
+use std::ops::Range;
+
 use oarlock_sdk::{Result, ensure};
 
 use super::operand::in_pieces;
 use super::plane::Plane;
 use super::shape;
 use crate::device::Cpu;
+
+/// The bytes of the blocks of an output in which repetitions are copied from what is there already.
+const BLOCK: usize = 32 << 10;
 
 /// Where the elements of an output lie in the input.
 pub(super) struct Strided {
@@ -77,13 +82,64 @@ impl Strided {
         };
         let stride = self.strides[outer.len()];
         let crossing = self.strides[..outer.len()].iter().rposition(|stride| *stride == 1);
-        match crossing.filter(|_| stride > 1) {
-            Some(axis) => self.copy_across(cpu, axis, input, out),
-            None => in_pieces(cpu, out, 1, |begin, out| {
-                self.copy_along(*inner, stride, begin, input, out);
-            }),
+        let blocks = self.axes_of_blocks::<N>();
+        if let Some(axis) = crossing.filter(|_| stride > 1) {
+            self.copy_across(cpu, axis, input, out);
+        } else if self.strides[blocks.start.min(outer.len())..outer.len()].contains(&0) {
+            let block = self.dims[blocks.clone()].iter().product();
+            in_pieces(cpu, out, block, |begin, out| {
+                let mut starts =
+                    Cursor::new(&self.dims[..blocks.start], &self.strides[..blocks.start], begin);
+                for out in out.chunks_exact_mut(block) {
+                    let start = self.start.wrapping_add_signed(starts.offset);
+                    self.copy_block(blocks.clone(), input, start, out);
+                    starts.advance();
+                }
+            });
+        } else {
+            in_pieces(cpu, out, 1, |begin, out| self.copy_along(*inner, stride, begin, input, out));
         }
         Ok(())
+    }
+
+    /// The inner axes, as many as give blocks of which what is repeated can be copied in the nearest caches.
+    fn axes_of_blocks<const N: usize>(&self) -> Range<usize> {
+        let mut size = N;
+        let fits = |dim: &usize| {
+            size = size.saturating_mul(*dim);
+            size <= BLOCK
+        };
+        let count = self.dims.iter().rev().map(fits).take_while(|fits| *fits).count();
+        self.dims.len() - count..self.dims.len()
+    }
+
+    /// Copies what these axes lead through. What is repeated is copied from the output, where each copy doubles what is there.
+    fn copy_block<const N: usize>(
+        &self,
+        axes: Range<usize>,
+        input: &[[u8; N]],
+        first: usize,
+        out: &mut [[u8; N]],
+    ) {
+        let (axis, inner) = (axes.start, axes.start + 1..axes.end);
+        let (dim, stride) = (self.dims[axis], self.strides[axis]);
+        if inner.is_empty() {
+            copy_row(input, first, stride, out);
+        } else if stride == 0 {
+            let mut done = out.len() / dim;
+            self.copy_block(inner, input, first, &mut out[..done]);
+            while done < out.len() {
+                let more = done.min(out.len() - done);
+                out.copy_within(..more, done);
+                done += more;
+            }
+        } else {
+            let mut from = first;
+            for out in out.chunks_exact_mut(out.len() / dim) {
+                self.copy_block(inner.clone(), input, from, out);
+                from = from.wrapping_add_signed(stride);
+            }
+        }
     }
 
     /// Copies row by row: `begin` is the index of the first element of this part of the output.
@@ -101,17 +157,7 @@ impl Strided {
         while !rest.is_empty() {
             let (row, further) = rest.split_at_mut(rest.len().min(inner - column));
             let first = self.start.wrapping_add_signed(rows.offset + column as isize * stride);
-            match stride {
-                1 => row.copy_from_slice(&input[first..first + row.len()]),
-                0 => row.fill(input[first]),
-                _ => {
-                    let mut from = first;
-                    for cell in row {
-                        *cell = input[from];
-                        from = from.wrapping_add_signed(stride);
-                    }
-                }
-            }
+            copy_row(input, first, stride, row);
             (column, rest) = (0, further);
             rows.advance();
         }
@@ -124,12 +170,12 @@ impl Strided {
         let between: usize = self.dims[axis + 1..last].iter().product();
         let unit = between * inner;
         in_pieces(cpu, out, unit, |begin, mut out| {
-            let mut at = begin;
+            let mut from_axis = begin % self.dims[axis];
+            let mut outer = Cursor::new(&self.dims[..axis], &self.strides[..axis], begin / self.dims[axis]);
+            // After the last one comes the first again.
+            let mut middle = Cursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
             while !out.is_empty() {
-                let from_axis = at % self.dims[axis];
                 let rows = (self.dims[axis] - from_axis).min(out.len() / unit);
-                let outer = Cursor::new(&self.dims[..axis], &self.strides[..axis], at / self.dims[axis]);
-                let mut middle = Cursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
                 let (part, further) = out.split_at_mut(rows * unit);
                 for index in 0..between {
                     let first = self.start.wrapping_add_signed(outer.offset + middle.offset) + from_axis;
@@ -137,9 +183,25 @@ impl Strided {
                     Plane { input, stride, out, pitch: unit, rows, columns: inner }.turn(cpu.isa());
                     middle.advance();
                 }
-                (at, out) = (at + rows, further);
+                (from_axis, out) = (0, further);
+                outer.advance();
             }
         });
+    }
+}
+
+/// Copies elements that are evenly apart in the input.
+fn copy_row<const N: usize>(input: &[[u8; N]], first: usize, stride: isize, row: &mut [[u8; N]]) {
+    match stride {
+        1 => row.copy_from_slice(&input[first..first + row.len()]),
+        0 => row.fill(input[first]),
+        _ => {
+            let mut from = first;
+            for cell in row {
+                *cell = input[from];
+                from = from.wrapping_add_signed(stride);
+            }
+        }
     }
 }
 

@@ -36,6 +36,67 @@ fn boxes_that_overlap_a_better_one_are_left_out() {
     assert_eq!(suppressed(0, 0.5, 0.0), []);
 }
 
+/// The part that two boxes share of what they cover together; 0 where one has no area.
+fn overlap(a: &[f32], b: &[f32]) -> f32 {
+    let ends = |corners: &[f32], axis: usize| {
+        (corners[axis].min(corners[axis + 2]), corners[axis].max(corners[axis + 2]))
+    };
+    let area = |corners: &[f32]| {
+        let ((top, bottom), (left, right)) = (ends(corners, 0), ends(corners, 1));
+        (bottom - top) * (right - left)
+    };
+    let side = |axis: usize| {
+        let ((low, high), (other_low, other_high)) = (ends(a, axis), ends(b, axis));
+        (high.min(other_high) - low.max(other_low)).max(0.0)
+    };
+    let shared = side(0) * side(1);
+    if area(a) <= 0.0 || area(b) <= 0.0 || shared <= 0.0 {
+        return 0.0;
+    }
+    shared / (area(a) + area(b) - shared)
+}
+
+#[test]
+fn boxes_of_many_classes_and_images_are_those_that_a_plain_search_selects() {
+    let (images, classes, count) = (2, 3, 700);
+    let number = |at: usize, below: usize| (at * 7919 % 10_007 % below) as f32;
+    let mut boxes: Vec<f32> = (0..images * count * 4).map(|at| number(at, 60) + number(at / 4, 97)).collect();
+    let mut scores: Vec<f32> =
+        (0..images * classes * count).map(|at| number(at, 211) / 100.0 - 1.0).collect();
+    // Something that is not a number, a box without an area, a number of two signs, and what never is above a limit.
+    (boxes[400], boxes[805], boxes[807]) = (f32::NAN, 3.0, 3.0);
+    (scores[5], scores[11], scores[12], scores[13]) = (f32::NAN, -0.0, 0.0, f32::INFINITY);
+    for (most, limit, least) in
+        [(1000, 0.5, -0.5), (7, 0.1, 0.0), (1000, 0.0, f32::NEG_INFINITY), (150, 1.0, -2.0)]
+    {
+        let mut expected = Vec::new();
+        for (row, scores) in scores.chunks(count).enumerate() {
+            let boxes = &boxes[row / classes * count * 4..][..count * 4];
+            let corners = |index: usize| &boxes[index * 4..][..4];
+            let mut candidates: Vec<usize> = (0..count).filter(|index| scores[*index] > least).collect();
+            candidates.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+            let mut chosen: Vec<usize> = Vec::new();
+            for candidate in candidates {
+                let fits = |better: &usize| overlap(corners(*better), corners(candidate)) <= limit;
+                if chosen.len() < most && chosen.iter().all(fits) {
+                    chosen.push(candidate);
+                }
+            }
+            let triple = |index: usize| [(row / classes) as i64, (row % classes) as i64, index as i64];
+            expected.extend(chosen.into_iter().flat_map(triple));
+        }
+        let inputs = [
+            Some(&Array::of(&[images as i64, count as i64, 4], &boxes)),
+            Some(&Array::of(&[images as i64, classes as i64, count as i64], &scores)),
+            Some(&Array::of(&[1], &[most as i64])),
+            Some(&Array::of(&[1], &[limit])),
+            Some(&Array::of(&[1], &[least])),
+        ];
+        let results = run("NonMaxSuppression", 11, &[], &inputs, &[None]).unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<i64>(), expected, "{most} {limit} {least}");
+    }
+}
+
 #[test]
 fn a_few_of_many_are_what_sorting_all_of_them_gives() {
     let mut values: Vec<f32> = (0..1500).map(|index| ((index * 7919) % 211) as f32 - 100.0).collect();

@@ -60,7 +60,8 @@ pub(super) fn fold<E: Copy + Send + Sync, F: Fold<E>>(
                 let with_padding = with_padding.then(|| {
                     end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
                 });
-                Under { count: with_padding.unwrap_or(steps.len()), steps }
+                let first = if steps.is_empty() { 0 } else { axis.first_place(steps.start, window) };
+                Under { first, steps: steps.len(), count: with_padding.unwrap_or(steps.len()) }
             };
             (0..axis.output).map(under).collect()
         })
@@ -86,9 +87,10 @@ pub(super) fn steps_inside(axis: &Axis, windows: Range<usize>) -> Range<usize> {
     begin..end.min(axis.kernel).max(begin)
 }
 
-/// What lies under a window along one axis: the steps in the input, and how many elements count.
+/// What lies under a window along one axis: where in the input the first element is, how many there are, and how many count.
 struct Under {
-    steps: Range<usize>,
+    first: usize,
+    steps: usize,
     count: usize,
 }
 
@@ -114,21 +116,23 @@ impl<E: Copy, F: Fold<E>> Vectorized for Plane<'_, E, F> {
         let at_once = (COLUMNS / width).max(1).min(output.len() / last.output);
         let (mut columns, mut counts) = (vec![how.start(); at_once * width], vec![0; at_once]);
         let mut sums = vec![how.start(); last.output];
-        let (mut place, mut step, mut rows) = (vec![0; outer.len()], vec![0; outer.len()], Vec::new());
+        let (mut place, mut rows, mut more) = (vec![0; outer.len()], Vec::new(), Vec::new());
         for output in output.chunks_mut(at_once * last.output) {
             let lines = output.len() / last.output;
             for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
-                let near = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
-                *count = near().map(|under| under.count).product();
+                *count = 1;
                 rows.clear();
-                for _ in 0..near().map(|under| under.steps.len()).product() {
-                    let places = outer.iter().zip(&place).zip(near().zip(&step));
-                    let row = places.fold(0, |row, ((axis, place), (under, step))| {
-                        row * axis.input + axis.first_place(under.steps.start + step, *place)
-                    });
-                    rows.push(row * last.input);
-                    advance(&mut step, near().map(|under| under.steps.len()));
+                rows.push(0);
+                for ((axis, under), place) in outer.iter().zip(outer_under).zip(&place) {
+                    let Under { first, steps, count: along } = under[*place];
+                    *count *= along;
+                    more.clear();
+                    for row in &rows {
+                        more.extend((0..steps).map(|step| row * axis.input + first + step * axis.dilation));
+                    }
+                    std::mem::swap(&mut rows, &mut more);
                 }
+                rows.iter_mut().for_each(|row| *row *= last.input);
                 fold_rows(how, input, &rows, &mut columns[line.begin..line.begin + last.input]);
                 advance(&mut place, outer.iter().map(|axis| axis.output));
             }

@@ -150,7 +150,7 @@ fn with_indices<E: Ordered>(
             let x = &x[plane * inputs..][..inputs];
             for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
                 coordinates(output, axes.iter().map(|axis| axis.output), &mut place);
-                let (mut greatest, mut at) = (E::LOWEST, None);
+                let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
                 near.clear();
                 near.extend(
                     axes.iter().zip(&place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)),
@@ -166,13 +166,16 @@ fn with_indices<E: Ordered>(
                         stride *= axis.input;
                     }
                     let Some(row_major) = row_major else { continue };
-                    if x[row_major] > greatest || at.is_none() {
-                        greatest = x[row_major];
-                        at = Some(if column_major { turned } else { row_major });
+                    let (element, found) = (x[row_major], if column_major { turned } else { row_major });
+                    first = first.or(Some(found));
+                    // The first number may be as low as what there is before any.
+                    if element > greatest || at.is_none() && element >= greatest {
+                        (greatest, at) = (element, Some(found));
                     }
                 }
                 *y = greatest;
-                *index = at.map_or(0, |at| plane * inputs + at) as i64;
+                // Where nothing is a number, the first element stands for all.
+                *index = at.or(first).map_or(0, |at| plane * inputs + at) as i64;
             }
         }
     });
@@ -202,6 +205,23 @@ mod tests {
             let results = run("MaxPool", 12, &attributes, &[Some(&x)], &outputs).unwrap();
             assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [6., 8., 10., 12.]);
             assert_eq!(results[1].as_ref().unwrap().values::<i64>(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_passed_over_with_and_without_places() {
+        let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+        let x = Array::of(&[1, 1, 9], &[nan, 1.0, 2.0, nan, -3.0, nan, nan, low, low]);
+        let attributes = [("kernel_shape", Attribute::Ints(&[2]))];
+        let dims = &[1, 1, 8][..];
+        let (values, places) = (Some((Dtype::F32, dims)), Some((Dtype::I64, dims)));
+        for outputs in [&[values][..], &[values, places]] {
+            let results = run("MaxPool", 12, &attributes, &[Some(&x)], outputs).unwrap();
+            let expected = [1.0, 2.0, 2.0, -3.0, -3.0, low, low, low];
+            assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
+            if let Some(Some(found)) = results.get(1) {
+                assert_eq!(found.values::<i64>(), [1, 2, 2, 4, 4, 5, 7, 7]);
+            }
         }
     }
 

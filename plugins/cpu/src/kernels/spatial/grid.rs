@@ -5,6 +5,7 @@ use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, dispatch, ensu
 use super::FLOATS;
 use super::taps::{Beyond, Method, Taps};
 use crate::device::Cpu;
+use crate::isa::{Target, Vectorized};
 use crate::kernels::rows::axis::count;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Float, Number};
@@ -12,6 +13,9 @@ use crate::kernels::rows::operands::{Operands, kernel};
 use crate::kernels::rows::parts::{Rows, in_parallel};
 
 const SAMPLES: DtypeSet = family::FLOATING_AND_INTEGRAL.union(DtypeSet::F16).union(DtypeSet::BF16);
+
+/// Channels that are read together, so that places and weights are fetched once for them.
+const CHANNELS_AT_ONCE: usize = 4;
 
 /// Places of a grid that are worked out before all channels are read at them.
 const PLACES_AT_ONCE: usize = 128;
@@ -64,6 +68,7 @@ impl Settings {
     }
 
     /// What is seen at a place from -1 to 1 along an axis.
+    #[inline(always)]
     fn taps(&self, place: f64, length: usize) -> Taps {
         let last = length as f64 - 1.0;
         let (place, edges) = if self.aligns_corners {
@@ -108,7 +113,7 @@ fn sample_grid<S: Number, P: Number>(
     let (channels, axes) = (*channels as usize, axes.iter().map(|axis| *axis as usize).collect::<Vec<_>>());
     let rows = y.len() / places;
     in_parallel(cpu, rows, grain(places * 8), Rows::new(y, places), |first, y| {
-        let mut taps = TapList::<S::Float>::default();
+        let (mut taps, mut grid_of_part) = (TapList::<S::Float>::default(), Vec::new());
         let mut row = 0;
         // Channels of one image share their grid.
         while row * places < y.len() {
@@ -117,10 +122,21 @@ fn sample_grid<S: Number, P: Number>(
             let grid = &grid[image * places * axes.len()..][..places * axes.len()];
             for start in (0..places).step_by(PLACES_AT_ONCE) {
                 let end = places.min(start + PLACES_AT_ONCE);
-                taps.fill(settings, &axes, &grid[start * axes.len()..end * axes.len()]);
-                for row in row..row + shared {
-                    let x = &x[(first + row) * size..][..size];
-                    taps.read(x, &mut y[row * places + start..row * places + end]);
+                grid_of_part.clear();
+                let part = &grid[start * axes.len()..end * axes.len()];
+                grid_of_part.extend(part.iter().map(|place| place.float().to_f64()));
+                cpu.isa().vectorize(Fill { taps: &mut taps, settings, axes: &axes, grid: &grid_of_part });
+                let x = &x[(first + row) * size..][..shared * size];
+                let y = &mut y[row * places..][..shared * places];
+                let together = shared - shared % CHANNELS_AT_ONCE;
+                let (x, last_x) = x.split_at(together * size);
+                let (y, last_y) = y.split_at_mut(together * places);
+                let groups = x.chunks_exact(CHANNELS_AT_ONCE * size);
+                for (x, y) in groups.zip(y.chunks_exact_mut(CHANNELS_AT_ONCE * places)) {
+                    taps.read::<S, CHANNELS_AT_ONCE>(x, start, y);
+                }
+                for (x, y) in last_x.chunks_exact(size).zip(last_y.chunks_exact_mut(places)) {
+                    taps.read::<S, 1>(x, start, y);
                 }
             }
             row += shared;
@@ -142,20 +158,44 @@ struct TapList<F> {
     is_nearest: bool,
 }
 
-impl<F: Float> TapList<F> {
-    fn fill<P: Number>(&mut self, settings: &Settings, axes: &[usize], grid: &[P]) {
-        self.inside.clear();
-        self.others.clear();
-        self.taps.clear();
-        self.is_nearest = settings.method == Method::Nearest;
+/// Lists what to read at the places of a part of a grid.
+struct Fill<'a, F> {
+    taps: &'a mut TapList<F>,
+    settings: &'a Settings,
+    axes: &'a [usize],
+    grid: &'a [f64],
+}
+
+impl<F: Float> Vectorized for Fill<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Target>(self) {
+        let Self { taps: list, settings, axes, grid } = self;
+        list.inside.clear();
+        list.others.clear();
+        list.taps.clear();
+        list.is_nearest = settings.method == Method::Nearest;
         let mut now = Vec::new();
         let mut next = Vec::new();
         for (index, place) in grid.chunks(axes.len()).enumerate() {
+            // Most places lie between four elements of a plane.
+            if let ([down, along], [x, y]) = (axes, place)
+                && let Some(lines) = settings.taps(*y, *down).between()
+                && let Some(columns) = settings.taps(*x, *along).between()
+            {
+                let tap = |line: usize, column: usize| {
+                    let ((row, share), (at, weight)) = (lines[line], columns[column]);
+                    (row * along + at, F::of(share * weight))
+                };
+                list.inside.push((index, [tap(0, 0), tap(0, 1), tap(1, 0), tap(1, 1)]));
+                continue;
+            }
             now.clear();
             now.push((0, 1.0));
             // The last axis comes first in a grid.
             for (axis, place) in axes.iter().zip(place.iter().rev()) {
-                let taps = settings.taps(place.float().to_f64(), *axis);
+                let taps = settings.taps(*place, *axis);
                 next.clear();
                 for (at, weight) in &now {
                     // Nothing is read beyond an edge, not even something that is not a number.
@@ -166,30 +206,50 @@ impl<F: Float> TapList<F> {
                 std::mem::swap(&mut now, &mut next);
             }
             match <[(usize, f64); 4]>::try_from(&now[..]) {
-                Ok(taps) => self.inside.push((index, taps.map(|(at, weight)| (at, F::of(weight))))),
+                Ok(taps) => list.inside.push((index, taps.map(|(at, weight)| (at, F::of(weight))))),
                 Err(_) => {
-                    self.others.push((index, now.len()));
-                    self.taps.extend(now.iter().map(|(at, weight)| (*at, F::of(*weight))));
+                    list.others.push((index, now.len()));
+                    list.taps.extend(now.iter().map(|(at, weight)| (*at, F::of(*weight))));
                 }
             }
         }
     }
+}
 
-    fn read<S: Number<Float = F>>(&self, image: &[S], out: &mut [S]) {
-        let sum = |taps: &[(usize, F)]| {
-            taps.iter().fold(F::default(), |sum, (at, weight)| sum + image[*at].float() * *weight)
+impl<F: Float> TapList<F> {
+    /// Reads some channels of an image at these places, of which the first has this number in the output.
+    fn read<S: Number<Float = F>, const CHANNELS: usize>(&self, image: &[S], start: usize, out: &mut [S]) {
+        let (size, pitch) = (image.len() / CHANNELS, out.len() / CHANNELS);
+        let mut channels = [image; CHANNELS];
+        for (index, channel) in channels.iter_mut().enumerate() {
+            *channel = &image[index * size..][..size];
+        }
+        let sums = |taps: &[(usize, F)]| {
+            let mut sums = [F::default(); CHANNELS];
+            for (at, weight) in taps {
+                for (sum, channel) in sums.iter_mut().zip(channels) {
+                    *sum = *sum + channel[*at].float() * *weight;
+                }
+            }
+            sums.map(S::of_float)
+        };
+        let mut put = |place: usize, found: [S; CHANNELS]| {
+            for (index, found) in found.into_iter().enumerate() {
+                out[index * pitch + start + place] = found;
+            }
         };
         for (place, taps) in &self.inside {
-            out[*place] = S::of_float(sum(taps));
+            put(*place, sums(taps));
         }
         let mut rest = &self.taps[..];
         for (place, count) in &self.others {
             let (taps, further) = rest.split_at(*count);
-            out[*place] = match taps {
-                [] => S::of_exact(S::Exact::ZERO),
-                [(at, _)] if self.is_nearest => image[*at],
-                _ => S::of_float(sum(taps)),
+            let found = match taps {
+                [] => [S::of_exact(S::Exact::ZERO); CHANNELS],
+                [(at, _)] if self.is_nearest => channels.map(|channel| channel[*at]),
+                _ => sums(taps),
             };
+            put(*place, found);
             rest = further;
         }
     }
@@ -200,7 +260,7 @@ mod tests {
     use oarlock_sdk::Dtype;
 
     use crate::kernels::rows::checking::{check, refusal};
-    use crate::testing::{Array, Attribute};
+    use crate::testing::{Array, Attribute, run};
 
     #[test]
     fn channels_and_images_are_seen_at_their_own_places() {
@@ -209,6 +269,27 @@ mod tests {
         let attributes = [("align_corners", Attribute::Int(1)), ("mode", Attribute::Text("linear"))];
         let expected = Array::of(&[2, 2, 1, 2], &[1f32, 2., 3., 4., 5.5, 5., 7.5, 7.]);
         check("GridSample", 20, &attributes, &[Some(&x), Some(&grid)], &[expected]);
+    }
+
+    #[test]
+    fn many_channels_are_seen_as_each_of_them_is() {
+        let (channels, side) = (6i64, 5i64);
+        let size = (side * side) as usize;
+        let values: Vec<f32> = (0..channels * side * side).map(|at| (at * 37 % 101) as f32).collect();
+        let grid: Vec<f32> = (0..2 * 300).map(|at| (at * 53 % 131) as f32 / 50.0 - 1.3).collect();
+        let grid = Array::of(&[1, 10, 30, 2], &grid);
+        for mode in ["linear", "nearest", "cubic"] {
+            let attributes = [("mode", Attribute::Text(mode))];
+            let seen = |values: &[f32]| {
+                let channels = (values.len() / size) as i64;
+                let x = Array::of(&[1, channels, side, side], values);
+                let outputs = [Some((Dtype::F32, &[1, channels, 10, 30][..]))];
+                let results = run("GridSample", 20, &attributes, &[Some(&x), Some(&grid)], &outputs).unwrap();
+                results[0].as_ref().unwrap().values::<f32>()
+            };
+            let each: Vec<f32> = values.chunks(size).flat_map(seen).collect();
+            assert_eq!(seen(&values), each, "{mode}");
+        }
     }
 
     #[test]

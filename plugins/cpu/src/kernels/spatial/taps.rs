@@ -25,6 +25,7 @@ pub(super) struct Taps {
 
 impl Taps {
     /// What is seen at a place of an axis of so many elements, at least one. `edges` are where reflections turn.
+    #[inline(always)]
     pub(super) fn new(place: f64, length: usize, method: Method, beyond: Beyond, edges: (f64, f64)) -> Self {
         let mut place = if method == Method::Nearest { place.round_ties_even() } else { place };
         if place < edges.0 || place > edges.1 {
@@ -51,12 +52,20 @@ impl Taps {
         }
     }
 
+    /// The two elements of a place that lies between two.
+    #[inline(always)]
+    pub(super) fn between(&self) -> Option<[(usize, f64); 2]> {
+        let [(Some(first), one), (Some(second), other), ..] = self.taps else { return None };
+        (self.count == 2).then_some([(first, one), (second, other)])
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (Option<usize>, f64)> + Clone {
         self.taps.into_iter().take(self.count)
     }
 }
 
 /// The element at a whole place.
+#[inline(always)]
 fn index(place: f64, length: usize, beyond: Beyond, edges: (f64, f64)) -> Option<usize> {
     let last = length as f64 - 1.0;
     if (0.0..=last).contains(&place) {

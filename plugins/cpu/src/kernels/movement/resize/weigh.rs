@@ -1,5 +1,7 @@
 //! The passes over an image in which each axis is resized by weighing elements.
 
+use std::borrow::Cow;
+
 use oarlock_sdk::{Element, bf16, f16};
 
 use super::super::operand::in_pieces;
@@ -15,21 +17,57 @@ pub(super) trait Sample: Element {
 
     fn widen(self) -> Self::Weighed;
     fn narrow(value: Self::Weighed) -> Self;
+
+    /// Elements as what they are weighed in.
+    fn widen_all(elements: &[Self]) -> Cow<'_, [Self::Weighed]> {
+        Cow::Owned(elements.iter().map(|element| element.widen()).collect())
+    }
+
+    /// An output that has what is weighed as it is.
+    fn weighed_mut(_: &mut [Self]) -> Option<&mut [Self::Weighed]> {
+        None
+    }
 }
 
-macro_rules! floats {
-    ($($number:ty => $weighed:ty: $widen:expr, $narrow:expr;)*) => {
+macro_rules! weighed_as_they_are {
+    ($($number:ty)*) => {
         $(impl Sample for $number {
-            type Weighed = $weighed;
+            type Weighed = Self;
 
             #[inline(always)]
-            fn widen(self) -> $weighed {
-                $widen(self)
+            fn widen(self) -> Self {
+                self
             }
 
             #[inline(always)]
-            fn narrow(value: $weighed) -> Self {
-                $narrow(value)
+            fn narrow(value: Self) -> Self {
+                value
+            }
+
+            fn widen_all(elements: &[Self]) -> Cow<'_, [Self]> {
+                Cow::Borrowed(elements)
+            }
+
+            fn weighed_mut(output: &mut [Self]) -> Option<&mut [Self]> {
+                Some(output)
+            }
+        })*
+    };
+}
+
+macro_rules! narrow_floats {
+    ($($number:ident)*) => {
+        $(impl Sample for $number {
+            type Weighed = f32;
+
+            #[inline(always)]
+            fn widen(self) -> f32 {
+                self.to_f32()
+            }
+
+            #[inline(always)]
+            fn narrow(value: f32) -> Self {
+                Self::from_f32(value)
             }
         })*
     };
@@ -51,12 +89,8 @@ macro_rules! integers {
     };
 }
 
-floats! {
-    f32 => f32: std::convert::identity, std::convert::identity;
-    f64 => f64: std::convert::identity, std::convert::identity;
-    f16 => f32: f16::to_f32, f16::from_f32;
-    bf16 => f32: bf16::to_f32, bf16::from_f32;
-}
+weighed_as_they_are!(f32 f64);
+narrow_floats!(f16 bf16);
 integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
 fn whole(value: f64) -> f64 {
@@ -91,11 +125,11 @@ impl<C: Float> Table<C> {
         let (_, length, inner) = shape::around(dims, axis);
         if inner == 1 {
             in_pieces(cpu, out, self.length, |begin, out| {
-                for (row, out) in out.chunks_mut(self.length).enumerate() {
-                    let row = &image[(begin + row) * length..][..length];
-                    for (out, taps) in out.iter_mut().zip(self.taps.chunks(self.per_element)) {
-                        *out = taps.iter().fold(C::default(), |sum, (at, weight)| sum + row[*at] * *weight);
-                    }
+                let image = &image[begin * length..];
+                match self.per_element {
+                    2 => self.resize_rows(self.taps.as_chunks::<2>().0.iter(), image, length, out),
+                    4 => self.resize_rows(self.taps.as_chunks::<4>().0.iter(), image, length, out),
+                    count => self.resize_rows(self.taps.chunks_exact(count), image, length, out),
                 }
             });
             return;
@@ -117,5 +151,21 @@ impl<C: Float> Table<C> {
                 }
             }
         });
+    }
+    /// Resizes rows whose elements lie side by side, for taps of each element that may be of a known number.
+    fn resize_rows<'t, T: IntoIterator<Item = &'t (usize, C)>>(
+        &self,
+        taps: impl Iterator<Item = T> + Clone,
+        image: &[C],
+        length: usize,
+        out: &mut [C],
+    ) where
+        C: 't,
+    {
+        for (row, out) in image.chunks_exact(length).zip(out.chunks_exact_mut(self.length)) {
+            for (out, taps) in out.iter_mut().zip(taps.clone()) {
+                *out = taps.into_iter().fold(C::default(), |sum, (at, weight)| sum + row[*at] * *weight);
+            }
+        }
     }
 }
