@@ -1,7 +1,7 @@
 //! Images have their channels last where the device's kernels want them so.
 //!
-//! A convolution is put between two transposes; so are pools. The pass `transposes` then moves these through what lies
-//! between two convolutions until they meet and cancel out.
+//! A convolution is put between two transposes; so are the pools of a graph with convolutions. The pass `transposes` then
+//! moves these through what lies between two convolutions until they meet and cancel out.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,9 @@ pub(super) const PASS: Pass = pass(
 );
 
 fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    if !scene.has("Conv") {
+    // Pools alone are no slower as they are, and nothing would pay for their transposes.
+    let is_convolution = |node: &Node| node.op.contains("Conv");
+    if !scene.has("Conv") || !graph.nodes.iter().any(is_convolution) {
         return Ok(0);
     }
     let found: Vec<(usize, Wanted)> = {
