@@ -21,6 +21,8 @@ const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U32)
     .union(DtypeSet::U64);
 
+/// How many lines that lie side by side are looked at together, at least.
+const SIDE_BY_SIDE: usize = 8;
 /// Elements that are looked at together for the extreme.
 const BLOCK: usize = 64;
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
@@ -69,7 +71,7 @@ fn run<T: Number, const LEAST: bool>(
         "expected at least one element along the axis, found the shape {:?}",
         data.dims()
     );
-    if are_short(axis, SHORT) {
+    if axis.inner < SIDE_BY_SIDE && are_short(axis, SHORT) {
         short_lines::<T, LEAST>(cpu, axis, options.takes_last, input, output);
         return Ok(());
     }
@@ -152,13 +154,13 @@ fn across<T: Number, const LEAST: bool>(
         let input = &input[outer * axis.length * axis.inner + column..];
         let lines = match (axis.inner - column).min(places.len()) {
             64.. => 64,
-            8.. => 8,
+            SIDE_BY_SIDE.. => SIDE_BY_SIDE,
             _ => 1,
         };
         let (found, rest) = places.split_at_mut(lines);
         match lines {
             64 => places_in::<T, LEAST, 64>(input, axis, takes_last, found),
-            8 => places_in::<T, LEAST, 8>(input, axis, takes_last, found),
+            SIDE_BY_SIDE => places_in::<T, LEAST, SIDE_BY_SIDE>(input, axis, takes_last, found),
             _ => places_in::<T, LEAST, 1>(input, axis, takes_last, found),
         }
         (item, places) = (item + lines, rest);

@@ -1,5 +1,5 @@
-//! Short lines, many at a time. What a loop over a line of a few elements costs is mostly its beginning and its end. So lines
-//! are turned to lie side by side, as many as fill registers, and each step handles an element of all of them.
+//! Short lines, many at a time. What a loop over a line of a few elements costs is mostly its beginning and its end. So
+//! lines are turned to lie side by side, as many as fill registers, and each step handles an element of all of them.
 
 use super::axis::Axis;
 use super::fold::{fold, fold_each};
@@ -7,20 +7,21 @@ use super::number::{Exact, Float};
 use crate::isa::Isa;
 use crate::kernels::movement::plane::Plane;
 
-/// How many lines lie side by side. With fewer, the compiler writes loops over them out before it sees that registers could do
-/// many of the steps at once, and then does not see it.
+/// How many lines lie side by side. With fewer, the compiler writes loops over them out before it sees that registers could
+/// do many of the steps at once, and then does not see it.
 pub(crate) const WIDTH: usize = 64;
-/// How many elements a block of lines has that is worth turning, where nothing else is said: longer lines fill registers
-/// themselves.
+/// How many elements a line has that is worth turning, where nothing else is said: longer ones fill registers themselves.
 pub(crate) const SHORT: usize = 63;
+/// How many elements a block of lines has, which follow one another in memory, at most.
+const BLOCK: usize = 128;
 /// How many blocks have to be there.
 const FEWEST: usize = 16;
 
-/// Whether lines along an axis are best turned: whether what follows one another in memory, the lines of a block, has at most
-/// so many elements, and blocks are many.
+/// Whether lines along an axis are best turned: whether they have at most so many elements, and short blocks of them are
+/// many.
 pub(crate) fn are_short(axis: Axis, most: usize) -> bool {
     let block = axis.length.saturating_mul(axis.inner);
-    axis.outer >= FEWEST && (1..=most).contains(&block)
+    axis.outer >= FEWEST && axis.length <= most && (1..=BLOCK).contains(&block)
 }
 
 /// Hands over blocks of so many elements in tiles: the index of the first block, and for each position the elements there of

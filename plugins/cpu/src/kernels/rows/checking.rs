@@ -111,7 +111,7 @@ fn close<T: Element + Number>(expected: &Array, found: &Array, tolerance: f64, w
 }
 
 /// Shapes of lines along the middle axis, so short and so many that lines are turned to lie side by side.
-const SHORT_LINES: [[usize; 3]; 10] = [
+const SHORT_LINES: [[usize; 3]; 11] = [
     [16, 1, 2],
     [64, 2, 1],
     [65, 3, 1],
@@ -122,12 +122,13 @@ const SHORT_LINES: [[usize; 3]; 10] = [
     [40, 17, 3],
     [17, 31, 2],
     [33, 63, 1],
+    [20, 9, 14],
 ];
 /// Fewer lines than are turned.
 const FEW: usize = 15;
 
 /// Checks that an op gives for many short lines, bit for bit, what it gives for few of them, with each level of instruction
-/// sets. `element` makes an element of its index, and `run` runs the op with an input along the axis 1, which becomes so long.
+/// sets. `element` makes an element of its index, and `run` runs the op along the axis 1 of an input.
 pub(crate) fn check_short_lines<T: Element>(
     element: impl Fn(usize) -> T,
     run: impl Fn(&str, &Array) -> Vec<Array>,
