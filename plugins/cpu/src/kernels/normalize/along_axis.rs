@@ -2,16 +2,15 @@
 
 use oarlock_sdk::{Call, Error, Kernel, KernelFlags, Result, dispatch};
 
-use super::moments::sum;
 use super::real;
 use crate::device::Cpu;
 use crate::isa::Target;
-use crate::kernels::reduce::fold;
 use crate::kernels::rows::axis::Axis;
+use crate::kernels::rows::bundle::{Bundle, Results, SHORT, WIDTH, are_short, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Lines, LinesPart, in_parallel};
+use crate::kernels::rows::parts::{Lines, LinesPart, Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
 
 /// How many lines that lie side by side are gathered together, which makes use of whole cache lines.
@@ -36,9 +35,13 @@ enum Along {
     AllFrom(i64),
 }
 
-/// What becomes of one line.
+/// What becomes of each of some lines.
 pub(crate) trait Line: Copy + Send + Sync + 'static {
-    fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]);
+    fn apply<T: Target, F: Float, const LINES: usize>(
+        self,
+        input: Bundle<'_, F, LINES>,
+        output: Results<'_, F, LINES>,
+    );
 }
 
 /// The row of the versions that flatten the dimensions, and the row of those that take one axis.
@@ -83,6 +86,9 @@ pub(crate) fn apply<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T
     if output.is_empty() {
         return;
     }
+    if are_short(axis, SHORT) {
+        return short_lines(cpu, axis, line, input, output);
+    }
     let lines = Lines::new(output, axis.length, axis.inner);
     in_parallel(cpu, axis.lines(), grain(axis.length), lines, |begin, mut part| {
         with_isa!(cpu.isa(), Level => || {
@@ -91,8 +97,38 @@ pub(crate) fn apply<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T
             }
             let inputs = input[begin * axis.length..].chunks(axis.length);
             for ((index, _), input) in part.groups(1).zip(inputs) {
-                T::write_floats(part.line(index), |output| line.apply::<Level, _>(&T::floats(input), output));
+                T::write_floats(part.line(index), |output| {
+                    apply_to_line::<Level, _, L>(line, &T::floats(input), output);
+                });
             }
+        });
+    });
+}
+
+#[inline(always)]
+fn apply_to_line<I: Target, F: Float, L: Line>(line: L, input: &[F], output: &mut [F]) {
+    line.apply::<I, F, 1>(Bundle::of_line(input), Results::of_line(output));
+}
+
+/// Lines of a few elements are turned to lie side by side, and their results turned back.
+fn short_lines<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T], output: &mut [T]) {
+    let (block, isa) = (axis.length * axis.inner, cpu.isa());
+    in_parallel(cpu, axis.outer, grain(block), Rows::new(output, block), |begin, part| {
+        let mut results = vec![[T::of_float(T::Float::ZERO); WIDTH]; block];
+        turned(isa, &input[begin * block..][..part.len()], block, |first, tile: &[[T; WIDTH]]| {
+            with_isa!(isa, Level => || {
+                let floats = T::floats(tile.as_flattened());
+                T::write_floats(results.as_flattened_mut(), |results| {
+                    let ((inputs, _), (results, _)) = (floats.as_chunks(), results.as_chunks_mut());
+                    for start in 0..axis.inner {
+                        line.apply::<Level, _, WIDTH>(
+                            Bundle::new(&inputs[start..], axis.inner),
+                            Results::new(&mut results[start..], axis.inner),
+                        );
+                    }
+                });
+            });
+            turn_back(isa, &results, first, part);
         });
     });
 }
@@ -112,7 +148,7 @@ fn side_by_side<I: Target, T: Real, L: Line>(axis: Axis, line: L, input: &[T], m
         }
         for index in 0..lines {
             let range = index * length..(index + 1) * length;
-            line.apply::<I, _>(&gathered[range.clone()], &mut results[range]);
+            apply_to_line::<I, _, L>(line, &gathered[range.clone()], &mut results[range]);
         }
         for position in 0..length {
             for (index, element) in part.across(first, lines, position).iter_mut().enumerate() {
@@ -122,26 +158,23 @@ fn side_by_side<I: Target, T: Real, L: Line>(axis: Axis, line: L, input: &[T], m
     }
 }
 
-/// The greatest number of a line. What is not a number makes itself felt in the sum.
-#[inline(always)]
-fn greatest<F: Float>(line: &[F]) -> F {
-    fold(line, F::LOWEST, F::greater, F::greater)
-}
-
 #[derive(Clone, Copy)]
 struct Softmax;
 
 impl Line for Softmax {
     #[inline(always)]
-    fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
-        let greatest = greatest(input);
-        for (result, element) in output.iter_mut().zip(input) {
-            *result = (*element - greatest).decay::<T>();
+    fn apply<T: Target, F: Float, const LINES: usize>(
+        self,
+        input: Bundle<'_, F, LINES>,
+        mut output: Results<'_, F, LINES>,
+    ) {
+        let greatest = input.greatest();
+        output.write(input, |x, line| (x - greatest[line]).decay::<T>());
+        let mut factors = output.written().sum(|x, _| x);
+        for factor in &mut factors {
+            *factor = F::ONE / *factor;
         }
-        let factor = F::ONE / sum(output, |x| x);
-        for result in output {
-            *result = *result * factor;
-        }
+        output.change(|x, line| x * factors[line]);
     }
 }
 
@@ -151,12 +184,17 @@ pub(crate) struct LogSoftmax;
 
 impl Line for LogSoftmax {
     #[inline(always)]
-    fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
-        let greatest = greatest(input);
-        let logarithm = sum(input, |x| (x - greatest).decay::<T>()).logarithm();
-        for (result, element) in output.iter_mut().zip(input) {
-            *result = *element - greatest - logarithm;
+    fn apply<T: Target, F: Float, const LINES: usize>(
+        self,
+        input: Bundle<'_, F, LINES>,
+        mut output: Results<'_, F, LINES>,
+    ) {
+        let greatest = input.greatest();
+        let mut logarithms = input.sum(|x, line| (x - greatest[line]).decay::<T>());
+        for sum in &mut logarithms {
+            *sum = sum.logarithm();
         }
+        output.write(input, |x, line| x - greatest[line] - logarithms[line]);
     }
 }
 
@@ -166,12 +204,21 @@ struct Hardmax;
 
 impl Line for Hardmax {
     #[inline(always)]
-    fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
-        let greatest = fold(input, F::LOWEST, F::maximum, F::maximum);
-        let is_greatest = |x: &F| *x == greatest || x.is_unordered();
-        output.fill(F::ZERO);
-        if let Some(place) = input.iter().position(is_greatest) {
-            output[place] = F::ONE;
+    fn apply<T: Target, F: Float, const LINES: usize>(
+        self,
+        input: Bundle<'_, F, LINES>,
+        mut output: Results<'_, F, LINES>,
+    ) {
+        let greatest = input.fold(F::LOWEST, |a, b, _| F::maximum(a, b), F::maximum);
+        let is_greatest = |x: F, line: usize| (x == greatest[line]) | x.is_unordered();
+        output.write(input, |x, line| if is_greatest(x, line) { F::ONE } else { F::ZERO });
+        if output.written().sum(|x, _| x).iter().any(|sum| *sum > F::ONE) {
+            let mut is_found = [false; LINES];
+            output.change(|x, line| {
+                let is_first = (x == F::ONE) & !is_found[line];
+                is_found[line] |= is_first;
+                if is_first { F::ONE } else { F::ZERO }
+            });
         }
     }
 }
@@ -194,14 +241,19 @@ fn norm_plan(call: &Call<'_>) -> Result<(i64, Norm)> {
 
 impl Line for Norm {
     #[inline(always)]
-    fn apply<T: Target, F: Float>(self, input: &[F], output: &mut [F]) {
-        let norm = match self {
-            Self::L1 => sum(input, F::magnitude),
-            Self::L2 => sum(input, |x| x * x).root(),
+    fn apply<T: Target, F: Float, const LINES: usize>(
+        self,
+        input: Bundle<'_, F, LINES>,
+        mut output: Results<'_, F, LINES>,
+    ) {
+        let mut divisors = match self {
+            Self::L1 => input.sum(|x, _| x.magnitude()),
+            Self::L2 => input.sum(|x, _| x * x),
         };
-        let divisor = if norm == F::ZERO { F::ONE } else { norm };
-        for (result, element) in output.iter_mut().zip(input) {
-            *result = *element / divisor;
+        for divisor in &mut divisors {
+            let norm = if matches!(self, Self::L2) { divisor.root() } else { *divisor };
+            *divisor = if norm == F::ZERO { F::ONE } else { norm };
         }
+        output.write(input, |x, line| x / divisors[line]);
     }
 }

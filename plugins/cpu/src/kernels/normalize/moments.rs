@@ -1,6 +1,6 @@
 //! Mean and variance of a slice.
 
-use crate::kernels::reduce::fold;
+use crate::kernels::rows::fold::fold;
 use crate::kernels::rows::number::Float;
 
 /// The sum of the values that a function makes of the elements.

@@ -2,8 +2,8 @@
 
 use oarlock_sdk::{Dtype, f16};
 
-use crate::kernels::rows::checking::{check, check_all, refusal};
-use crate::testing::{Array, Attribute};
+use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
+use crate::testing::{Array, Attribute, run_with_isa};
 
 #[test]
 fn the_cases_of_the_file_give_what_it_says() {
@@ -21,6 +21,28 @@ fn many_lines_side_by_side_are_each_normalized() {
     }
     let data = Array::of(&[37, 600], &values);
     check("Softmax", 13, &[("axis", Attribute::Int(0))], &[Some(&data)], &[Array::of(&[37, 600], &expected)]);
+}
+
+#[test]
+fn many_short_lines_are_normalized_as_each_of_them_alone() {
+    let number = |index: usize| match index % 61 {
+        13 => f32::NAN,
+        17 | 19 => f32::NEG_INFINITY,
+        _ => ((index * 7919) % 1013) as f32 / 70.0 - 7.3,
+    };
+    let ops = [("Softmax", 13, None), ("LogSoftmax", 13, None), ("Hardmax", 13, None)];
+    for (op, version, norm) in ops.into_iter().chain([1, 2].map(|norm| ("LpNormalization", 22, Some(norm)))) {
+        let norm = norm.map(|norm| ("p", Attribute::Int(norm)));
+        let attributes: Vec<_> = [("axis", Attribute::Int(1))].into_iter().chain(norm).collect();
+        let run = |isa: &str, data: &Array| {
+            let outputs = [Some((data.dtype, data.dims.as_slice()))];
+            let results = run_with_isa(isa, op, version, &attributes, &[Some(data)], &outputs);
+            results.unwrap().into_iter().flatten().collect()
+        };
+        check_short_lines(number, run);
+        check_short_lines(|index| number(index).round(), run);
+        check_short_lines(|index| f16::from_f32(number(index)), run);
+    }
 }
 
 #[test]

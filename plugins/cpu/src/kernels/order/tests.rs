@@ -2,8 +2,8 @@
 
 use oarlock_sdk::Dtype;
 
-use crate::kernels::rows::checking::{check, check_all, refusal};
-use crate::testing::{Array, Attribute, run};
+use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
+use crate::testing::{Array, Attribute, run, run_with_isa};
 
 #[test]
 fn the_cases_of_the_file_give_what_it_says() {
@@ -116,6 +116,26 @@ fn a_few_of_many_are_what_sorting_all_of_them_gives() {
             let attributes = [("axis", Attribute::Int(1)), ("largest", Attribute::Int(largest))];
             let inputs = [Some(&data), Some(&Array::of(&[1], &[k as i64]))];
             check("TopK", 11, &attributes, &inputs, &[Array::of(&dims, &best), Array::of(&dims, &places)]);
+        }
+    }
+}
+
+#[test]
+fn the_best_of_many_short_lines_are_those_of_each_alone() {
+    for largest in [0, 1] {
+        for most in [1, 2, 7, 8, 9] {
+            let attributes = [("axis", Attribute::Int(1)), ("largest", Attribute::Int(largest))];
+            let run = |isa: &str, data: &Array| {
+                let k = most.min(data.dims[1]);
+                let dims = [data.dims[0], k, data.dims[2]];
+                let outputs = [Some((data.dtype, &dims[..])), Some((Dtype::I64, &dims[..]))];
+                let inputs = [Some(data), Some(&Array::of(&[1], &[k]))];
+                let results = run_with_isa(isa, "TopK", 11, &attributes, &inputs, &outputs);
+                results.unwrap().into_iter().flatten().collect()
+            };
+            let number = |index: usize| if index % 31 == 3 { f32::NAN } else { (index * 7919 % 23) as f32 };
+            check_short_lines(number, run);
+            check_short_lines(|index| number(index) as u8, run);
         }
     }
 }

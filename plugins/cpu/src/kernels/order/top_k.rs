@@ -9,10 +9,11 @@ use oarlock_sdk::{
 
 use crate::device::Cpu;
 use crate::kernels::rows::axis::{self, Axis};
+use crate::kernels::rows::bundle::{Bundle, are_short, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Lines, in_parallel};
+use crate::kernels::rows::parts::{Lines, Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
 
 const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
@@ -22,6 +23,13 @@ const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::I16)
     .union(DtypeSet::U32)
     .union(DtypeSet::U64);
+
+/// How many lines lie side by side.
+const SIDE_BY_SIDE: usize = 32;
+/// How many elements of a line are few.
+const FEW: usize = 8;
+/// How many elements lines have that are looked at side by side, at most.
+const SHORT: usize = 128;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(NUMBERS).group(1);
@@ -93,6 +101,26 @@ fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> 
     if values.is_empty() {
         return Ok(());
     }
+    if options.is_largest {
+        find::<T, true>(cpu, axis, k, input, values, places);
+    } else {
+        find::<T, false>(cpu, axis, k, input, values, places);
+    }
+    Ok(())
+}
+
+/// The `k` best elements of each line and their places.
+fn find<T: Number, const LARGEST: bool>(
+    cpu: &Cpu,
+    axis: Axis,
+    k: usize,
+    input: &[T],
+    values: &mut [T],
+    places: &mut [i64],
+) {
+    if k <= FEW && are_short(axis, SHORT) {
+        return short_lines::<T, LARGEST>(cpu, axis, k, input, values, places);
+    }
     let outputs = (Lines::new(values, k, axis.inner), Lines::new(places, k, axis.inner));
     in_parallel(cpu, axis.lines(), grain(axis.length), outputs, |_, (mut values, mut places)| {
         let mut elements = Vec::with_capacity(axis.length);
@@ -106,18 +134,81 @@ fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> 
                 let line = input[start..].iter().step_by(axis.inner).take(axis.length);
                 elements.extend(line.map(|element| element.exact()));
             }
-            if options.is_largest {
-                with_isa!(cpu.isa(), || select::<_, true>(&elements, k, &mut order));
-            } else {
-                with_isa!(cpu.isa(), || select::<_, false>(&elements, k, &mut order));
-            }
+            with_isa!(cpu.isa(), || select::<_, LARGEST>(&elements, k, &mut order));
             for (rank, place) in order.iter().enumerate() {
                 values.across(line, 1, rank)[0] = input[start + place * axis.inner];
                 places.across(line, 1, rank)[0] = *place as i64;
             }
         }
     });
-    Ok(())
+}
+
+/// Few elements of short lines are found in all lines that lie side by side at once.
+fn short_lines<T: Number, const LARGEST: bool>(
+    cpu: &Cpu,
+    axis: Axis,
+    k: usize,
+    input: &[T],
+    values: &mut [T],
+    places: &mut [i64],
+) {
+    let (block, found, isa) = (axis.length * axis.inner, k * axis.inner, cpu.isa());
+    let outputs = (Rows::new(values, found), Rows::new(places, found));
+    in_parallel(cpu, axis.outer, grain(block), outputs, |begin, (values, places)| {
+        let input = &input[begin * block..][..values.len() / found * block];
+        let mut best = vec![[input[0]; SIDE_BY_SIDE]; found];
+        let mut order = vec![[0; SIDE_BY_SIDE]; found];
+        turned(isa, input, block, |first, tile: &[[T; SIDE_BY_SIDE]]| {
+            with_isa!(isa, || {
+                for start in 0..axis.inner {
+                    let lines = Bundle::new(&tile[start..], axis.inner);
+                    let ranked = rank_each::<T, LARGEST>(lines, k);
+                    for (rank, (elements, places)) in ranked.iter().enumerate().take(k) {
+                        let at = rank * axis.inner + start;
+                        for line in 0..SIDE_BY_SIDE {
+                            best[at][line] = T::of_exact(elements[line]);
+                            order[at][line] = i64::from(places[line]);
+                        }
+                    }
+                }
+            });
+            turn_back(isa, &best, first, values);
+            turn_back(isa, &order, first, places);
+        });
+    });
+}
+
+/// The best elements of each line and their places, best first. Each element is put after those found before that are not
+/// worse, and what follows moves on by one.
+#[inline(always)]
+fn rank_each<T: Number, const LARGEST: bool>(
+    lines: Bundle<'_, T, SIDE_BY_SIDE>,
+    k: usize,
+) -> [([T::Exact; SIDE_BY_SIDE], [u32; SIDE_BY_SIDE]); FEW] {
+    let mut ranked = [([T::Exact::ZERO; SIDE_BY_SIDE], [0; SIDE_BY_SIDE]); FEW];
+    for (place, elements) in lines.positions().enumerate() {
+        let mut added = [T::Exact::ZERO; SIDE_BY_SIDE];
+        for line in 0..SIDE_BY_SIDE {
+            added[line] = elements[line].exact();
+        }
+        if place < k {
+            ranked[place] = (added, [place as u32; SIDE_BY_SIDE]);
+        }
+        for rank in (0..k.min(place + 1)).rev() {
+            let (mut best, mut places) = ranked[rank];
+            let (better, better_places) = ranked[rank.saturating_sub(1)];
+            for line in 0..SIDE_BY_SIDE {
+                let is_here = is_better::<T::Exact, LARGEST>(added[line], best[line]);
+                let is_before = (rank > 0) & is_better::<T::Exact, LARGEST>(added[line], better[line]);
+                let other = if is_before { better[line] } else { added[line] };
+                let other_place = if is_before { better_places[line] } else { place as u32 };
+                best[line] = if is_here | is_before { other } else { best[line] };
+                places[line] = if is_here | is_before { other_place } else { places[line] };
+            }
+            ranked[rank] = (best, places);
+        }
+    }
+    ranked
 }
 
 /// Elements that are looked at together for one that is better than the worst of those found.

@@ -6,6 +6,7 @@ use super::reduction::{Maximum, Minimum, Reduction};
 use super::shape::expect_reduced;
 use crate::device::Cpu;
 use crate::kernels::rows::axis::{self, Axis};
+use crate::kernels::rows::bundle::{SHORT, WIDTH, are_short, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
@@ -20,6 +21,10 @@ const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U32)
     .union(DtypeSet::U64);
 
+/// How many lines that lie side by side are looked at together, at least.
+const SIDE_BY_SIDE: usize = 8;
+/// Elements that are looked at together for the extreme.
+const BLOCK: usize = 64;
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     vec![row::<false>("ArgMax"), row::<true>("ArgMin")]
 }
@@ -66,6 +71,10 @@ fn run<T: Number, const LEAST: bool>(
         "expected at least one element along the axis, found the shape {:?}",
         data.dims()
     );
+    if axis.inner < SIDE_BY_SIDE && are_short(axis, SHORT) {
+        short_lines::<T, LEAST>(cpu, axis, options.takes_last, input, output);
+        return Ok(());
+    }
     let count = output.len();
     in_parallel(cpu, count, grain(axis.length), Rows::new(output, 1), |begin, part| {
         with_isa!(cpu.isa(), || {
@@ -81,7 +90,34 @@ fn run<T: Number, const LEAST: bool>(
     Ok(())
 }
 
-/// Finds the extreme, then where it is: both are loops without a dependency from one element to the next.
+/// Lines of a few elements are turned to lie side by side.
+fn short_lines<T: Number, const LEAST: bool>(
+    cpu: &Cpu,
+    axis: Axis,
+    takes_last: bool,
+    input: &[T],
+    output: &mut [i64],
+) {
+    let (block, isa) = (axis.length * axis.inner, cpu.isa());
+    let side_by_side = Axis { outer: 1, length: axis.length, inner: axis.inner * WIDTH };
+    in_parallel(cpu, axis.outer, grain(block), Rows::new(output, axis.inner), |begin, part| {
+        let mut found = vec![[0; WIDTH]; axis.inner];
+        turned(
+            isa,
+            &input[begin * block..][..part.len() * axis.length],
+            block,
+            |first, tile: &[[T; WIDTH]]| {
+                with_isa!(isa, || {
+                    let tile = tile.as_flattened();
+                    across::<T, LEAST>(tile, side_by_side, takes_last, 0, found.as_flattened_mut());
+                });
+                turn_back(isa, &found, first, part);
+            },
+        );
+    });
+}
+
+/// Finds the extreme, then the block it is in: both are loops without a dependency from one element to the next.
 #[inline(always)]
 fn place_in_line<T: Number, const LEAST: bool>(line: &[T], takes_last: bool) -> usize {
     let extreme = if LEAST {
@@ -93,8 +129,14 @@ fn place_in_line<T: Number, const LEAST: bool>(line: &[T], takes_last: bool) -> 
         let element = element.exact();
         if extreme.is_unordered() { element.is_unordered() } else { element == extreme }
     };
-    let place = if takes_last { line.iter().rposition(is_extreme) } else { line.iter().position(is_extreme) };
-    place.unwrap_or(0)
+    let has_extreme = |block: &[T]| block.iter().fold(false, |any, element| any | is_extreme(element));
+    let mut blocks = line.chunks(BLOCK);
+    let block = if takes_last { blocks.rposition(has_extreme) } else { blocks.position(has_extreme) };
+    let start = block.unwrap_or(0) * BLOCK;
+    let block = &line[start..line.len().min(start + BLOCK)];
+    let place =
+        if takes_last { block.iter().rposition(is_extreme) } else { block.iter().position(is_extreme) };
+    start + place.unwrap_or(0)
 }
 
 /// Lines that lie side by side, many at a time: their extremes and places stay in registers.
@@ -112,13 +154,13 @@ fn across<T: Number, const LEAST: bool>(
         let input = &input[outer * axis.length * axis.inner + column..];
         let lines = match (axis.inner - column).min(places.len()) {
             64.. => 64,
-            8.. => 8,
+            SIDE_BY_SIDE.. => SIDE_BY_SIDE,
             _ => 1,
         };
         let (found, rest) = places.split_at_mut(lines);
         match lines {
             64 => places_in::<T, LEAST, 64>(input, axis, takes_last, found),
-            8 => places_in::<T, LEAST, 8>(input, axis, takes_last, found),
+            SIDE_BY_SIDE => places_in::<T, LEAST, SIDE_BY_SIDE>(input, axis, takes_last, found),
             _ => places_in::<T, LEAST, 1>(input, axis, takes_last, found),
         }
         (item, places) = (item + lines, rest);

@@ -7,7 +7,6 @@ mod reduction;
 mod shape;
 mod walk;
 
-pub(crate) use self::reduction::fold;
 pub(crate) use self::shape::Shape;
 
 use oarlock_sdk::Kernel;

@@ -1,6 +1,8 @@
 //! What reductions do with elements: how one is added to a partial result, two are joined, and the last becomes the output.
 
 use crate::isa::Baseline;
+use crate::kernels::rows::bundle::Bundle;
+use crate::kernels::rows::fold::{fold_lanes, joined};
 use crate::kernels::rows::number::{Exact, Float, Number};
 
 /// One kind of reduction. Partial results are joined in an order that only the shape decides.
@@ -15,82 +17,24 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
     /// What becomes of the result of `count` elements.
     fn finish(partial: Self::Partial, count: usize) -> T;
 
+    /// The result of each of some lines.
+    #[inline(always)]
+    fn of_lines<const LINES: usize>(lines: Bundle<'_, T, LINES>) -> [Self::Partial; LINES]
+    where
+        T: Copy,
+    {
+        lines.fold(Self::NONE, |partial, element, _| Self::add(partial, element), Self::join)
+    }
+
     /// The result of elements that lie in one piece.
     #[inline(always)]
     fn of_slice(elements: &[T]) -> Self::Partial
     where
         T: Copy,
     {
-        fold(elements, Self::NONE, Self::add, Self::join)
+        let [partial] = Self::of_lines(Bundle::of_line(elements));
+        partial
     }
-}
-
-/// Partial results that fill the widest register.
-const LANES: usize = 16;
-
-/// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
-#[inline(always)]
-pub(crate) fn fold<T: Copy, P: Copy>(
-    elements: &[T],
-    none: P,
-    add: impl Fn(P, T) -> P,
-    join: impl Fn(P, P) -> P,
-) -> P {
-    let (lanes, rest) = fold_lanes(elements, none, &add, &join);
-    join(joined(lanes, &join), rest.iter().fold(none, |partial, element| add(partial, *element)))
-}
-
-/// Folds the elements of a slice that are enough for all lanes. The others are the rest.
-///
-/// Four registers of lanes hide the latency of an addition. They are arrays of their own, and none is indexed by more than a
-/// loop of known length, since only then does the compiler keep them in registers.
-#[inline(always)]
-fn fold_lanes<T: Copy, P: Copy>(
-    elements: &[T],
-    none: P,
-    add: impl Fn(P, T) -> P,
-    join: impl Fn(P, P) -> P,
-) -> ([P; LANES], &[T]) {
-    let [mut first, mut second, mut third, mut fourth] = [[none; LANES]; 4];
-    let (blocks, rest) = elements.as_chunks::<{ 4 * LANES }>();
-    for block in blocks {
-        let (parts, _) = block.as_chunks::<LANES>();
-        for lane in 0..LANES {
-            first[lane] = add(first[lane], parts[0][lane]);
-        }
-        for lane in 0..LANES {
-            second[lane] = add(second[lane], parts[1][lane]);
-        }
-        for lane in 0..LANES {
-            third[lane] = add(third[lane], parts[2][lane]);
-        }
-        for lane in 0..LANES {
-            fourth[lane] = add(fourth[lane], parts[3][lane]);
-        }
-    }
-    let (parts, rest) = rest.as_chunks::<LANES>();
-    for part in parts {
-        for lane in 0..LANES {
-            first[lane] = add(first[lane], part[lane]);
-        }
-    }
-    for lane in 0..LANES {
-        first[lane] = join(join(first[lane], second[lane]), join(third[lane], fourth[lane]));
-    }
-    (first, rest)
-}
-
-/// Joins lanes by halves.
-#[inline(always)]
-fn joined<P: Copy>(mut lanes: [P; LANES], join: impl Fn(P, P) -> P) -> P {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = join(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 /// The extreme of a slice, or what is not a number in it, which `join` keeps.
@@ -239,12 +183,15 @@ impl<T: Number> Reduction<T> for LogSumExp {
         T::of_float(partial.greatest.finite_or_zero() + partial.sum.logarithm())
     }
     #[inline(always)]
-    fn of_slice(elements: &[T]) -> Self::Partial {
+    fn of_lines<const LINES: usize>(lines: Bundle<'_, T, LINES>) -> [Self::Partial; LINES] {
         let maximum = |a: T::Float, b: T::Float| a.maximum(b);
-        let greatest = fold(elements, T::Float::LOWEST, |a, b| maximum(a, b.float()), maximum);
-        let shift = greatest.finite_or_zero();
-        let add = |sum: T::Float, element: T| sum + (element.float() - shift).exponential::<Baseline>();
-        Exponentials { greatest, sum: fold(elements, T::Float::ZERO, add, |a, b| a + b) }
+        let greatest = lines.fold(T::Float::LOWEST, |a, b, _| maximum(a, b.float()), maximum);
+        let mut shifts = greatest;
+        for shift in &mut shifts {
+            *shift = shift.finite_or_zero();
+        }
+        let sums = lines.sum(|element, line| (element.float() - shifts[line]).exponential::<Baseline>());
+        std::array::from_fn(|line| Exponentials { greatest: greatest[line], sum: sums[line] })
     }
 }
 

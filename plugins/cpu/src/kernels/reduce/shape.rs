@@ -2,7 +2,7 @@
 
 use oarlock_sdk::{Result, ensure};
 
-use crate::kernels::rows::axis;
+use crate::kernels::rows::axis::{self, Axis};
 
 /// A dimension: how many indices, and how many elements from one to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,16 @@ impl Shape {
             step = step.saturating_mul(length);
         }
         Ok(Self { kept, reduced, last, last_is_reduced, share: axis::count(&share)? })
+    }
+
+    /// The axis along which is reduced, if there is no other.
+    pub(super) fn axis(&self) -> Option<Axis> {
+        let (outer, last) = (self.kept.count(), self.last);
+        match self.reduced.0[..] {
+            [] if self.last_is_reduced => Some(Axis { outer, length: last, inner: 1 }),
+            [Dimension { length, .. }] if !self.last_is_reduced => Some(Axis { outer, length, inner: last }),
+            _ => None,
+        }
     }
 
     /// Where an element of a group lies: the group is what becomes one output.

@@ -1,9 +1,9 @@
 //! Results that the reference implementation of ONNX gives, what is refused, and shapes too large to write down.
 
-use oarlock_sdk::{Dtype, f16};
+use oarlock_sdk::{Dtype, Element, f16};
 
-use crate::kernels::rows::checking::{check, check_all, refusal};
-use crate::testing::{Array, Attribute};
+use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
+use crate::testing::{Array, Attribute, run_with_isa};
 
 #[test]
 fn the_cases_of_the_file_give_what_it_says() {
@@ -136,6 +136,55 @@ fn places_of_extremes_are_found_across_any_number_of_lines() {
         .collect();
     let data = Array::of(&[5, 100], &bytes);
     check("ArgMax", 13, &[], &[Some(&data)], &[Array::of(&[1, 100], &expected)]);
+}
+
+/// Checks a reduction along short lines of some elements.
+fn check_reduction<T: Element>(op: &str, element: impl Fn(usize) -> T) {
+    let axes = Array::of(&[1], &[1i64]);
+    check_short_lines(element, |isa, data| {
+        let outputs = [Some((data.dtype, &[data.dims[0], 1, data.dims[2]][..]))];
+        let results = run_with_isa(isa, op, 18, &[], &[Some(data), Some(&axes)], &outputs);
+        results.unwrap().into_iter().flatten().collect()
+    });
+}
+
+/// Numbers of many digits, whose sums depend on the order, among which are some that are not numbers and both zeros.
+fn awkward_number(index: usize) -> f32 {
+    match index % 97 {
+        13 => f32::NAN,
+        29 => -0.0,
+        31 => 0.0,
+        _ => ((index * 7919) % 1013) as f32 / 7.0 - 71.3,
+    }
+}
+
+#[test]
+fn many_short_lines_are_reduced_as_each_of_them_alone() {
+    let sums = ["Sum", "Mean", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"];
+    for op in sums.into_iter().chain(["Max", "Min"]) {
+        let op = format!("Reduce{op}");
+        check_reduction(&op, awkward_number);
+        check_reduction(&op, |index| f16::from_f32(awkward_number(index)));
+        check_reduction(&op, |index| index as i64 * 7919 % 1013 - 500);
+    }
+    check_reduction("ReduceMax", |index| (index * 37 % 251) as u8);
+}
+
+#[test]
+fn places_of_extremes_of_many_short_lines_are_those_of_each_alone() {
+    for op in ["ArgMax", "ArgMin"] {
+        for last in [0, 1] {
+            let attributes = [("axis", Attribute::Int(1)), ("select_last_index", Attribute::Int(last))];
+            let run = |isa: &str, data: &Array| {
+                let outputs = [Some((Dtype::I64, &[data.dims[0], 1, data.dims[2]][..]))];
+                let results = run_with_isa(isa, op, 13, &attributes, &[Some(data)], &outputs);
+                results.unwrap().into_iter().flatten().collect()
+            };
+            check_short_lines(|index| awkward_number(index).round(), run);
+            check_short_lines(|index| (index * 7919 % 11) as i64, run);
+            check_short_lines(|index| (index * 7919 % 5) as u8, run);
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use oarlock_sdk::Element;
 use super::reduction::Reduction;
 use super::shape::Shape;
 use crate::device::Cpu;
+use crate::kernels::rows::axis::Axis;
+use crate::kernels::rows::bundle::{Bundle, SHORT, WIDTH, are_short, turn_back, turned};
 use crate::kernels::rows::parts::{Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
 use crate::kernels::rows::{GRAIN, grain};
@@ -22,11 +24,33 @@ pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, inpu
     if shape.share == 0 {
         output.fill(R::finish(R::NONE, 0));
     } else if output.is_empty() {
+    } else if let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT)) {
+        short_lines::<T, R>(cpu, axis, input, output);
     } else if shape.last_is_reduced {
         lines::<T, R>(cpu, shape, input, output);
     } else {
         columns::<T, R>(cpu, shape, input, output);
     }
+}
+
+/// One dimension of a few elements is reduced: lines along it are reduced side by side.
+fn short_lines<T: Element, R: Reduction<T>>(cpu: &Cpu, axis: Axis, input: &[T], output: &mut [T]) {
+    let (block, isa) = (axis.length * axis.inner, cpu.isa());
+    in_parallel(cpu, axis.outer, grain(block), Rows::new(output, axis.inner), |begin, part| {
+        let input = &input[begin * block..][..part.len() * axis.length];
+        let mut results = vec![[R::finish(R::NONE, axis.length); WIDTH]; axis.inner];
+        turned(isa, input, block, |first, tile: &[[T; WIDTH]]| {
+            with_isa!(isa, || {
+                for (start, results) in results.iter_mut().enumerate() {
+                    let partials = R::of_lines(Bundle::new(&tile[start..], axis.inner));
+                    for (result, partial) in results.iter_mut().zip(partials) {
+                        *result = R::finish(partial, axis.length);
+                    }
+                }
+            });
+            turn_back(isa, &results, first, part);
+        });
+    });
 }
 
 /// How the lines of one output are cut: long ones into pieces, short ones gathered to a piece.

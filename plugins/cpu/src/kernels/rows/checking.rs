@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::str::FromStr;
 
-use oarlock_sdk::{Dtype, Element, f16};
+use oarlock_sdk::{Dtype, Element, dispatch, f16};
 
 use crate::kernels::rows::number::{Float, Number};
 use crate::testing::{Array, Attribute, run_with_isa};
@@ -108,4 +108,67 @@ fn close<T: Element + Number>(expected: &Array, found: &Array, tolerance: f64, w
     };
     let all_close = expected.len() == found.len() && expected.iter().zip(&found).all(is_close);
     assert!(all_close, "{what}: expected {expected:?}, found {found:?}");
+}
+
+/// Shapes of lines along the middle axis, so short and so many that lines are turned to lie side by side.
+const SHORT_LINES: [[usize; 3]; 11] = [
+    [16, 1, 2],
+    [64, 2, 1],
+    [65, 3, 1],
+    [50, 4, 2],
+    [35, 5, 3],
+    [97, 8, 1],
+    [33, 16, 1],
+    [40, 17, 3],
+    [17, 31, 2],
+    [33, 63, 1],
+    [20, 9, 14],
+];
+/// Fewer lines than are turned.
+const FEW: usize = 15;
+
+/// Checks that an op gives for many short lines, bit for bit, what it gives for few of them, with each level of instruction
+/// sets. `element` makes an element of its index, and `run` runs the op along the axis 1 of an input.
+pub(crate) fn check_short_lines<T: Element>(
+    element: impl Fn(usize) -> T,
+    run: impl Fn(&str, &Array) -> Vec<Array>,
+) {
+    for isa in LEVELS {
+        for dims in SHORT_LINES {
+            let [outer, length, inner] = dims;
+            let values: Vec<T> = (0..outer * length * inner).map(&element).collect();
+            let place =
+                |line: usize, at: usize, length: usize| (line / inner * length + at) * inner + line % inner;
+            let found = run(isa, &Array::of(&dims.map(|dim| dim as i64), &values));
+            let lines: Vec<usize> = (0..outer * inner).collect();
+            for lines in lines.chunks(FEW) {
+                let elements: Vec<T> = lines
+                    .iter()
+                    .flat_map(|line| (0..length).map(|at| values[place(*line, at, length)]))
+                    .collect();
+                let alone = run(isa, &Array::of(&[lines.len() as i64, length as i64, 1], &elements));
+                for (found, alone) in found.iter().zip(&alone) {
+                    let (found, alone) = (as_f64(found), as_f64(alone));
+                    let results = alone.len() / lines.len();
+                    for (index, expected) in alone.iter().enumerate() {
+                        let line = lines[index / results];
+                        let found = found[place(line, index % results, results)];
+                        let is_same =
+                            found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+                        assert!(
+                            is_same,
+                            "with {isa}, line {line} of {dims:?}: expected {expected}, found {found}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn as_f64(array: &Array) -> Vec<f64> {
+    let numbers: oarlock_sdk::Result<Vec<f64>> = dispatch!(array.dtype, floating_and_integral + f16, T => {
+        Ok(array.values::<T>().into_iter().map(|value| value.float().to_f64()).collect())
+    });
+    numbers.expect("numbers")
 }

@@ -2,8 +2,10 @@
 //! output for several threads.
 
 pub(crate) mod axis;
+pub(crate) mod bundle;
 #[cfg(test)]
 pub(crate) mod checking;
+pub(crate) mod fold;
 pub(crate) mod number;
 pub(crate) mod operands;
 pub(crate) mod parts;
