@@ -6,7 +6,7 @@ use super::real;
 use crate::device::Cpu;
 use crate::isa::Target;
 use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::bundle::{Bundle, Results, SHORT, WIDTH, are_short, turn_back, turned};
+use crate::kernels::rows::bundle::{Bundle, Results, SHORT, WIDTH, are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
@@ -86,7 +86,7 @@ pub(crate) fn apply<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T
     if output.is_empty() {
         return;
     }
-    if are_short(axis, SHORT) {
+    if const { are_turned::<T>() } && are_short(axis, SHORT) {
         return short_lines(cpu, axis, line, input, output);
     }
     let lines = Lines::new(output, axis.length, axis.inner);

@@ -9,7 +9,7 @@ use oarlock_sdk::{
 
 use crate::device::Cpu;
 use crate::kernels::rows::axis::{self, Axis};
-use crate::kernels::rows::bundle::{Bundle, are_short, turn_back, turned};
+use crate::kernels::rows::bundle::{Bundle, are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
@@ -118,7 +118,7 @@ fn find<T: Number, const LARGEST: bool>(
     values: &mut [T],
     places: &mut [i64],
 ) {
-    if k <= FEW && are_short(axis, SHORT) {
+    if const { are_turned::<T>() } && k <= FEW && are_short(axis, SHORT) {
         return short_lines::<T, LARGEST>(cpu, axis, k, input, values, places);
     }
     let outputs = (Lines::new(values, k, axis.inner), Lines::new(places, k, axis.inner));

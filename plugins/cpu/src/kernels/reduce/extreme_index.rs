@@ -6,7 +6,7 @@ use super::reduction::{Maximum, Minimum, Reduction};
 use super::shape::expect_reduced;
 use crate::device::Cpu;
 use crate::kernels::rows::axis::{self, Axis};
-use crate::kernels::rows::bundle::{SHORT, WIDTH, are_short, turn_back, turned};
+use crate::kernels::rows::bundle::{SHORT, WIDTH, are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
@@ -71,7 +71,7 @@ fn run<T: Number, const LEAST: bool>(
         "expected at least one element along the axis, found the shape {:?}",
         data.dims()
     );
-    if axis.inner < SIDE_BY_SIDE && are_short(axis, SHORT) {
+    if const { are_turned::<T>() } && axis.inner < SIDE_BY_SIDE && are_short(axis, SHORT) {
         short_lines::<T, LEAST>(cpu, axis, options.takes_last, input, output);
         return Ok(());
     }

@@ -7,7 +7,7 @@ use super::reduction::Reduction;
 use super::shape::Shape;
 use crate::device::Cpu;
 use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::bundle::{Bundle, SHORT, WIDTH, are_short, turn_back, turned};
+use crate::kernels::rows::bundle::{Bundle, SHORT, WIDTH, are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::parts::{Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
 use crate::kernels::rows::{GRAIN, grain};
@@ -24,7 +24,9 @@ pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, inpu
     if shape.share == 0 {
         output.fill(R::finish(R::NONE, 0));
     } else if output.is_empty() {
-    } else if let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT)) {
+    } else if const { are_turned::<T>() }
+        && let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT))
+    {
         short_lines::<T, R>(cpu, axis, input, output);
     } else if shape.last_is_reduced {
         lines::<T, R>(cpu, shape, input, output);

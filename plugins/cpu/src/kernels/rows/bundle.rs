@@ -1,6 +1,8 @@
 //! Short lines, many at a time. What a loop over a line of a few elements costs is mostly its beginning and its end. So
 //! lines are turned to lie side by side, as many as fill registers, and each step handles an element of all of them.
 
+use oarlock_sdk::{Dtype, Element};
+
 use super::axis::Axis;
 use super::fold::{fold, fold_each};
 use super::number::{Exact, Float};
@@ -16,6 +18,12 @@ pub(crate) const SHORT: usize = 63;
 const BLOCK: usize = 128;
 /// How many blocks have to be there.
 const FEWEST: usize = 16;
+
+/// Whether lines of such elements are turned at all: those that models have. For others nobody waits, and a program would be
+/// larger by what turns them.
+pub(crate) const fn are_turned<T: Element>() -> bool {
+    matches!(T::DTYPE, Dtype::F32 | Dtype::F16 | Dtype::I64)
+}
 
 /// Whether lines along an axis are best turned: whether they have at most so many elements, and short blocks of them are
 /// many.
