@@ -235,6 +235,6 @@ __array_api_version__ = "2024.12"
 
 def __getattr__(name: str) -> ModuleType:
     """Parts of the package that are loaded when they are used."""
-    if name in ("fft",):
+    if name in ("fft", "linalg"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module `oarlock` has no `{name}`")
