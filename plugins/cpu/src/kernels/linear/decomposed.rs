@@ -11,8 +11,7 @@ pub(super) fn cholesky<F: Field>(matrix: &Matrix<F>) -> Option<Matrix<F>> {
     for column in 0..size {
         let known = (0..column).map(|at| lower.at(column, at).magnitude().powi(2)).sum::<f64>();
         let square = matrix.at(column, column).real() - known;
-        // What is no number is not above 0 either.
-        if !(square > 0.0) {
+        if square.is_nan() || square <= 0.0 {
             return None;
         }
         let pivot = square.sqrt();
@@ -66,9 +65,9 @@ pub(super) fn solve<F: Field>(mut matrix: Matrix<F>, right: Matrix<F>) -> Option
     }
     let mut solved: Matrix<F> = Matrix::zeros(size, right.columns);
     for column in 0..right.columns {
-        for row in 0..size {
+        for (row, from) in order.iter().enumerate() {
             let known = (0..row).fold(F::ZERO, |sum, at| sum + matrix.at(row, at) * solved.at(at, column));
-            *solved.at_mut(row, column) = right.at(order[row], column) - known;
+            *solved.at_mut(row, column) = right.at(*from, column) - known;
         }
         for row in (0..size).rev() {
             let known =

@@ -10,9 +10,7 @@ mod rotated;
 
 use std::ops::Range;
 
-use oarlock_sdk::{
-    Call, Complex, Dtype, DtypeSet, Error, Kernel, Operand, Result, Tensor, dtype_set,
-};
+use oarlock_sdk::{Call, Complex, Dtype, DtypeSet, Error, Kernel, Operand, Result, Tensor, dtype_set};
 
 use self::field::{Field, Stored};
 use self::matrix::Matrix;
