@@ -13,10 +13,12 @@ pub(super) const RULES: &[Rule] = &[
     })
     .of_domain("oarlock"),
     rule("Eigh", 1, LATEST, &[], eigh).of_domain("oarlock"),
+    rule("Eigvalsh", 1, LATEST, &[], |call| Ok(vec![eigenvalues(call)?])).of_domain("oarlock"),
     rule("Qr", 1, LATEST, &[], qr).of_domain("oarlock"),
     rule("SlogDet", 1, LATEST, &[], slog_det).of_domain("oarlock"),
     rule("Solve", 1, LATEST, &[], solve).of_domain("oarlock"),
     rule("Svd", 1, LATEST, &[], svd).of_domain("oarlock"),
+    rule("Svdvals", 1, LATEST, &[], |call| Ok(vec![singular_values(call)?])).of_domain("oarlock"),
 ];
 
 /// A stack and the sizes of its matrices; nothing where they are not known.
@@ -46,9 +48,13 @@ fn part(call: &Call<'_>) -> Result<Dtype> {
     })
 }
 
-fn eigh(call: &Call<'_>) -> Result<Vec<Output>> {
+fn eigenvalues(call: &Call<'_>) -> Result<Output> {
     let values = square(call)?.map(|(stack, size)| stacked(stack, &[size]));
-    Ok(vec![Output::from(values).of_dtype(part(call)?), call.shape(0)?.into()])
+    Ok(Output::from(values).of_dtype(part(call)?))
+}
+
+fn eigh(call: &Call<'_>) -> Result<Vec<Output>> {
+    Ok(vec![eigenvalues(call)?, call.shape(0)?.into()])
 }
 
 fn slog_det(call: &Call<'_>) -> Result<Vec<Output>> {
@@ -69,16 +75,21 @@ fn qr(call: &Call<'_>) -> Result<Vec<Output>> {
     Ok(vec![Some(stacked(stack, &[rows, inner])).into(), Some(stacked(stack, &[inner, columns])).into()])
 }
 
+fn singular_values(call: &Call<'_>) -> Result<Output> {
+    let values = matrices(call, 0)?.map(|(stack, rows, columns)| stacked(stack, &[smaller(rows, columns)]));
+    Ok(Output::from(values).of_dtype(part(call)?))
+}
+
 fn svd(call: &Call<'_>) -> Result<Vec<Output>> {
-    let part = part(call)?;
+    let values = singular_values(call)?;
     let Some((stack, rows, columns)) = matrices(call, 0)? else {
-        return Ok(vec![None.into(), Output::from(None).of_dtype(part), None.into()]);
+        return Ok(vec![None.into(), values, None.into()]);
     };
     let inner = smaller(rows, columns);
     let (left, right) = if call.flag("complete", false)? { (rows, columns) } else { (inner, inner) };
     Ok(vec![
         Some(stacked(stack, &[rows, left])).into(),
-        Output::from(Some(stacked(stack, &[inner]))).of_dtype(part),
+        values,
         Some(stacked(stack, &[right, columns])).into(),
     ])
 }

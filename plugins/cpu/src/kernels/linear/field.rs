@@ -4,58 +4,128 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use oarlock_sdk::{Complex, Element};
 
+use super::product::Multiply;
+use crate::isa::Target;
+
 /// A number as it is computed.
 pub(super) trait Field:
-    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+    Copy
+    + Multiply
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
 {
     const ZERO: Self;
     const ONE: Self;
+    /// Whether it has a second part.
+    const IS_COMPLEX: bool;
 
-    fn conjugate(self) -> Self;
-    fn magnitude(self) -> f64;
-    fn real(self) -> f64;
+    /// Its parts, of which a real number has one.
+    fn parts(self) -> [f64; 2];
+    fn of_parts(parts: [f64; 2]) -> Self;
     fn scaled(self, by: f64) -> Self;
+
+    /// `self + left * right`, rounded as the instruction set does it quickest.
+    fn plus_product<T: Target>(self, left: Self, right: Self) -> Self;
+
+    #[inline(always)]
+    fn real(self) -> f64 {
+        self.parts()[0]
+    }
+
+    #[inline(always)]
+    fn of_real(real: f64) -> Self {
+        Self::of_parts([real, 0.0])
+    }
+
+    #[inline(always)]
+    fn conjugate(self) -> Self {
+        let [real, imaginary] = self.parts();
+        Self::of_parts([real, -imaginary])
+    }
+
+    #[inline(always)]
+    fn magnitude(self) -> f64 {
+        let [real, imaginary] = self.parts();
+        if Self::IS_COMPLEX { real.hypot(imaginary) } else { real.abs() }
+    }
+
+    /// The square of the magnitude.
+    #[inline(always)]
+    fn square(self) -> f64 {
+        let [real, imaginary] = self.parts();
+        real * real + imaginary * imaginary
+    }
+
+    /// The larger of the magnitudes of its parts; an infinity where one is no number.
+    #[inline(always)]
+    fn size(self) -> f64 {
+        let [real, imaginary] = self.parts().map(f64::abs);
+        if real.is_nan() || imaginary.is_nan() { f64::INFINITY } else { real.max(imaginary) }
+    }
+}
+
+#[inline(always)]
+fn plus_product<T: Target>(sum: f64, left: f64, right: f64) -> f64 {
+    if T::HAS_FMA { left.mul_add(right, sum) } else { sum + left * right }
 }
 
 impl Field for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    const IS_COMPLEX: bool = false;
 
-    fn conjugate(self) -> Self {
-        self
+    #[inline(always)]
+    fn parts(self) -> [f64; 2] {
+        [self, 0.0]
     }
 
-    fn magnitude(self) -> f64 {
-        self.abs()
+    #[inline(always)]
+    fn of_parts([real, _]: [f64; 2]) -> Self {
+        real
     }
 
-    fn real(self) -> f64 {
-        self
-    }
-
+    #[inline(always)]
     fn scaled(self, by: f64) -> Self {
         self * by
+    }
+
+    #[inline(always)]
+    fn plus_product<T: Target>(self, left: Self, right: Self) -> Self {
+        plus_product::<T>(self, left, right)
     }
 }
 
 impl Field for Complex<f64> {
     const ZERO: Self = Self { re: 0.0, im: 0.0 };
     const ONE: Self = Self { re: 1.0, im: 0.0 };
+    const IS_COMPLEX: bool = true;
 
-    fn conjugate(self) -> Self {
-        self.conj()
+    #[inline(always)]
+    fn parts(self) -> [f64; 2] {
+        [self.re, self.im]
     }
 
-    fn magnitude(self) -> f64 {
-        self.re.hypot(self.im)
+    #[inline(always)]
+    fn of_parts([re, im]: [f64; 2]) -> Self {
+        Self { re, im }
     }
 
-    fn real(self) -> f64 {
-        self.re
-    }
-
+    #[inline(always)]
     fn scaled(self, by: f64) -> Self {
         self.scale(by)
+    }
+
+    #[inline(always)]
+    fn plus_product<T: Target>(self, left: Self, right: Self) -> Self {
+        Self {
+            re: plus_product::<T>(plus_product::<T>(self.re, left.re, right.re), -left.im, right.im),
+            im: plus_product::<T>(plus_product::<T>(self.im, left.re, right.im), left.im, right.re),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! A matrix in 64 bits.
 
+use oarlock_sdk::Result;
+
 use super::field::{Field, Stored};
+use crate::kernels::rows::room::{filled, room_for};
 
 /// A matrix, row after row.
-#[derive(Clone)]
 pub(super) struct Matrix<F> {
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -11,18 +13,21 @@ pub(super) struct Matrix<F> {
 }
 
 impl<F: Field> Matrix<F> {
-    pub(super) fn zeros(rows: usize, columns: usize) -> Self {
-        Self { rows, columns, elements: vec![F::ZERO; rows * columns] }
+    /// A matrix of one number. No matrix has more elements than an operand or an output of the call.
+    pub(super) fn of(number: F, rows: usize, columns: usize) -> Result<Self> {
+        Ok(Self { rows, columns, elements: filled(number, rows * columns)? })
     }
 
-    pub(super) fn identity(rows: usize, columns: usize) -> Self {
-        let mut made = Self::zeros(rows, columns);
+    pub(super) fn identity(rows: usize, columns: usize) -> Result<Self> {
+        let mut made = Self::of(F::ZERO, rows, columns)?;
         (0..rows.min(columns)).for_each(|at| *made.at_mut(at, at) = F::ONE);
-        made
+        Ok(made)
     }
 
-    pub(super) fn read<T: Stored<Field = F>>(rows: usize, columns: usize, from: &[T]) -> Self {
-        Self { rows, columns, elements: from.iter().map(|element| element.wide()).collect() }
+    pub(super) fn read<T: Stored<Field = F>>(rows: usize, columns: usize, from: &[T]) -> Result<Self> {
+        let mut elements = room_for(from.len())?;
+        elements.extend(from.iter().map(|element| element.wide()));
+        Ok(Self { rows, columns, elements })
     }
 
     pub(super) fn at(&self, row: usize, column: usize) -> F {
@@ -33,50 +38,55 @@ impl<F: Field> Matrix<F> {
         &mut self.elements[row * self.columns + column]
     }
 
+    pub(super) fn row(&self, row: usize) -> &[F] {
+        &self.elements[row * self.columns..][..self.columns]
+    }
+
+    pub(super) fn row_mut(&mut self, row: usize) -> &mut [F] {
+        &mut self.elements[row * self.columns..][..self.columns]
+    }
+
+    /// The elements before a row, and those from it on.
+    pub(super) fn split_at_row(&mut self, row: usize) -> (&mut [F], &mut [F]) {
+        self.elements.split_at_mut(row * self.columns)
+    }
+
     pub(super) fn swap_rows(&mut self, one: usize, other: usize) {
-        for column in 0..self.columns {
-            self.elements.swap(one * self.columns + column, other * self.columns + column);
+        let (first, last) = (one.min(other), one.max(other));
+        if first < last {
+            let columns = self.columns;
+            let (before, from) = self.split_at_row(last);
+            before[first * columns..][..columns].swap_with_slice(&mut from[..columns]);
         }
     }
 
     /// Its transpose with every element conjugated.
-    pub(super) fn adjoint(&self) -> Self {
-        let mut made = Self::zeros(self.columns, self.rows);
-        for row in 0..self.rows {
+    pub(super) fn adjoint(&self) -> Result<Self> {
+        /// Rows and columns that are turned together, while they are in the cache.
+        const TILE: usize = 16;
+        let mut made = Self::of(F::ZERO, self.columns, self.rows)?;
+        for first in (0..self.rows).step_by(TILE) {
             for column in 0..self.columns {
-                *made.at_mut(column, row) = self.at(row, column).conjugate();
+                for row in first..(first + TILE).min(self.rows) {
+                    *made.at_mut(column, row) = self.at(row, column).conjugate();
+                }
             }
         }
-        made
+        Ok(made)
     }
 
-    /// The sum of products of a column, conjugated, and another.
-    pub(super) fn inner(&self, one: usize, other: usize) -> F {
-        (0..self.rows).fold(F::ZERO, |sum, row| sum + self.at(row, one).conjugate() * self.at(row, other))
+    /// The largest part of an element: an infinity where an element is none or no number.
+    pub(super) fn size(&self) -> f64 {
+        self.elements.iter().fold(0.0, |most, element| f64::max(most, element.size()))
     }
 
-    /// The length of a column.
-    pub(super) fn length(&self, column: usize) -> f64 {
-        (0..self.rows).fold(0.0, |length, row| f64::hypot(length, self.at(row, column).magnitude()))
+    pub(super) fn scale(&mut self, by: f64) {
+        self.elements.iter_mut().for_each(|element| *element = element.scaled(by));
     }
+}
 
-    /// Turns two columns in the plane that they span: by an angle, with the phase of what is between them.
-    pub(super) fn rotate(&mut self, one: usize, other: usize, (cosine, sine, phase): (f64, f64, F)) {
-        for row in 0..self.rows {
-            let (a, b) = (self.at(row, one), self.at(row, other));
-            *self.at_mut(row, one) = a.scaled(cosine) - (phase.conjugate() * b).scaled(sine);
-            *self.at_mut(row, other) = (phase * a).scaled(sine) + b.scaled(cosine);
-        }
-    }
-
-    /// Its columns in another order.
-    pub(super) fn ordered(&self, order: &[usize]) -> Self {
-        let mut made = Self::zeros(self.rows, order.len());
-        for row in 0..self.rows {
-            for (to, from) in order.iter().enumerate() {
-                *made.at_mut(row, to) = self.at(row, *from);
-            }
-        }
-        made
-    }
+/// The power of two that brings a finite number near 1. Neither it nor its inverse overflows.
+pub(super) fn power_towards_one(number: f64) -> f64 {
+    let exponent = (number.to_bits() >> 52) & 0x7ff;
+    f64::from_bits(2046u64.saturating_sub(exponent).clamp(1, 2045) << 52)
 }

@@ -1,21 +1,32 @@
 //! Linear algebra: ops of the domain `oarlock`, for the extension of Python's array standard.
 //!
-//! All are computed in 64 bits, matrix after matrix, by methods that are short and exact rather than fast for large
-//! matrices: eliminations with pivots, reflections and rotations.
+//! All are computed in 64 bits, by methods whose work grows with the third power of the size: eliminations with pivots,
+//! mirrors, and turns of neighbouring rows. Of matrices with elements that are not finite, eigenvalues, singular values and
+//! their vectors are no numbers; the other methods compute with such elements as with any.
 
-mod decomposed;
+mod eigen;
 mod field;
 mod matrix;
-mod rotated;
+mod mirrors;
+mod product;
+mod rows;
+mod singular;
+mod triangular;
 
 use std::ops::Range;
 
-use oarlock_sdk::{Call, Complex, Dtype, DtypeSet, Error, Kernel, Operand, Result, Tensor, dtype_set};
+use oarlock_sdk::{
+    Call, Complex, Dtype, DtypeSet, Error, Kernel, Operand, Result, Tensor, dtype_set, ensure,
+};
 
 use self::field::{Field, Stored};
 use self::matrix::Matrix;
+use self::singular::Vectors;
 use crate::device::Cpu;
+use crate::kernels::rows::grain;
 use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Parts, Rows, in_parallel};
+use crate::kernels::rows::room::room_for;
 
 const DOMAIN: &str = "oarlock";
 const NUMBERS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::C64, Dtype::C128]);
@@ -24,13 +35,13 @@ const PARTS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 /// Runs a function for the type of the elements of the first input.
 macro_rules! for_numbers {
     ($function:ident) => {
-        |_: &Cpu, flag: &bool, operands: &Operands<'_, '_>| {
-            let dtype = operands.call().input(0)?.dtype();
-            match dtype {
-                Dtype::F32 => $function::<f32>(operands, *flag),
-                Dtype::F64 => $function::<f64>(operands, *flag),
-                Dtype::C64 => $function::<Complex<f32>>(operands, *flag),
-                Dtype::C128 => $function::<Complex<f64>>(operands, *flag),
+        |cpu: &Cpu, is_complete: &bool, operands: &Operands<'_, '_>| {
+            let stack = Stack { cpu, operands, is_complete: *is_complete };
+            match operands.call().input(0)?.dtype() {
+                Dtype::F32 => stack.$function::<f32>(),
+                Dtype::F64 => stack.$function::<f64>(),
+                Dtype::C64 => stack.$function::<Complex<f32>>(),
+                Dtype::C128 => stack.$function::<Complex<f64>>(),
                 _ => Err(Error::invalid_argument("expected floats or complex numbers, found others")),
             }
         }
@@ -46,35 +57,31 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     vec![
         kernel("Cholesky", plain, for_numbers!(cholesky)).inputs([matrix]).outputs([number]),
         kernel("Eigh", plain, for_numbers!(eigh)).inputs([matrix]).outputs([part, number]),
+        kernel("Eigvalsh", plain, for_numbers!(eigvalsh)).inputs([matrix]).outputs([part]),
         kernel("Qr", is_complete, for_numbers!(qr)).inputs([matrix]).outputs([number, number]),
         kernel("SlogDet", plain, for_numbers!(slog_det)).inputs([matrix]).outputs([number, part]),
         kernel("Solve", plain, for_numbers!(solve)).inputs([matrix, matrix.named("B")]).outputs([number]),
         kernel("Svd", is_complete, for_numbers!(svd)).inputs([matrix]).outputs([number, part, number]),
+        kernel("Svdvals", plain, for_numbers!(svdvals)).inputs([matrix]).outputs([part]),
     ]
     .into_iter()
     .map(|kernel| kernel.domain(DOMAIN))
     .collect()
 }
 
-/// The size of the matrices of an operand.
-fn sizes(operand: &Tensor<'_>) -> Result<[usize; 2]> {
+/// Stacks of matrices, all of which have the same size.
+struct Stack<'s, 'c, 'a> {
+    cpu: &'s Cpu,
+    operands: &'s Operands<'c, 'a>,
+    is_complete: bool,
+}
+
+/// The size of the matrices of an operand, and how many there are along which dimensions.
+fn sizes<'t>(operand: &'t Tensor<'_>) -> Result<(&'t [i64], [usize; 2])> {
     match operand.dims() {
-        [.., rows, columns] => Ok([*rows as usize, *columns as usize]),
+        [stack @ .., rows, columns] => Ok((stack, [*rows as usize, *columns as usize])),
         other => Err(Error::invalid_argument(format!("expected matrices, found {other:?}"))),
     }
-}
-
-fn square(operand: &Tensor<'_>) -> Result<usize> {
-    match sizes(operand)? {
-        [rows, columns] if rows == columns => Ok(rows),
-        _ => Err(Error::invalid_argument(format!("expected square matrices, found {:?}", operand.dims()))),
-    }
-}
-
-/// How many matrices an operand has.
-fn count(operand: &Tensor<'_>) -> usize {
-    let dims = operand.dims();
-    dims[..dims.len().saturating_sub(2)].iter().map(|dim| *dim as usize).product()
 }
 
 fn part(index: usize, size: usize) -> Range<usize> {
@@ -89,109 +96,170 @@ fn write_parts<T: Stored>(to: &mut [T::Part], from: &[f64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = T::part(*from));
 }
 
-fn cholesky<T: Stored>(operands: &Operands<'_, '_>, _: bool) -> Result<()> {
-    let x = operands.call().input(0)?;
-    let (size, count) = (square(&x)?, count(&x));
-    let (x, y) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
-    for index in 0..count {
-        let own = part(index, size * size);
-        let lower = decomposed::cholesky(&Matrix::read(size, size, &x[own.clone()]));
-        let lower = lower.ok_or_else(|| {
-            Error::invalid_argument("expected matrices that are positive definite, found one that is not")
-        })?;
-        write(&mut y[own], &lower.elements);
+impl<'a> Stack<'_, '_, 'a> {
+    fn square(&self) -> Result<usize> {
+        let x = self.operands.call().input(0)?;
+        let (_, [rows, columns]) = sizes(&x)?;
+        ensure!(rows == columns, invalid_argument, "expected square matrices, found {:?}", x.dims());
+        Ok(rows)
     }
-    Ok(())
-}
 
-fn eigh<T: Stored>(operands: &Operands<'_, '_>, _: bool) -> Result<()> {
-    let x = operands.call().input(0)?;
-    let (size, count) = (square(&x)?, count(&x));
-    let x = operands.read::<T>(0)?;
-    let (values, vectors) = (operands.write::<T::Part>(0)?, operands.write::<T>(1)?);
-    for index in 0..count {
-        let own = part(index, size * size);
-        let (found, turned) = rotated::eigh(Matrix::read(size, size, &x[own.clone()]));
-        write_parts::<T>(&mut values[part(index, size)], &found);
-        write(&mut vectors[own], &turned.elements);
+    /// The elements of an output that has something of a certain shape for each matrix.
+    fn output<T: oarlock_sdk::Element>(&self, index: usize, shape: &[usize]) -> Result<Rows<'a, T>> {
+        let (x, y) = (self.operands.call().input(0)?, self.operands.call().output(index)?);
+        let expected: Vec<i64> =
+            sizes(&x)?.0.iter().copied().chain(shape.iter().map(|size| *size as i64)).collect();
+        self.operands.expect_dims(&y, "an output", &expected)?;
+        // An output that has no elements may state sizes whose product nobody can count.
+        let width = if expected.contains(&0) { 0 } else { shape.iter().product() };
+        Ok(Rows::new(self.operands.write(index)?, width))
     }
-    Ok(())
-}
 
-fn qr<T: Stored>(operands: &Operands<'_, '_>, is_complete: bool) -> Result<()> {
-    let x = operands.call().input(0)?;
-    let ([rows, columns], count) = (sizes(&x)?, count(&x));
-    let inner = if is_complete { rows } else { rows.min(columns) };
-    let x = operands.read::<T>(0)?;
-    let (q, r) = (operands.write::<T>(0)?, operands.write::<T>(1)?);
-    for index in 0..count {
-        let matrix = Matrix::read(rows, columns, &x[part(index, rows * columns)]);
-        let (unitary, upper) = decomposed::qr(matrix, inner);
-        write(&mut q[part(index, rows * inner)], &unitary.elements);
-        write(&mut r[part(index, inner * columns)], &upper.elements);
-    }
-    Ok(())
-}
-
-fn slog_det<T: Stored>(operands: &Operands<'_, '_>, _: bool) -> Result<()> {
-    let x = operands.call().input(0)?;
-    let (size, count) = (square(&x)?, count(&x));
-    let x = operands.read::<T>(0)?;
-    let (signs, logarithms) = (operands.write::<T>(0)?, operands.write::<T::Part>(1)?);
-    for index in 0..count {
-        let mut matrix = Matrix::read(size, size, &x[part(index, size * size)]);
-        let (_, mut sign) = decomposed::eliminate(&mut matrix);
-        let mut logarithm = 0.0;
-        for at in 0..size {
-            let pivot = matrix.at(at, at);
-            let length = pivot.magnitude();
-            logarithm += length.ln();
-            sign = if length == 0.0 { T::Field::ZERO } else { sign * pivot.scaled(1.0 / length) };
+    /// Does something with each matrix of the first input, whose results go to parts of the outputs. It is given the number
+    /// of the matrix, and the number within the parts.
+    fn each<T: Stored, P: Parts>(
+        &self,
+        outputs: P,
+        body: impl Fn(Matrix<T::Field>, [usize; 2], &mut P::Part) -> Result<()> + Sync,
+    ) -> Result<()> {
+        // There may be more matrices without results than anybody could count.
+        if outputs.is_empty() {
+            return Ok(());
         }
-        signs[index] = T::of(sign);
-        logarithms[index] = T::part(logarithm);
+        let x = self.operands.call().input(0)?;
+        let (stack, [rows, columns]) = sizes(&x)?;
+        let count = stack.iter().map(|dim| *dim as usize).product();
+        let x = self.operands.read::<T>(0)?;
+        let mut outcomes: Vec<Result<()>> = room_for(count)?;
+        outcomes.resize_with(count, || Ok(()));
+        let work = rows.saturating_mul(columns).saturating_mul(rows.min(columns));
+        let all = (Rows::new(&mut outcomes, 1), outputs);
+        in_parallel(self.cpu, count, grain(work), all, |first, (outcomes, mut parts)| {
+            for (at, outcome) in outcomes.iter_mut().enumerate() {
+                let index = first + at;
+                *outcome = Matrix::read(rows, columns, &x[part(index, rows * columns)])
+                    .and_then(|matrix| body(matrix, [index, at], &mut parts));
+            }
+        });
+        outcomes.into_iter().collect()
     }
-    Ok(())
-}
 
-fn solve<T: Stored>(operands: &Operands<'_, '_>, _: bool) -> Result<()> {
-    let (a, b) = (operands.call().input(0)?, operands.call().input(1)?);
-    let (size, [rows, columns], count) = (square(&a)?, sizes(&b)?, count(&a));
-    if rows != size || self::count(&b) != count {
-        return Err(Error::invalid_argument(format!(
+    fn cholesky<T: Stored>(&self) -> Result<()> {
+        let size = self.square()?;
+        self.each::<T, _>(self.output::<T>(0, &[size, size])?, |matrix, [_, at], y| {
+            let lower = triangular::cholesky(self.cpu, matrix)?.ok_or_else(|| {
+                Error::invalid_argument("expected matrices that are positive definite, found one that is not")
+            })?;
+            write(&mut y[part(at, size * size)], &lower.elements);
+            Ok(())
+        })
+    }
+
+    fn eigh<T: Stored>(&self) -> Result<()> {
+        let size = self.square()?;
+        let outputs = (self.output::<T::Part>(0, &[size])?, self.output::<T>(1, &[size, size])?);
+        self.each::<T, _>(outputs, |matrix, [_, at], (values, vectors)| {
+            let (found, turned) = eigen::eigh(self.cpu, matrix, true)?;
+            write_parts::<T>(&mut values[part(at, size)], &found);
+            write(&mut vectors[part(at, size * size)], &turned.elements);
+            Ok(())
+        })
+    }
+
+    fn eigvalsh<T: Stored>(&self) -> Result<()> {
+        let size = self.square()?;
+        self.each::<T, _>(self.output::<T::Part>(0, &[size])?, |matrix, [_, at], values| {
+            let (found, _) = eigen::eigh(self.cpu, matrix, false)?;
+            write_parts::<T>(&mut values[part(at, size)], &found);
+            Ok(())
+        })
+    }
+
+    fn qr<T: Stored>(&self) -> Result<()> {
+        let x = self.operands.call().input(0)?;
+        let (_, [rows, columns]) = sizes(&x)?;
+        let inner = if self.is_complete { rows } else { rows.min(columns) };
+        let outputs = (self.output::<T>(0, &[rows, inner])?, self.output::<T>(1, &[inner, columns])?);
+        self.each::<T, _>(outputs, |matrix, [_, at], (q, r)| {
+            let (unitary, upper) = mirrors::qr(self.cpu, matrix, inner)?;
+            write(&mut q[part(at, rows * inner)], &unitary.elements);
+            write(&mut r[part(at, inner * columns)], &upper.elements);
+            Ok(())
+        })
+    }
+
+    fn slog_det<T: Stored>(&self) -> Result<()> {
+        let size = self.square()?;
+        let outputs = (self.output::<T>(0, &[])?, self.output::<T::Part>(1, &[])?);
+        self.each::<T, _>(outputs, |mut matrix, [_, at], (signs, logarithms)| {
+            let (_, mut sign) = triangular::eliminate(self.cpu, &mut matrix)?;
+            let mut logarithm = 0.0;
+            for at in 0..size {
+                let pivot = matrix.at(at, at);
+                let length = pivot.magnitude();
+                logarithm += length.ln();
+                sign = sign * if length == 0.0 { T::Field::ZERO } else { pivot.scaled(1.0 / length) };
+            }
+            signs[at] = T::of(sign);
+            logarithms[at] = T::part(logarithm);
+            Ok(())
+        })
+    }
+
+    fn solve<T: Stored>(&self) -> Result<()> {
+        let size = self.square()?;
+        let (a, b) = (self.operands.call().input(0)?, self.operands.call().input(1)?);
+        let (stack, [rows, columns]) = sizes(&b)?;
+        ensure!(
+            stack == sizes(&a)?.0 && rows == size,
+            invalid_argument,
             "expected as many right sides of {size} rows as matrices, found {:?} for {:?}",
             b.dims(),
             a.dims()
-        )));
+        );
+        let b = self.operands.read::<T>(1)?;
+        self.each::<T, _>(self.output::<T>(0, &[size, columns])?, |matrix, [index, at], y| {
+            let right = Matrix::read(size, columns, &b[part(index, size * columns)])?;
+            let solved = triangular::solve(self.cpu, matrix, &right)?.ok_or_else(|| {
+                Error::invalid_argument("expected matrices that have an inverse, found one that has none")
+            })?;
+            write(&mut y[part(at, size * columns)], &solved.elements);
+            Ok(())
+        })
     }
-    let (a, b, y) = (operands.read::<T>(0)?, operands.read::<T>(1)?, operands.write::<T>(0)?);
-    for index in 0..count {
-        let matrix = Matrix::read(size, size, &a[part(index, size * size)]);
-        let own = part(index, size * columns);
-        let solved = decomposed::solve(matrix, Matrix::read(size, columns, &b[own.clone()]));
-        let solved = solved.ok_or_else(|| {
-            Error::invalid_argument("expected matrices that have an inverse, found one that has none")
-        })?;
-        write(&mut y[own], &solved.elements);
-    }
-    Ok(())
-}
 
-fn svd<T: Stored>(operands: &Operands<'_, '_>, is_complete: bool) -> Result<()> {
-    let x = operands.call().input(0)?;
-    let ([rows, columns], count) = (sizes(&x)?, count(&x));
-    let inner = rows.min(columns);
-    let (left, right) = if is_complete { (rows, columns) } else { (inner, inner) };
-    let x = operands.read::<T>(0)?;
-    let (u, s, v) = (operands.write::<T>(0)?, operands.write::<T::Part>(1)?, operands.write::<T>(2)?);
-    for index in 0..count {
-        let matrix = Matrix::read(rows, columns, &x[part(index, rows * columns)]);
-        let (one, values, other) = rotated::svd(&matrix, is_complete);
-        write(&mut u[part(index, rows * left)], &one.elements);
-        write_parts::<T>(&mut s[part(index, inner)], &values);
-        write(&mut v[part(index, right * columns)], &other.elements);
+    fn svd<T: Stored>(&self) -> Result<()> {
+        let x = self.operands.call().input(0)?;
+        let (_, [rows, columns]) = sizes(&x)?;
+        let inner = rows.min(columns);
+        let (left, right, vectors) = match self.is_complete {
+            true => (rows, columns, Vectors::Complete),
+            false => (inner, inner, Vectors::Reduced),
+        };
+        let outputs = (
+            self.output::<T>(0, &[rows, left])?,
+            self.output::<T::Part>(1, &[inner])?,
+            self.output::<T>(2, &[right, columns])?,
+        );
+        self.each::<T, _>(outputs, |matrix, [_, at], (u, s, v)| {
+            let (one, values, other) = singular::svd(self.cpu, matrix, vectors)?;
+            write(&mut u[part(at, rows * left)], &one.elements);
+            write_parts::<T>(&mut s[part(at, inner)], &values);
+            write(&mut v[part(at, right * columns)], &other.elements);
+            Ok(())
+        })
     }
-    Ok(())
+
+    fn svdvals<T: Stored>(&self) -> Result<()> {
+        let x = self.operands.call().input(0)?;
+        let (_, [rows, columns]) = sizes(&x)?;
+        let inner = rows.min(columns);
+        self.each::<T, _>(self.output::<T::Part>(0, &[inner])?, |matrix, [_, at], s| {
+            let (_, values, _) = singular::svd(self.cpu, matrix, Vectors::None)?;
+            write_parts::<T>(&mut s[part(at, inner)], &values);
+            Ok(())
+        })
+    }
 }
 
 #[cfg(test)]
