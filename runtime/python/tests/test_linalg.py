@@ -33,6 +33,7 @@ def test_matrices_are_made_again_of_their_parts(dtype, shape):
     u, s, vh = ol.linalg.svd(x, full_matrices=False)
     near((u * s.astype(x.dtype)[..., None, :]) @ vh, a)
     near(s, np.linalg.svd(a, compute_uv=False))
+    near(ol.linalg.svdvals(x), np.linalg.svd(a, compute_uv=False))
     u, s, vh = ol.linalg.svd(x)
     near(u @ ol.conj(u).mT, np.broadcast_to(np.eye(shape[-2]), (*shape[:-2], shape[-2], shape[-2])))
     near(ol.linalg.pinv(x), np.linalg.pinv(a))
@@ -50,6 +51,7 @@ def test_square_matrices_are_those_of_numpy(dtype):
     square = a @ a.conj().swapaxes(-1, -2)
     values, vectors = ol.linalg.eigh(ol.asarray(square))
     near(values, np.linalg.eigvalsh(square))
+    near(ol.linalg.eigvalsh(ol.asarray(square)), np.linalg.eigvalsh(square))
     near(ol.asarray(square) @ vectors, np.asarray(vectors) * np.asarray(values)[:, None, :])
     for upper in (False, True):
         near(ol.linalg.cholesky(ol.asarray(square), upper=upper), np.linalg.cholesky(square, upper=upper))
@@ -61,6 +63,34 @@ def test_norms_are_those_of_numpy(ord_):
     near(ol.linalg.matrix_norm(ol.asarray(a), ord=ord_), np.linalg.matrix_norm(a, ord=ord_))
     if not isinstance(ord_, str):
         near(ol.linalg.vector_norm(ol.asarray(a), axis=-1, ord=ord_), np.linalg.vector_norm(a, axis=-1, ord=ord_))
+
+
+@pytest.mark.parametrize("size", [40, 130])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_large_matrices_are_made_again_of_their_parts(dtype, size):
+    a = some(dtype, size, size)
+    x = ol.asarray(a)
+    q, r = ol.linalg.qr(x)
+    near(q @ r, a)
+    u, s, vh = ol.linalg.svd(x)
+    near((u * s.astype(x.dtype)) @ vh, a)
+    near(x @ ol.linalg.inv(x), np.eye(size))
+    near(ol.linalg.slogdet(x).logabsdet, np.linalg.slogdet(a).logabsdet)
+    square = ol.asarray(a @ a.conj().T + np.eye(size))
+    lower = ol.linalg.cholesky(square)
+    near(lower @ ol.conj(lower).mT, square)
+    values, vectors = ol.linalg.eigh(square)
+    near(square @ vectors, np.asarray(vectors) * np.asarray(values))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_values_of_a_matrix_that_is_not_finite_are_no_numbers_and_those_beside_it_are(odd):
+    a = some("float64", 2, 4, 4)
+    a[0, 3, 0] = odd
+    x = ol.asarray(a)
+    for made in (*ol.linalg.eigh(x), ol.linalg.eigvalsh(x), *ol.linalg.svd(x), ol.linalg.svdvals(x)):
+        assert ol.all(ol.isnan(made[0]))
+        assert ol.all(ol.isfinite(made[1]))
 
 
 def test_what_has_no_answer_is_said():
