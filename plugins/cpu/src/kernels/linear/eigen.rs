@@ -12,10 +12,10 @@ use crate::isa::{Target, Vectorized};
 use crate::kernels::rows::room::{filled, room_for};
 
 /// How often a value may be brought nearer, at most. Two or three times are usual.
-const MOST_STEPS: usize = 100;
+pub(super) const MOST_STEPS: usize = 100;
 
 /// What is as good as 0 beside numbers near 1, however small its neighbours are.
-const NOTHING: f64 = 1e-290;
+pub(super) const NOTHING: f64 = 1e-290;
 
 /// The eigenvalues of a matrix that is its own adjoint, the least first, and, where they are wanted, the vectors as columns.
 /// Only the lower triangle is looked at. All are no numbers where an element of the matrix is not finite.
@@ -147,11 +147,7 @@ fn one_diagonal(
     let mut turns = room_for(size)?;
     for first in 0..size {
         for step in 0.. {
-            let is_small = |at: &usize| {
-                let around = diagonal[*at].abs() + diagonal[at + 1].abs();
-                beside[*at].abs() <= f64::EPSILON * around + NOTHING
-            };
-            let last = (first..size - 1).find(is_small).unwrap_or(size - 1);
+            let last = (first..size - 1).find(|at| is_small(diagonal, beside, *at)).unwrap_or(size - 1);
             if last == first {
                 break;
             }
@@ -164,6 +160,12 @@ fn one_diagonal(
         }
     }
     Ok(())
+}
+
+/// Whether an element beside the diagonal is as good as 0.
+pub(super) fn is_small(diagonal: &[f64], beside: &[f64], at: usize) -> bool {
+    let around = diagonal[at].abs() + diagonal[at + 1].abs();
+    beside[at].abs() <= f64::EPSILON * around + NOTHING
 }
 
 /// Brings the first of some values nearer to what it will be, by a turn after the other from the last one on.

@@ -3,7 +3,7 @@
 
 use oarlock_sdk::Result;
 
-use super::eigen::{columns_of, turn, unsettled};
+use super::eigen::{MOST_STEPS, NOTHING, columns_of, is_small, turn, unsettled};
 use super::field::Field;
 use super::matrix::{Matrix, power_towards_one};
 use super::mirrors::{Mirrors, triangulate};
@@ -11,12 +11,6 @@ use super::rows::{Lines, Turn, add_scaled, dot};
 use crate::gemm::Team;
 use crate::isa::{Target, Vectorized};
 use crate::kernels::rows::room::{filled, room_for};
-
-/// How often a value may be brought nearer, at most.
-const MOST_STEPS: usize = 100;
-
-/// What is as good as 0 beside numbers near 1, however small its neighbours are.
-const NOTHING: f64 = 1e-290;
 
 /// Which vectors of a decomposition are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,11 +195,7 @@ fn one_diagonal(
     let (mut end, mut step) = (own.len(), 0);
     let mut turns = [room_for(own.len())?, room_for(own.len())?];
     while end > 0 {
-        let is_small = |at: &usize| {
-            let around = own[*at].abs() + own[at + 1].abs();
-            beside[*at].abs() <= f64::EPSILON * around + NOTHING
-        };
-        let begin = (0..end - 1).rev().find(is_small).map_or(0, |at| at + 1);
+        let begin = (0..end - 1).rev().find(|at| is_small(own, beside, *at)).map_or(0, |at| at + 1);
         if begin > 0 {
             beside[begin - 1] = 0.0;
         }

@@ -8,28 +8,16 @@ use super::singular::Vectors;
 use super::{eigen, mirrors, singular, triangular};
 use crate::gemm::Team;
 use crate::isa::Isa;
+use crate::kernels::channels_last::tests::reference::Threads;
 use crate::testing::{Array, Attribute, run_with_isa};
 
 type Number = Complex<f64>;
 
-/// One thread with some instruction set.
-struct Alone(Isa);
+const TEAMS: [fn() -> Threads; 2] = [|| alone(Isa::Scalar), || alone(Isa::best())];
 
-impl Team for Alone {
-    fn isa(&self) -> Isa {
-        self.0
-    }
-
-    fn worker_count(&self) -> usize {
-        1
-    }
-
-    fn each(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
-        (0..count).for_each(body);
-    }
+fn alone(isa: Isa) -> Threads {
+    Threads { isa, count: 1 }
 }
-
-const TEAMS: [fn() -> Alone; 2] = [|| Alone(Isa::Scalar), || Alone(Isa::best())];
 
 /// Sizes around those of the blocks that are computed at a time.
 const SIZES: [usize; 8] = [0, 1, 2, 3, 17, 32, 33, 70];
@@ -231,7 +219,7 @@ fn what_is_not_finite_ends_at_once_and_as_no_number() {
             let is_nothing = |values: &[f64]| values.len() == 5 && values.iter().all(|value| value.is_nan());
             let is_no_matrix =
                 |matrix: &Matrix<Number>| matrix.elements.iter().all(|element| element.re.is_nan());
-            let team = Alone(Isa::best());
+            let team = alone(Isa::best());
             let (left, values, right) = singular::svd(&team, copy(&matrix), Vectors::Complete).unwrap();
             assert!(is_nothing(&values) && is_no_matrix(&left) && is_no_matrix(&right));
             if at != 3 {
@@ -241,6 +229,20 @@ fn what_is_not_finite_ends_at_once_and_as_no_number() {
             assert!(triangular::cholesky(&team, copy(&matrix)).unwrap().is_none() || at == 3);
         }
     }
+}
+
+#[test]
+fn one_thread_and_several_give_the_same_bits() {
+    let bits = |count| {
+        let team = Threads { isa: Isa::best(), count };
+        let (matrix, right) = (some::<f64>(150, 150), some::<f64>(150, 40));
+        let (left, values, _) = singular::svd(&team, copy(&matrix), Vectors::Complete).unwrap();
+        let (unitary, _) = mirrors::qr(&team, copy(&matrix), 150).unwrap();
+        let solved = triangular::solve(&team, matrix, &right).unwrap().unwrap();
+        let all = [left.elements, values, unitary.elements, solved.elements].concat();
+        all.iter().map(|number| number.to_bits()).collect::<Vec<_>>()
+    };
+    assert!(bits(1) == bits(3));
 }
 
 #[test]

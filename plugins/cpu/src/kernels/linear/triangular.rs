@@ -9,6 +9,7 @@ use super::product::{Part, multiply, take_product};
 use super::rows::{Eliminate, Lines, TakeRows, dot};
 use crate::gemm::Team;
 use crate::isa::{Target, Vectorized};
+use crate::kernels::rows::room::room_for;
 
 /// How many columns or rows are done at a time.
 const BLOCK: usize = 32;
@@ -107,11 +108,11 @@ pub(super) fn eliminate<F: Field>(team: &dyn Team, matrix: &mut Matrix<F>) -> Re
         if last == size {
             break;
         }
-        let factors: Vec<F> = matrix.elements[first * size..]
-            .chunks(size)
-            .flat_map(|row| row[first..last].iter().copied())
-            .collect();
         let (width, count) = (last - first, size - last);
+        let mut factors = room_for((size - first) * width)?;
+        for row in first..size {
+            factors.extend_from_slice(&matrix.row(row)[first..last]);
+        }
         for row in first + 1..last {
             let (above, own) = matrix.split_at_row(row);
             let factors = &factors[(row - first) * width..][..row - first];
