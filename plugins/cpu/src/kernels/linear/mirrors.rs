@@ -105,13 +105,13 @@ impl<F: Field> Mirrors<F> {
         if width == 0 || rows.is_empty() {
             return Ok(());
         }
-        let normals = Part::new(&self.normals.elements[which.start * size..], size).from_column(rows.start);
+        let normals = Part::new(&self.normals.elements[which.start * size..], size).after_columns(rows.start);
         let triangle = self.triangle(team, which, normals, rows.len())?;
         let triangle = Part::new(&triangle, count);
         let triangle = if is_adjoint { triangle.adjoint() } else { triangle };
         let stride = matrix.columns;
         let below = &mut matrix.elements[rows.start * stride..rows.end * stride];
-        let own = Part::new(below, stride).from_column(columns.start);
+        let own = Part::new(below, stride).after_columns(columns.start);
         let along = multiply(team, [count, width, rows.len()], normals.conjugated(), own)?;
         let along = multiply(team, [count, width, count], triangle, Part::new(&along, width))?;
         let from = Lines { elements: below, stride, columns };

@@ -41,14 +41,14 @@ impl<'a, F: Copy> Part<'a, F> {
         self.transposed().conjugated()
     }
 
-    /// The same from a row on.
-    pub(super) fn from_row(self, row: usize) -> Self {
-        Self { elements: self.elements.get(row * self.strides[0]..).unwrap_or(&[]), ..self }
+    /// The same without some first rows.
+    pub(super) fn after_rows(self, rows: usize) -> Self {
+        Self { elements: self.elements.get(rows * self.strides[0]..).unwrap_or(&[]), ..self }
     }
 
-    /// The same from a column on.
-    pub(super) fn from_column(self, column: usize) -> Self {
-        Self { elements: self.elements.get(column * self.strides[1]..).unwrap_or(&[]), ..self }
+    /// The same without some first columns.
+    pub(super) fn after_columns(self, columns: usize) -> Self {
+        Self { elements: self.elements.get(columns * self.strides[1]..).unwrap_or(&[]), ..self }
     }
 }
 
@@ -178,7 +178,7 @@ pub(super) fn take_product<F: Field>(
     for (index, elements) in pieces.enumerate().take(rows.div_ceil(at_once)) {
         let first = index * at_once;
         let sizes = [at_once.min(rows - first), width, depth];
-        let product = multiply(team, sizes, left.from_row(first), right)?;
+        let product = multiply(team, sizes, left.after_rows(first), right)?;
         let columns = from.columns.clone();
         team.isa().vectorize(Take { from: Lines { elements, stride, columns }, other: &product });
     }

@@ -214,8 +214,8 @@ fn one_diagonal(
         };
         turns.iter_mut().for_each(Vec::clear);
         match (begin..end).rev().find(is_nothing) {
-            Some(at) if at + 1 == end => from_column(own, beside, begin, at, &mut turns[1]),
-            Some(at) => from_row(own, beside, at, end, &mut turns[0]),
+            Some(at) if at + 1 == end => out_of_column(own, beside, begin, at, &mut turns[1]),
+            Some(at) => out_of_row(own, beside, at, end, &mut turns[0]),
             None => chase(own, beside, begin, end, &mut turns),
         }
         turned.iter_mut().zip(&turns).for_each(|(turned, turns)| turn(team, turned, turns));
@@ -224,7 +224,7 @@ fn one_diagonal(
 }
 
 /// Where the last element on the diagonal is 0, makes the one above it vanish too, by turning it out of its column.
-fn from_column(own: &mut [f64], beside: &mut [f64], begin: usize, last: usize, turns: &mut Vec<Turn>) {
+fn out_of_column(own: &mut [f64], beside: &mut [f64], begin: usize, last: usize, turns: &mut Vec<Turn>) {
     own[last] = 0.0;
     let mut rest = std::mem::take(&mut beside[last - 1]);
     for at in (begin..last).rev() {
@@ -239,7 +239,7 @@ fn from_column(own: &mut [f64], beside: &mut [f64], begin: usize, last: usize, t
 }
 
 /// Where another element on the diagonal is 0, makes the one right of it vanish too, by turning it out of its row.
-fn from_row(own: &mut [f64], beside: &mut [f64], zero: usize, end: usize, turns: &mut Vec<Turn>) {
+fn out_of_row(own: &mut [f64], beside: &mut [f64], zero: usize, end: usize, turns: &mut Vec<Turn>) {
     own[zero] = 0.0;
     let mut rest = std::mem::take(&mut beside[zero]);
     for at in zero + 1..end {

@@ -247,7 +247,7 @@ fn one_thread_and_several_give_the_same_bits() {
 
 #[test]
 fn every_dtype_has_kernels_for_stacks_of_matrices() {
-    fn check<T: Element, P: Element>(elements: &[T], dtypes: (Dtype, Dtype)) {
+    fn check<T: Element>(elements: &[T], dtypes: (Dtype, Dtype)) {
         let x = Array::of(&[2, 2, 2], elements);
         let (dtype, part) = dtypes;
         let run = |op: &str, outputs: &[Option<(Dtype, &[i64])>]| {
@@ -263,8 +263,8 @@ fn every_dtype_has_kernels_for_stacks_of_matrices() {
         run("Svdvals", &[Some((part, &[2, 2]))]);
     }
     let numbers = [2.0f64, 1.0, 1.0, 3.0, 4.0, 0.5, 0.5, 1.0];
-    check::<f64, f64>(&numbers, (Dtype::F64, Dtype::F64));
-    check::<f32, f32>(&numbers.map(|x| x as f32), (Dtype::F32, Dtype::F32));
-    check::<Complex<f64>, f64>(&numbers.map(|x| Complex::new(x, 0.0)), (Dtype::C128, Dtype::F64));
-    check::<Complex<f32>, f32>(&numbers.map(|x| Complex::new(x as f32, 0.0)), (Dtype::C64, Dtype::F32));
+    check::<f64>(&numbers, (Dtype::F64, Dtype::F64));
+    check::<f32>(&numbers.map(|x| x as f32), (Dtype::F32, Dtype::F32));
+    check::<Complex<f64>>(&numbers.map(|x| Complex::new(x, 0.0)), (Dtype::C128, Dtype::F64));
+    check::<Complex<f32>>(&numbers.map(|x| Complex::new(x as f32, 0.0)), (Dtype::C64, Dtype::F32));
 }

@@ -162,7 +162,7 @@ pub(super) fn solve<F: Field>(
             isa.vectorize(TakeRows { row: &mut own[..columns], factors, others, stride: columns });
         }
         let (above, elements) = solved.split_at_row(last);
-        let left = Part::new(&matrix.elements[last * size..], size).from_column(first);
+        let left = Part::new(&matrix.elements[last * size..], size).after_columns(first);
         let right = Part::new(&above[first * columns..], columns);
         let from = Lines { elements, stride: columns, columns: 0..columns };
         take_product(team, [size - last, last - first], from, left, right)?;
@@ -176,7 +176,7 @@ pub(super) fn solve<F: Field>(
             own.iter_mut().for_each(|element| *element = *element / pivot);
         }
         let (elements, below) = solved.split_at_row(first);
-        let left = Part::new(&matrix.elements, size).from_column(first);
+        let left = Part::new(&matrix.elements, size).after_columns(first);
         let from = Lines { elements, stride: columns, columns: 0..columns };
         take_product(team, [first, last - first], from, left, Part::new(below, columns))?;
     }
