@@ -7,6 +7,7 @@ mod channels_last;
 mod classic;
 mod conv;
 mod elementwise;
+mod linear;
 mod matmul;
 mod movement;
 mod normalize;
@@ -42,6 +43,7 @@ pub(crate) fn all() -> Vec<Kernel<Cpu>> {
         classic::kernels,
         text::kernels,
         training::kernels,
+        linear::kernels,
         matmul::kernels,
         attention::kernels,
         conv::kernels,

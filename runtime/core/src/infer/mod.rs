@@ -19,6 +19,7 @@ mod classic;
 mod conv;
 mod convert;
 mod create;
+mod decompose;
 mod einsum;
 mod elementwise;
 mod fused;

@@ -48,6 +48,7 @@ const TABLES: &[&[Rule]] = &[
     super::elementwise::RULES,
     super::convert::RULES,
     super::create::RULES,
+    super::decompose::RULES,
     super::reduce::RULES,
     super::matrix::RULES,
     super::einsum::RULES,

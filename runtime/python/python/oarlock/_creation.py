@@ -146,8 +146,10 @@ def eye(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """A matrix of zeros with ones on the diagonal that begins `k` places to the right."""
-    rows = _range(n_rows, device)[:, None] + k
-    columns = _range(n_rows if n_cols is None else n_cols, device)[None, :]
+    width = n_rows if n_cols is None else n_cols
+    # Further away there is no diagonal either.
+    rows = _range(n_rows, device)[:, None] + max(-n_rows, min(k, width))
+    columns = _range(width, device)[None, :]
     return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
 
 

@@ -173,6 +173,27 @@ impl Layer {
         turned
     }
 
+    /// Lists which parts of which windows lie over a place of the output, which may be few of many parts, and few of many
+    /// windows. The second list is room for the first one.
+    fn cover(&self, places: &[usize], [covering, room]: &mut [Vec<(usize, usize)>; 2]) {
+        covering.clear();
+        covering.push((0, 0));
+        for (axis, place) in self.window.axes.iter().zip(places) {
+            let end = place + axis.pad.0 + 1;
+            let first = end.saturating_sub(axis.extent()).div_ceil(axis.stride);
+            let windows = first..axis.output.min(end.div_ceil(axis.stride));
+            room.clear();
+            for (part, source) in &*covering {
+                let reaches = windows.clone().map(|window| (end - 1 - window * axis.stride, window));
+                let fitting = reaches.filter(|(reach, _)| reach.is_multiple_of(axis.dilation));
+                room.extend(fitting.map(|(reach, window)| {
+                    (part * axis.kernel + reach / axis.dilation, source * axis.output + window)
+                }));
+            }
+            std::mem::swap(covering, room);
+        }
+    }
+
     fn left<'a, E>(&self, turned: &'a [E]) -> Result<Matrix<'a, E>> {
         let Sizes { rows, depth, .. } = self.sizes();
         let offsets = (0..self.groups).map(|group| group * rows * depth).collect();
@@ -262,23 +283,17 @@ impl<T: Number, E: Convert<T>> Operand<T> for Covering<'_, E> {
         let axes = &self.layer.window.axes;
         let (steps, inputs) = (self.layer.window.steps(), self.layer.window.outputs());
         let mut places = vec![0; axes.len()];
-        let mut parts = vec![0; axes.len()];
+        let mut covering = [Vec::new(), Vec::new()];
         for (lane, output) in lanes.enumerate() {
             coordinates(output, axes.iter().map(|axis| axis.input), &mut places);
-            for (index, step) in depth.clone().enumerate() {
-                coordinates(step % steps, axes.iter().map(|axis| axis.kernel), &mut parts);
-                let mut source = Some(0);
-                for ((axis, place), part) in axes.iter().zip(&places).zip(&parts) {
-                    let window = (place + axis.pad.0).checked_sub(part * axis.dilation);
-                    let window = window
-                        .filter(|place| place.is_multiple_of(axis.stride))
-                        .map(|place| place / axis.stride);
-                    let window = window.filter(|window| *window < axis.output);
-                    source = source.zip(window).map(|(source, window)| source * axis.output + window);
-                }
-                if let Some(source) = source {
-                    let channel = item * self.layer.channels + step / steps;
-                    panel[index * width + lane] = self.elements[channel * inputs + source].convert();
+            self.layer.cover(&places, &mut covering);
+            for channel in depth.start / steps..depth.end.div_ceil(steps) {
+                for (part, source) in &covering[0] {
+                    let step = channel * steps + part;
+                    if depth.contains(&step) {
+                        let element = self.elements[(item * self.layer.channels + channel) * inputs + source];
+                        panel[(step - depth.start) * width + lane] = element.convert();
+                    }
                 }
             }
         }

@@ -1,0 +1,266 @@
+"""Linear algebra, after the extension of the Python array API standard."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from ._arguments import of_arrays
+from . import _oarlock
+from ._creation import eye
+from ._information import finfo
+from ._linear import matrix_transpose, tensordot, vecdot
+from ._manipulation import broadcast_shapes, broadcast_to, moveaxis, reshape, stack
+from ._oarlock import Tensor, abs, asarray, conj, exp, matmul, op, result_type, sqrt
+from ._search import where
+from ._statistics import max, min, sum
+
+if TYPE_CHECKING:
+    from ._typing import Axes, DtypeLike
+
+__all__ = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What `svd` gives."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def _own(name: str, x: Tensor, outputs: int, **attributes: int) -> tuple[Tensor, ...]:
+    made = op(name, [x], attributes, outputs=outputs, domain="oarlock")
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    return conj(x).mT
+
+
+@of_arrays
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangle whose product with its adjoint a positive definite matrix is."""
+    # Only one triangle is looked at, so that of the other is brought there.
+    (lower,) = _own("Cholesky", _adjoint(x) if upper else x, 1)
+    return _adjoint(lower) if upper else lower
+
+
+@of_arrays
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The vectors that are upright on two vectors of three elements each."""
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"expected vectors of three elements, found {x1.shape[axis]} and {x2.shape[axis]}")
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    a, b = (moveaxis(broadcast_to(x, shape), axis, -1) for x in (x1, x2))
+    parts = [
+        a[..., one] * b[..., other] - a[..., other] * b[..., one] for one, other in ((1, 2), (2, 0), (0, 1))
+    ]
+    return moveaxis(stack(parts, axis=-1), -1, axis)
+
+
+@of_arrays
+def det(x: Tensor, /) -> Tensor:
+    """The determinants of matrices."""
+    sign, logarithm = slogdet(x)
+    return sign * exp(logarithm).astype(sign.dtype, copy=False)
+
+
+@of_arrays
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The diagonals of matrices, from so many places to the right."""
+    rows, columns = x.shape[-2:]
+    count = builtins.max(0, builtins.min(rows, columns - offset) if offset >= 0 else builtins.min(rows + offset, columns))
+    first = offset if offset >= 0 else -offset * columns
+    flat = reshape(x, (*x.shape[:-2], rows * columns))
+    places = [first + at * (columns + 1) for at in range(count)]
+    return op("Gather", [flat, asarray(places, dtype=_oarlock.int64)], {"axis": flat.ndim - 1})
+
+
+@of_arrays
+def eigh(x: Tensor, /) -> EighResult:
+    """The eigenvalues of matrices that are their own adjoints, the least first, and the vectors as columns."""
+    return EighResult(*_own("Eigh", x, 2))
+
+
+@of_arrays
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of matrices that are their own adjoints, the least first."""
+    return _own("Eigvalsh", x, 1)[0]
+
+
+@of_arrays
+def inv(x: Tensor, /) -> Tensor:
+    """What matrices have to be multiplied by to be 1."""
+    size = x.shape[-1]
+    return solve(x, eye(size, dtype=x.dtype, device=x.device))
+
+
+@of_arrays
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
+    """How large matrices are: by the sum of squares, by their singular values, or by sums of rows or columns."""
+    if ord == "fro":
+        made = sqrt(sum(abs(x) ** 2, axis=(-2, -1)))
+    elif ord == "nuc":
+        made = sum(svdvals(x), axis=-1)
+    elif ord in (2, -2):
+        made = (max if ord == 2 else min)(svdvals(x), axis=-1)
+    elif ord in (1, -1, math.inf, -math.inf):
+        sums = sum(abs(x), axis=-2 if ord in (1, -1) else -1)
+        made = (max if ord > 0 else min)(sums, axis=-1)
+    else:
+        raise ValueError(f"expected `fro`, `nuc`, 1, 2, infinity or one of them below 0 for `ord`, found {ord}")
+    return made[..., None, None] if keepdims else made
+
+
+@of_arrays
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """Matrices multiplied by themselves `n` times, or their inverses."""
+    if n < 0:
+        x, n = inv(x), -n
+    made = broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
+    while n:
+        if n & 1:
+            made = made @ x
+        x = x @ x
+        n >>= 1
+    return made
+
+
+@of_arrays
+def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """How many singular values are more than rounding leaves of 0."""
+    values = svdvals(x)
+    if rtol is None:
+        rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
+    bound = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol
+    return sum((values > max(values, axis=-1, keepdims=True) * bound).astype(_oarlock.int64), axis=-1)
+
+
+@of_arrays
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of every element of one vector and every one of another."""
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"expected vectors, found {x1.shape} and {x2.shape}")
+    return x1[:, None] * x2[None, :]
+
+
+@of_arrays
+def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The inverses of matrices as far as they have one: by what is not 0 of the singular values."""
+    left, values, right = svd(x, full_matrices=False)
+    if rtol is None:
+        rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
+    bound = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol
+    is_kept = values > max(values, axis=-1, keepdims=True) * bound
+    inverse = where(is_kept, 1 / where(is_kept, values, 1.0), 0.0).astype(x.dtype, copy=False)
+    return matmul(_adjoint(right) * inverse[..., None, :], _adjoint(left))
+
+
+@of_arrays
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    """Matrices as products of unitary ones and upper triangles."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
+    return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
+
+
+@of_arrays
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The signs of determinants and the logarithms of their magnitudes, which do not overflow."""
+    return SlogdetResult(*_own("SlogDet", x, 2))
+
+
+@of_arrays
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """What matrices have to be multiplied by to be what stands on the right side: a vector, or matrices."""
+    dtype = result_type(x1, x2)
+    x1, x2 = x1.astype(dtype, copy=False), x2.astype(dtype, copy=False)
+    is_vector = x2.ndim == 1
+    right = x2[:, None] if is_vector else x2
+    stack_ = broadcast_shapes(x1.shape[:-2], right.shape[:-2])
+    left = broadcast_to(x1, stack_ + x1.shape[-2:])
+    right = broadcast_to(right, stack_ + right.shape[-2:])
+    made = op("Solve", [left, right], domain="oarlock")
+    return made[..., 0] if is_vector else made
+
+
+@of_arrays
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """Matrices as products of unitary ones and singular values between them, the largest first."""
+    return SVDResult(*_own("Svd", x, 3, complete=int(full_matrices)))
+
+
+@of_arrays
+def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values of matrices, the largest first."""
+    return _own("Svdvals", x, 1)[0]
+
+
+@of_arrays
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DtypeLike | None = None) -> Tensor:
+    """The sums of the diagonals of matrices."""
+    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+@of_arrays
+def vector_norm(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """How long vectors are: the root of the sum of powers, or the largest or smallest magnitude."""
+    size = abs(x)
+    if ord == math.inf:
+        return max(size, axis=axis, keepdims=keepdims)
+    if ord == -math.inf:
+        return min(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return sum((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return sum(size, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return sqrt(sum(size * size, axis=axis, keepdims=keepdims))
+    return sum(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
