@@ -325,7 +325,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: builtins.b
     """An array of another library's array, which shares its memory where that can be."""
 
 @overload
-def op(  # type: ignore[overload-overlap]  # 1 is a number too
+def op(
     name: builtins.str,
     inputs: Sequence[Tensor | None],
     attributes: Mapping[builtins.str, Any] | None = None,
@@ -344,10 +344,20 @@ def op(
     inputs: Sequence[Tensor | None],
     attributes: Mapping[builtins.str, Any] | None = None,
     *,
-    outputs: int,
+    outputs: Literal[2, 3, 4, 5, 6, 7, 8],
     domain: builtins.str = "",
     device: DeviceLike | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
+def op(
+    name: builtins.str,
+    inputs: Sequence[Tensor | None],
+    attributes: Mapping[builtins.str, Any] | None = None,
+    *,
+    outputs: int,
+    domain: builtins.str = "",
+    device: DeviceLike | None = None,
+) -> Tensor | tuple[Tensor, ...]: ...
 def devices() -> list[Device]:
     """Every device there is, in the order in which they are looked for."""
 
