@@ -93,3 +93,14 @@ def test_frequencies_are_those_of_numpy():
     near(ol.fft.ifftshift(ol.asarray(x), axes=1), np.fft.ifftshift(x, axes=1))
     with pytest.raises(ValueError, match="ortho"):
         ol.fft.fft(ol.asarray(x), norm="other")
+
+
+def test_complex_numbers_are_rounded_and_told_apart():
+    assert ol.round(ol.asarray([1.5 + 2.5j, -0.4 - 1.6j])).tolist() == [2 + 2j, -2j]
+    found = ol.unique_all(ol.asarray([3j, 1 + 2j, 3j, complex("nan+1j"), complex("nan+1j")]))
+    assert found.values.tolist()[:2] == [3j, 1 + 2j]
+    assert found.counts.tolist() == [2, 1, 1, 1] and found.inverse_indices.tolist() == [0, 1, 0, 2, 3]
+
+
+def test_a_mask_without_elements_chooses_none():
+    assert ol.ones((3, 2))[ol.zeros((0,), dtype=ol.bool)].shape == (0, 2)

@@ -15,8 +15,8 @@ import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._arguments import of_arrays
 from . import _oarlock
+from ._arguments import of_arrays
 from ._creation import (
     arange,
     empty,
@@ -36,6 +36,7 @@ from ._creation import (
 from ._elementwise import (
     clip,
     positive,
+    round,
     square,
 )
 from ._information import (
@@ -166,7 +167,6 @@ from ._oarlock import (
     reciprocal,
     result_type,
     set_flags,
-    round,
     sign,
     sin,
     sinh,

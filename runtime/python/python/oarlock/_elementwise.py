@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ._arguments import of_arrays
 from . import _oarlock
-from ._oarlock import Tensor, asarray
+from ._arguments import of_arrays
+from ._oarlock import Tensor, asarray, op
 
 
 @of_arrays
@@ -17,6 +17,14 @@ def square(x: Tensor, /) -> Tensor:
 def positive(x: Tensor, /) -> Tensor:
     """Each element as it is."""
     return +x
+
+
+@of_arrays
+def round(x: Tensor, /) -> Tensor:
+    """The nearest whole number, the even one of two; of a complex number both parts are rounded."""
+    if x.dtype in (_oarlock.complex64, _oarlock.complex128):
+        return op("Complex", [_oarlock.round(_oarlock.real(x)), _oarlock.round(_oarlock.imag(x))], domain="oarlock")
+    return _oarlock.round(x)
 
 
 @of_arrays

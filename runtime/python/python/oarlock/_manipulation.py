@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._arguments import of_arrays
 from . import _oarlock
+from ._arguments import of_arrays
 from ._creation import sizes_of
 from ._oarlock import Tensor, asarray, op, result_type
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ._arguments import of_arrays
 from . import _oarlock
+from ._arguments import of_arrays
 from ._creation import sizes_of
-from ._manipulation import axis_of, broadcast_to, reshape
+from ._creation import arange
+from ._manipulation import axis_of, broadcast_to, reshape, stack
 from ._oarlock import Tensor, asarray, op, result_type
 from ._statistics import reduce
 
@@ -140,8 +141,16 @@ class UniqueInverse(NamedTuple):
 @of_arrays
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The elements that differ, in order, where each is first, which each element is, and how often each is there."""
-    made = op("Unique", [reshape(x, (-1,))], {"sorted": 1}, outputs=4)
-    values, first, inverse, counts = made
+    flat = reshape(x, (-1,))
+    if x.dtype in (_oarlock.complex64, _oarlock.complex128):
+        # A complex number is a row of its parts, and of its place where it is no number, as none of these are equal.
+        real, imaginary = _oarlock.real(flat), _oarlock.imag(flat)
+        places = where(_oarlock.isnan(flat), arange(flat.size, dtype=real.dtype, device=x.device), asarray(0.0, dtype=real.dtype))
+        parts = stack([real, imaginary, places], axis=1)
+        rows, first, inverse, counts = op("Unique", [parts], {"sorted": 1, "axis": 0}, outputs=4)
+        values = op("Complex", [rows[:, 0], rows[:, 1]], domain="oarlock")
+    else:
+        values, first, inverse, counts = op("Unique", [flat], {"sorted": 1}, outputs=4)
     return UniqueAll(values, first, reshape(inverse, x.shape), counts)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
-from ._arguments import of_arrays
 from . import _oarlock
+from ._arguments import of_arrays
 from ._creation import full, sizes_of
 from ._manipulation import axes_of, axis_of, concat
 from ._oarlock import DType, Tensor, asarray, op

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ._arguments import of_arrays
 from . import _oarlock
+from ._arguments import of_arrays
 from ._creation import arange
 from ._manipulation import axes_of, axis_of, concat, expand_dims, roll
 from ._oarlock import Tensor, asarray, conj, imag, op, real

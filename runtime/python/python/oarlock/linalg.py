@@ -6,8 +6,8 @@ import builtins
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._arguments import of_arrays
 from . import _oarlock
+from ._arguments import of_arrays
 from ._creation import eye
 from ._information import finfo
 from ._linear import matrix_transpose, tensordot, vecdot

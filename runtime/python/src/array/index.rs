@@ -127,7 +127,9 @@ pub(super) fn get(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> Py
             }
             Part::Mask(mask) => {
                 let end = axis + mask.dims().len();
-                if seen.dims()[axis..end] != *mask.dims() {
+                // Of what has no elements none are chosen, so it may be a mask of more than there is.
+                let fits = |(own, mask): (&i64, &i64)| own == mask || *mask == 0;
+                if !seen.dims()[axis..end].iter().zip(mask.dims()).all(fits) {
                     return Err(PyIndexError::new_err(format!(
                         "expected a mask of the shape {:?}, found {:?}",
                         &seen.dims()[axis..end],

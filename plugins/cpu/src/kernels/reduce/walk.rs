@@ -28,6 +28,8 @@ pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, inpu
         && let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT))
     {
         short_lines::<T, R>(cpu, axis, input, output);
+    } else if let Some(axis) = shape.axis().filter(|axis| axis.inner == 1 && axis.length <= CHUNK) {
+        whole_lines::<T, R>(cpu, axis, input, output);
     } else if shape.last_is_reduced {
         lines::<T, R>(cpu, shape, input, output);
     } else {
@@ -51,6 +53,18 @@ fn short_lines<T: Element, R: Reduction<T>>(cpu: &Cpu, axis: Axis, input: &[T], 
                 }
             });
             turn_back(isa, &results, first, part);
+        });
+    });
+}
+
+/// Every output is made of one line, which lies in one piece and is not worth cutting.
+fn whole_lines<T: Element, R: Reduction<T>>(cpu: &Cpu, axis: Axis, input: &[T], output: &mut [T]) {
+    in_parallel(cpu, axis.outer, grain(axis.length), Rows::new(output, 1), |begin, part| {
+        let lines = input[begin * axis.length..].chunks_exact(axis.length);
+        with_isa!(cpu.isa(), || {
+            for (result, line) in part.iter_mut().zip(lines) {
+                *result = R::finish(R::of_slice(line), axis.length);
+            }
         });
     });
 }
