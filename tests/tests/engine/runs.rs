@@ -251,7 +251,7 @@ fn growing() -> Session {
     let body = body.output(&[go, longer, size]).graph;
     let mut sketch = Sketch::new();
     let (count, start) = (sketch.input("count", Dtype::I64, &[]), sketch.input("start", Dtype::F32, &[-1]));
-    let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).unwrap());
+    let go = sketch.constant(oarlock_core::Constant::new(Dtype::Bool, &[], vec![1]).expect("one byte"));
     let made = sketch.op_of("Loop", &[count, go, start], &[], 2);
     sketch.with_graph("body", body, &[]);
     sketch.output(&made).session(&SessionOptions::default())

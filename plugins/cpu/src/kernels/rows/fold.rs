@@ -3,7 +3,7 @@
 use super::bundle::Bundle;
 
 /// Partial results that fill the widest register.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
 #[inline(always)]
