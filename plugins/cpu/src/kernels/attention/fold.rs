@@ -4,6 +4,7 @@
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "vectors are read through pointers"))]
 
 use crate::isa::Isa;
+use crate::kernels::rows::fold::joined;
 
 /// Values come in groups of so many: four registers of the widest kind, none of which waits for another.
 pub(super) const LANES: usize = 64;
@@ -40,14 +41,7 @@ fn folded(values: &[f32], none: f32, join: impl Fn(f32, f32) -> f32) -> f32 {
             *lane = join(*lane, *value);
         }
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = join(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
+    joined(lanes, join)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -59,8 +59,8 @@ pub(crate) fn fold_lanes<T: Copy, P: Copy>(
 
 /// Joins lanes by halves.
 #[inline(always)]
-pub(crate) fn joined<P: Copy>(mut lanes: [P; LANES], join: impl Fn(P, P) -> P) -> P {
-    let mut width = LANES / 2;
+pub(crate) fn joined<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: impl Fn(P, P) -> P) -> P {
+    let mut width = COUNT / 2;
     while width > 0 {
         for lane in 0..width {
             lanes[lane] = join(lanes[lane], lanes[lane + width]);
