@@ -1,5 +1,6 @@
 //! Ops that make new text. A kernel can hand on text but has nowhere to put new one, so the engine makes it on the host.
 
+use half::{bf16, f16};
 use oarlock_core::{Attribute, Dtype, Error, Result, Tensor, shape};
 
 use super::control::given;
@@ -98,11 +99,24 @@ fn cast(environment: &Environment, tensor: &Tensor) -> Result<Tensor> {
             of::<f32>(tensor, |number| float(number.into(), [format!("{number}"), format!("{number:e}")]))
         }
         Dtype::F64 => of::<f64>(tensor, |number| float(number, [format!("{number}"), format!("{number:e}")])),
+        Dtype::F16 => of::<f16>(tensor, |number| narrow(number.into(), |other| f16::from_f32(other).into())),
+        Dtype::BF16 => {
+            of::<bf16>(tensor, |number| narrow(number.into(), |other| bf16::from_f32(other).into()))
+        }
         other => Err(Error::unimplemented(format!(
-            "expected f32, f64, integers of whole bytes or bool to be written as text, found {other}"
+            "expected floats of at least 16 bits, integers of whole bytes or bool to be written as text, found {other}"
         ))),
     }?;
     Tensor::from_texts(&environment.host, tensor.dims(), texts)
+}
+
+/// A number of a narrow dtype as text, with as many digits as tell it from the others of the dtype.
+fn narrow(number: f32, rounded: impl Fn(f32) -> f32) -> String {
+    let written = (0..9).map(|digits| format!("{number:.digits$e}"));
+    let is_enough = |text: &String| text.parse().is_ok_and(|other| rounded(other) == number);
+    let shortest = written.into_iter().find(is_enough).and_then(|text| text.parse().ok());
+    let shortest: f64 = shortest.unwrap_or(number.into());
+    float(shortest, [format!("{shortest}"), format!("{shortest:e}")])
 }
 
 /// A number as text, of the ways in which it can be written: all its digits, or with an exponent.
@@ -209,5 +223,8 @@ mod tests {
             "-inf",
         ];
         assert_eq!(numbers.map(write), texts);
+        let halves = [0.1, 1.5, -1e-5, 65504.0, f32::NAN].map(f16::from_f32);
+        let write = |number: f16| narrow(number.into(), |other| f16::from_f32(other).into());
+        assert_eq!(halves.map(write), ["0.1", "1.5", "-1e-05", "65500.0", "nan"]);
     }
 }

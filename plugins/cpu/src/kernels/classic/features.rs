@@ -9,11 +9,11 @@ use crate::device::Cpu;
 use crate::kernels::attributes;
 use crate::kernels::rows::number::{Exact, Float, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::text::operand::texts;
+use crate::kernels::text::operand::{texts, write};
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(NUMBERS).group(1);
-    let float = Operand::new(DtypeSet::F32);
+    let (float, text) = (Operand::new(DtypeSet::F32), Operand::new(DtypeSet::STRING));
     let floats =
         |name: &'static str| move |call: &Call<'_>| Ok(call.floats(name)?.unwrap_or_default().to_vec());
     vec![
@@ -27,6 +27,9 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         )
         .inputs([number.named("X"), Operand::new(DtypeSet::I64).named("Y")])
         .outputs([number.named("Z")]),
+        kernel("ArrayFeatureExtractor", |_| Ok(()), |_, (), operands| extract_texts(operands))
+            .inputs([text.named("X"), Operand::new(DtypeSet::I64).named("Y")])
+            .outputs([text.named("Z")]),
         kernel(
             "Binarizer",
             |call| Ok(call.float("threshold")?.unwrap_or(0.0)),
@@ -67,6 +70,27 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
 }
 
 fn extract<T: Number>(operands: &Operands<'_, '_>) -> Result<()> {
+    let (columns, indices) = extracted(operands)?;
+    let (x, z) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    if z.is_empty() {
+        return Ok(());
+    }
+    for (row, out) in x.chunks(columns).zip(z.chunks_mut(indices.len())) {
+        out.iter_mut().zip(indices).for_each(|(out, index)| *out = row[*index as usize]);
+    }
+    Ok(())
+}
+
+fn extract_texts(operands: &Operands<'_, '_>) -> Result<()> {
+    let (columns, indices) = extracted(operands)?;
+    let x = texts(&operands.call().input(0)?)?;
+    let rows = x.chunks(columns.max(1));
+    let found: Vec<&str> = rows.flat_map(|row| indices.iter().map(|index| row[*index as usize])).collect();
+    write(&operands.call().output(0)?, found.into_iter())
+}
+
+/// How many features there are, and which of them are taken.
+fn extracted<'a>(operands: &Operands<'a, '_>) -> Result<(usize, &'a [i64])> {
     let call = operands.call();
     let (x, indices, z) = (call.input(0)?, operands.read::<i64>(1)?, call.output(0)?);
     let Some((columns, outer)) = x.dims().split_last() else {
@@ -80,14 +104,7 @@ fn extract<T: Number>(operands: &Operands<'_, '_>) -> Result<()> {
     // A single row gets a dimension of its own.
     let outer = if outer.is_empty() { &[1] } else { outer };
     operands.expect_dims(&z, "Z", &[outer, &[indices.len() as i64]].concat())?;
-    let (x, z) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
-    if z.is_empty() {
-        return Ok(());
-    }
-    for (row, out) in x.chunks(*columns as usize).zip(z.chunks_mut(indices.len())) {
-        out.iter_mut().zip(indices).for_each(|(out, index)| *out = row[*index as usize]);
-    }
-    Ok(())
+    Ok((*columns as usize, indices))
 }
 
 fn binarize<T: Number>(threshold: f64, operands: &Operands<'_, '_>) -> Result<()> {

@@ -246,7 +246,10 @@ impl Window {
                 && fits(|axis| axis.input, 1 << 40)
                 && fits(|axis| axis.output, 1 << 40),
             out_of_range,
-            "expected images and windows that fit into memory, found {axes:?}"
+            "expected images and windows that fit into memory, found images of {:?}, windows of {:?} and results of {:?}",
+            axes.iter().map(|axis| axis.input).collect::<Vec<_>>(),
+            axes.iter().map(|axis| axis.kernel).collect::<Vec<_>>(),
+            axes.iter().map(|axis| axis.output).collect::<Vec<_>>()
         );
         Ok(Self { axes })
     }

@@ -3,6 +3,7 @@
 mod equal;
 mod n_grams;
 mod normalize;
+mod numbers;
 pub(crate) mod operand;
 mod regex;
 mod split;
@@ -13,7 +14,13 @@ use crate::device::Cpu;
 
 /// The kernels of this family.
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let kernels =
-        [equal::kernels(), n_grams::kernels(), normalize::kernels(), regex::kernels(), split::kernels()];
+    let kernels = [
+        equal::kernels(),
+        n_grams::kernels(),
+        normalize::kernels(),
+        numbers::kernels(),
+        regex::kernels(),
+        split::kernels(),
+    ];
     kernels.into_iter().flatten().map(|kernel| kernel.flags(KernelFlags::DETERMINISTIC)).collect()
 }

@@ -16,7 +16,7 @@ pub(crate) fn texts<'a>(input: &Tensor<'a>) -> Result<Vec<&'a str>> {
 }
 
 /// Writes the elements of an output: texts that inputs keep, which are kept for the output, too.
-pub(super) fn write<'a>(output: &Tensor<'_>, texts: impl ExactSizeIterator<Item = &'a str>) -> Result<()> {
+pub(crate) fn write<'a>(output: &Tensor<'_>, texts: impl ExactSizeIterator<Item = &'a str>) -> Result<()> {
     let (address, count) = place(output)?;
     let found = texts.len();
     ensure!(found == count, invalid_argument, "expected room for {found} texts, found room for {count}");

@@ -5,6 +5,9 @@ use oarlock_core::{Device, Dtype, Tensor, shape};
 
 use crate::problem::Problem;
 
+/// So many texts are made up, each of which takes memory of its own beside its place.
+const MOST_TEXTS: u64 = 1 << 24;
+
 /// A tensor of made-up elements: floats from a normal distribution, and integers, truth values and texts of 0 and 1, which
 /// are legal wherever a model takes them for indices, tokens or masks.
 pub(super) fn tensor(
@@ -19,6 +22,12 @@ pub(super) fn tensor(
     // A shape of which the machine cannot hold the elements is refused before any are made.
     let size = shape::size_in_bytes(dtype, dims)?;
     if dtype == Dtype::String {
+        if count > MOST_TEXTS {
+            let message = format!("`{name}`: expected at most {MOST_TEXTS} texts to make up, found {dims:?}");
+            return Err(
+                Problem::new(message).hint("give a smaller shape with `--shape`, or the texts with `-i`")
+            );
+        }
         let texts = (0..count).map(|_| numbers.bit().to_string()).collect();
         return Ok(Tensor::from_texts(device, dims, texts)?);
     }
