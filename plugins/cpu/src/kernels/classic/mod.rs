@@ -9,6 +9,7 @@ mod linear;
 mod matrix;
 mod svm;
 mod trees;
+mod walk;
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, family};
 

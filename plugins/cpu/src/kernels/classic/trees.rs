@@ -42,31 +42,38 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
 }
 
 fn check_features(trees: &Trees, matrix: &Matrix) -> Result<()> {
-    let (asked, found) = (trees.forest.features(), matrix.columns);
+    let (asked, found) = (trees.forest.features, matrix.columns);
     ensure!(asked <= found, invalid_argument, "expected rows of at least {asked} features, found {found}");
     Ok(())
 }
 
 /// About how many elements a row is worth.
 fn work(trees: &Trees) -> usize {
-    trees.forest.roots.len() * 32
+    trees.forest.trees() * 32
 }
 
 fn regress<T: Real>(cpu: &Cpu, trees: &Trees, operands: &Operands<'_, '_>) -> Result<()> {
     let matrix = Matrix::new(operands)?;
     check_features(trees, &matrix)?;
-    let targets = trees.forest.targets;
+    let targets = trees.forest.targets();
     operands.expect_dims(&operands.call().output(0)?, "Y", &[matrix.rows as i64, targets as i64])?;
+    if targets == 0 {
+        return Ok(());
+    }
     let out = Rows::new(operands.write::<T>(0)?, targets);
     in_parallel(cpu, matrix.rows, grain(work(trees)), out, |first, out| {
-        let (mut votes, mut scores): (Vec<Score>, _) = (vec![None; targets], Vec::new());
-        for (index, out) in out.chunks_mut(targets).enumerate() {
-            trees.forest.vote(matrix.row(first + index), &mut votes);
-            scores.clear();
-            let score = |(target, vote): (usize, &Score)| vote.unwrap_or(0.0) + trees.base(target);
-            scores.extend(votes.iter().enumerate().map(score));
-            trees.finish.apply(&mut scores);
-            out.iter_mut().zip(&scores).for_each(|(out, score)| *out = T::of_float(T::Float::of(*score)));
+        let (block, mut scores) = (trees.forest.block(), Vec::new());
+        let mut votes: Vec<Score> = vec![None; block.min(out.len() / targets) * targets];
+        for (index, out) in out.chunks_mut(block * targets).enumerate() {
+            let votes = &mut votes[..out.len()];
+            trees.forest.vote(|row| matrix.row(first + index * block + row), votes);
+            for (out, votes) in out.chunks_mut(targets).zip(votes.chunks(targets)) {
+                scores.clear();
+                let score = |(target, vote): (usize, &Score)| vote.unwrap_or(0.0) + trees.base(target);
+                scores.extend(votes.iter().enumerate().map(score));
+                trees.finish.apply(&mut scores);
+                out.iter_mut().zip(&scores).for_each(|(out, score)| *out = T::of_float(T::Float::of(*score)));
+            }
         }
     });
     Ok(())
@@ -82,12 +89,18 @@ fn classify(cpu: &Cpu, classifier: &Classifier, operands: &Operands<'_, '_>) -> 
     operands.expect_dims(&operands.call().output(1)?, "Z", &[rows, classes as i64])?;
     let out = (Rows::new(operands.write::<i64>(0)?, 1), Rows::new(operands.write::<f32>(1)?, classes));
     in_parallel(cpu, matrix.rows, grain(work(trees)), out, |first, (labels, out)| {
-        let mut votes: Vec<Score> = vec![None; trees.forest.targets];
-        for (index, (label, out)) in labels.iter_mut().zip(out.chunks_mut(classes)).enumerate() {
-            trees.forest.vote(matrix.row(first + index), &mut votes);
-            let (best, scores) = classifier.judge(&votes);
-            *label = classifier.labels[best];
-            out.iter_mut().zip(&scores).for_each(|(out, score)| *out = *score as f32);
+        let (block, targets) = (trees.forest.block(), trees.forest.targets());
+        let mut votes: Vec<Score> = vec![None; block.min(labels.len()) * targets];
+        let blocks = labels.chunks_mut(block).zip(out.chunks_mut(block * classes));
+        for (index, (labels, out)) in blocks.enumerate() {
+            let votes = &mut votes[..labels.len() * targets];
+            trees.forest.vote(|row| matrix.row(first + index * block + row), votes);
+            let rows = labels.iter_mut().zip(out.chunks_mut(classes));
+            for ((label, out), votes) in rows.zip(votes.chunks(targets)) {
+                let (best, scores) = classifier.judge(votes);
+                *label = classifier.labels[best];
+                out.iter_mut().zip(&scores).for_each(|(out, score)| *out = *score as f32);
+            }
         }
     });
     Ok(())

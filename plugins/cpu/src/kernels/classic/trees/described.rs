@@ -6,11 +6,11 @@ use oarlock_sdk::{Call, Error, Result, ensure};
 
 use crate::kernels::attributes::{tensor, texts};
 use crate::kernels::classic::finish::Finish;
-use crate::kernels::classic::forest::{Aggregate, Comparison, Forest, Question, Way};
+use crate::kernels::classic::forest::{Aggregate, Comparison, Forest, Question, Voters, Way};
 
 /// A forest, and what becomes of its votes.
 pub(super) struct Trees {
-    pub(super) forest: Forest,
+    pub(super) forest: Voters,
     pub(super) base_values: Vec<f64>,
     pub(super) finish: Finish,
 }
@@ -150,9 +150,8 @@ impl Trees {
             roots: call.ints("tree_roots")?.unwrap_or_default().iter().map(root).collect::<Result<_>>()?,
             aggregate,
         };
-        forest.check()?;
         Ok(Self {
-            forest,
+            forest: forest.ready()?,
             base_values: Vec::new(),
             finish: Finish::of_number(call.int("post_transform")?.unwrap_or(0))?,
         })
@@ -321,7 +320,7 @@ impl Nodes {
         }
         let targets = targets(call, &leaves)?;
         let forest = Forest { questions, leaves, sets: Vec::new(), roots, targets, aggregate };
-        forest.check()?;
+        let forest = forest.ready()?;
         let base_values = numbers(call, "base_values")?;
         ensure!(
             base_values.len() <= 1 || base_values.len() == targets,
