@@ -9,7 +9,8 @@
     print(profiler.summary())
     profiler.export_chrome_tracing("trace.json")
 
-Each step of a model is waited for while it is looked at, so that its time is its own; runs take longer than without.
+Each step of a model is waited for while it is looked at, so that its time is its own; runs take longer than without,
+and none of them ends before it is over.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ impl Stop {
     }
 }
 
-/// Runs a model while other threads of Python run. A signal whose handler raises ends it with what the handler raised.
+/// Runs a model while other threads of Python run. A signal whose handler raises ends it with what the handler raised. A run
+/// that is noted, step by step, goes on to its end.
 pub(super) fn run(
     py: Python<'_>,
     session: &Session,
