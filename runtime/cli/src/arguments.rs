@@ -14,10 +14,11 @@ use oarlock_core::Dtype;
 use crate::help::{
     BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
     DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, FLAGS_EXAMPLES, KERNELS_EXAMPLES, MAN_EXAMPLES,
-    MANIFEST_EXAMPLES, OP_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES, TRACE_EXAMPLES,
+    MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMISE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
+    TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
-pub(crate) use model::{BenchCall, Exactness, ExplainCall, ModelChoice, RunCall, TraceCall};
+pub(crate) use model::{BenchCall, Exactness, ExplainCall, ModelChoice, OptimiseCall, RunCall, TraceCall};
 
 /// The version of the program, and of the contract it speaks.
 static VERSION: LazyLock<String> =
@@ -93,6 +94,9 @@ pub(crate) enum Command {
     /// Say whether a model is one, and what each device can run of it
     #[command(after_help = CHECK_MODEL_EXAMPLES)]
     Check(ModelChoice),
+    /// Write a model to a file as passes leave it, so that it is ready sooner; also one of Paddle as ONNX
+    #[command(after_help = OPTIMISE_EXAMPLES, visible_alias = "optimize")]
+    Optimise(OptimiseCall),
     /// Run one op
     #[command(after_help = OP_EXAMPLES)]
     Op(OpCall),

@@ -183,7 +183,7 @@ so, and images that only convolutions read may be kept so; sums and all other va
 model then runs in f32 too, and how far the outputs of both are apart is told. Where nothing can be rounded the model runs in f32, and it says why.
 
 With `--json`, what goes wrong is an object on the standard output too: `error`, with `kind`, `message`, `node`, `op` and \
-`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace` and `check`.
+`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace`, `check` and `optimise`.
 
 Exit codes:
   0  The model has run
@@ -239,6 +239,25 @@ time is its own: the row of a device shows it from the launch to the end of the 
 Exit codes:
   0  The trace is written
   1  The model has not run; the output says why
+  2  The command was called in a way it does not understand";
+
+pub(crate) const OPTIMISE_EXAMPLES: &str = "\
+Examples:
+  oarlock optimise model.onnx -o ready.onnx
+  oarlock optimise model.onnx -o ready.onnx --shape batch=8      For inputs of these sizes only
+  oarlock optimise inference.pdmodel -o model.onnx --plain       A model of Paddle as ONNX
+
+Passes run as they do whenever a model is loaded: what can be computed once and for all is computed, and ops are joined that \
+the device, or that of `-d`, runs at once. The file runs as any other, with the same results, here and on machines with the same \
+kinds of devices. Where sizes are given with `--shape`, passes know more, and the file takes these sizes only.
+
+The file is ONNX. Other programs run it too, unless it has nodes of the domain `oarlock`, of which the number is told; `--plain` \
+leaves out the passes that make most of them. Weights of more than 1 GiB go to a file beside it, which is called the same \
+with `.data` at its end.
+
+Exit codes:
+  0  The file is written
+  1  It is not; the output says why
   2  The command was called in a way it does not understand";
 
 pub(crate) const CHECK_MODEL_EXAMPLES: &str = "\

@@ -102,7 +102,12 @@ fn unwritable(error: std::io::Error) -> Problem {
 fn is_about_models(command: &Command) -> bool {
     matches!(
         command,
-        Command::Run(_) | Command::Bench(_) | Command::Explain(_) | Command::Trace(_) | Command::Check(_)
+        Command::Run(_)
+            | Command::Bench(_)
+            | Command::Explain(_)
+            | Command::Trace(_)
+            | Command::Check(_)
+            | Command::Optimise(_)
     )
 }
 
@@ -131,6 +136,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Verdict {
         Command::Explain(call) => commands::model::explain::run(&global, &call, output),
         Command::Trace(call) => commands::model::trace::run(&global, &call, output),
         Command::Check(choice) => commands::model::check::run(&global, &choice, output),
+        Command::Optimise(call) => commands::model::optimise::run(&global, &call, output),
         Command::Op(call) => commands::op::run(&global, &call, output),
         Command::Doctor => commands::doctor::run(&global, output),
         Command::Plugin(PluginCommand::Check { file, quick, html }) => {

@@ -61,7 +61,7 @@ fn takes_files(directory: &Path) -> io::Result<()> {
     tempfile::tempfile_in(directory).map(drop)
 }
 
-fn unwritable(file: &Path, error: &io::Error) -> Problem {
+pub(crate) fn unwritable(file: &Path, error: &io::Error) -> Problem {
     Problem::new(format!("`{}`: expected to write to it, found: {error}", file.display()))
         .hint("name a file in a directory that you can write to")
 }

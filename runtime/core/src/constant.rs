@@ -54,6 +54,11 @@ impl Constant {
         &self.bytes
     }
 
+    /// Its bytes, for who keeps them as long as it likes.
+    pub fn shared(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The same elements in another shape.
     pub fn reshaped(&self, dims: &[i64]) -> Result<Self> {
         Self::new(self.dtype, dims, self.bytes.clone())

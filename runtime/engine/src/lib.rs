@@ -3,6 +3,7 @@
 mod datum;
 mod defaults;
 mod environment;
+pub mod export;
 pub mod graph;
 pub mod import;
 pub mod passes;

@@ -9,6 +9,7 @@ use oarlock_core::{Device, Dtype, Error, Result, Runtime};
 use crate::datum::Datum;
 use crate::defaults::Defaults;
 use crate::environment::Environment;
+use crate::export;
 use crate::graph::{self, Dimension, Graph, Value, ValueType};
 use crate::import::Model;
 use crate::passes::{Effect, fact_of};
@@ -102,6 +103,12 @@ impl Session {
     /// The devices that nodes run on, the first one first.
     pub fn devices(&self) -> &[Device] {
         &self.environment.devices
+    }
+
+    /// The model as passes left it that know nothing of the shapes of a run, as an ONNX file. Constants that a run may be
+    /// given others for are constants there.
+    pub fn to_onnx(&self, about: &export::onnx::About<'_>) -> Result<export::onnx::Files> {
+        export::onnx::write(self.program.graph(), &self.inputs, &self.outputs, about)
     }
 
     /// What passes did before shapes are known.

@@ -155,3 +155,26 @@ def test_a_task_that_is_cancelled_ends_its_run():
 
     # The thread of a run that went on would keep `asyncio.run` from ending.
     asyncio.run(impatient())
+
+
+def test_a_model_that_is_saved_gives_the_same(digits, tmp_path):
+    file = tmp_path / "ready.onnx"
+    file.write_bytes(b"something else")
+    digits.save(file)
+    image = np.load(MODELS / "digits.npy")
+    again = ol.load(file)
+    assert [slot.name for slot in again.inputs] == ["image"]
+    assert again(image).tolist() == digits(image).tolist()
+    # What is read from a file may be written to it.
+    again.save(file)
+    assert ol.load(file)(image).tolist() == digits(image).tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["ready.onnx"]
+
+
+def test_a_model_that_cannot_be_saved_leaves_nothing(digits, tmp_path):
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(IsADirectoryError):
+        digits.save(tmp_path / "directory")
+    with pytest.raises(FileNotFoundError):
+        digits.save(tmp_path / "none" / "ready.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["directory"]

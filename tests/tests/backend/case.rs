@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oarlock_core::{Device, Dtype, Runtime, Tensor};
+use oarlock_engine::export::onnx::About;
 use oarlock_engine::{Datum, Session, SessionOptions, import};
 use serde::Deserialize;
 
@@ -60,16 +61,27 @@ impl Case {
         &self.line.name
     }
 
-    /// Runs it on a device.
+    /// Runs it on a device, and then what the engine writes of it as a file.
     pub(crate) fn run(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
-        let refused = |error: oarlock_core::Error| error.to_string();
+        let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
+        let session = |model: Bytes| {
+            let model = import::onnx::decode(model, None).map_err(refused)?;
+            Session::new(runtime.clone(), &model, &options).map_err(refused)
+        };
         // Text is nowhere but on the CPU.
         let host = runtime.device("cpu").map_err(refused)?;
-        let model = import::onnx::decode(self.model(), None);
-        let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
-        let session = Session::new(runtime.clone(), &model.map_err(refused)?, &options).map_err(refused)?;
+        let first = session(self.model())?;
+        self.check(&first, device, &host)?;
+        let again = || {
+            let files = first.to_onnx(&About::default()).map_err(refused)?;
+            self.check(&session(files.model.into())?, device, &host)
+        };
+        again().map_err(|message| format!("written and read again: {message}"))
+    }
+
+    fn check(&self, session: &Session, device: &Device, host: &Device) -> Result<(), String> {
         for (set, [_, outputs]) in self.line.sets.iter().enumerate() {
-            let inputs = self.inputs(set, device, &host).map_err(refused)?;
+            let inputs = self.inputs(set, device, host).map_err(refused)?;
             let found = session.run(&inputs).map_err(refused)?;
             if found.len() != outputs.len() {
                 return Err(format!("expected {} outputs, found {}", outputs.len(), found.len()));
@@ -116,7 +128,6 @@ impl Case {
     }
 
     fn compare(&self, expected: &Written, found: &Datum) -> Result<(), String> {
-        let refused = |error: oarlock_core::Error| error.to_string();
         let (dtype, dims) = match (expected, found) {
             (Written::Nothing(()), Datum::Nothing) => return Ok(()),
             (Written::Sequence(expected), Datum::Sequence(found)) if expected.len() == found.len() => {
@@ -152,4 +163,8 @@ impl Case {
             Written::Sequence(_) | Written::Nothing(()) => Ok(()),
         }
     }
+}
+
+fn refused(error: oarlock_core::Error) -> String {
+    error.to_string()
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oarlock_core::{Device, Dtype, Error, Runtime, Tensor};
-use oarlock_engine::{Datum, Session, SessionOptions, graph, import};
+use oarlock_engine::export::onnx::About;
+use oarlock_engine::{Datum, Model, Session, SessionOptions, graph, import};
 use serde::Deserialize;
 
 use crate::compare::{Tolerance, compare_numbers};
@@ -91,12 +92,21 @@ impl Case {
         Ok(())
     }
 
-    /// Runs it on a device.
+    /// Runs it on a device, and then as the ONNX file that the engine writes of it.
     pub(crate) fn run(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
-        let refused = |error: Error| error.to_string();
-        let model = import::load(&self.model).map_err(refused)?;
         let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
-        let session = Session::new(runtime.clone(), &model, &options).map_err(refused)?;
+        let session = |model: &Model| Session::new(runtime.clone(), model, &options).map_err(refused);
+        let first = session(&import::load(&self.model).map_err(refused)?)?;
+        self.check(&first, device)?;
+        let again = || {
+            let files = first.to_onnx(&About::default()).map_err(refused)?;
+            let model = import::onnx::decode(files.model.into(), None).map_err(refused)?;
+            self.check(&session(&model)?, device)
+        };
+        again().map_err(|message| format!("written and read again: {message}"))
+    }
+
+    fn check(&self, session: &Session, device: &Device) -> Result<(), String> {
         let inputs = self.line.inputs.iter().map(|input| {
             let content = self.content(input);
             Ok(Tensor::from_bytes(device, input.dtype.parse()?, &input.dims, content)?.into())
@@ -118,7 +128,6 @@ impl Case {
     }
 
     fn compare(&self, expected: &Written, found: &Tensor) -> Result<(), String> {
-        let refused = |error: Error| error.to_string();
         let dtype: Dtype = expected.dtype.parse().map_err(refused)?;
         if (dtype, expected.dims.as_slice()) != (found.dtype(), found.dims()) {
             let (dims, other, shape) = (&expected.dims, found.dtype(), found.dims());
@@ -131,4 +140,8 @@ impl Case {
         let tolerance = Tolerance { relative: self.line.rtol, absolute: self.line.atol };
         compare_numbers(dtype, self.content(expected), &bytes, tolerance)
     }
+}
+
+fn refused(error: Error) -> String {
+    error.to_string()
 }

@@ -33,7 +33,7 @@ pub(crate) struct ModelChoice {
 }
 
 /// How exactly a model is computed.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Exactness {
     /// What products of f32 may multiply: `bf16` rounds to it where the processor is faster so, and measures what that does
     #[arg(long, value_name = "PRECISION", default_value = Precision::default().name(), value_parser = precision())]
@@ -133,6 +133,16 @@ pub(crate) struct ExplainCall {
     /// Write a picture of the graph
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) svg: Option<PathBuf>,
+}
+
+/// A model that is to be kept as passes leave it.
+#[derive(Args, Debug)]
+pub(crate) struct OptimiseCall {
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+    /// Where the model goes, as an ONNX file
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
 }
 
 /// A run that is written down.

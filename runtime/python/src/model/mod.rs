@@ -145,6 +145,16 @@ impl Session {
         Ok(all)
     }
 
+    /// The bytes of an ONNX file of the model as passes left it, and the parts of a file beside it of this name, each with
+    /// its place.
+    fn _onnx<'py>(&self, py: Python<'py>, weights_file: &str) -> PyResult<Written<'py>> {
+        let metadata = self.about.metadata.clone().into_iter().collect();
+        let about = oarlock_engine::export::onnx::About { metadata, weights_file };
+        let files = py.detach(|| self.session.to_onnx(&about)).or_raise()?;
+        let part = |(place, bytes): &(u64, bytes::Bytes)| (*place, PyBytes::new(py, bytes));
+        Ok((PyBytes::new(py, &files.model), files.weights.iter().map(part).collect()))
+    }
+
     /// How the model is run on such inputs, as `explain` shows it.
     #[pyo3(signature = (*inputs))]
     fn _plan<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
@@ -174,6 +184,9 @@ impl Session {
         inputs.iter().map(|input| datum(&input)).collect()
     }
 }
+
+/// A model, and the parts of the file that has its weights.
+type Written<'py> = (Bound<'py, PyBytes>, Vec<(u64, Bound<'py, PyBytes>)>);
 
 /// Where a model is read from.
 enum Source {

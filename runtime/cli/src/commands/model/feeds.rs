@@ -235,11 +235,7 @@ pub(super) fn facts(
     model: &Model,
     shapes: &[(String, Vec<i64>)],
 ) -> Result<(Vec<Option<Fact>>, Vec<String>), Problem> {
-    let slot = |id: &ValueId| {
-        let value = model.graph.value(*id);
-        Slot { name: value.name.clone(), declared: value.declared.clone() }
-    };
-    let slots: Vec<Slot> = model.graph.inputs.iter().map(slot).collect();
+    let slots = slots_of(model);
     let wish = Wish { inputs: &[], shapes, seed: None };
     wish.check_shapes(&slots)?;
     wish.check_given(&slots, &[])?;
@@ -250,6 +246,42 @@ pub(super) fn facts(
     };
     let facts = slots.iter().map(&mut fact).collect();
     Ok((facts, symbols.notes().collect()))
+}
+
+/// The inputs of a model.
+fn slots_of(model: &Model) -> Vec<Slot> {
+    let slot = |id: &ValueId| {
+        let value = model.graph.value(*id);
+        Slot { name: value.name.clone(), declared: value.declared.clone() }
+    };
+    model.graph.inputs.iter().map(slot).collect()
+}
+
+/// Has a model say of its inputs and outputs what arguments say of their sizes.
+pub(super) fn specialise(model: &mut Model, shapes: &[(String, Vec<i64>)]) -> Result<(), Problem> {
+    let slots = slots_of(model);
+    let wish = Wish { inputs: &[], shapes, seed: None };
+    wish.check_shapes(&slots)?;
+    wish.check_given(&slots, &[])?;
+    let symbols = wish.symbols(&slots, &[]);
+    let graph = &mut model.graph;
+    for id in graph.inputs.iter().chain(&graph.outputs).copied().collect::<Vec<_>>() {
+        let value = graph.value_mut(id);
+        let ValueType::Tensor { dims, .. } = &mut value.declared else { continue };
+        for dim in dims.iter_mut().flatten() {
+            let Dimension::Symbol(name) = &*dim else { continue };
+            if let Some((_, size)) = symbols.sizes.iter().find(|(known, _)| *known == &**name) {
+                *dim = Dimension::Known(*size);
+            }
+        }
+    }
+    for (id, slot) in graph.inputs.clone().into_iter().zip(&slots) {
+        let Some(sizes) = wish.shape_of(&slot.name) else { continue };
+        let ValueType::Tensor { dtype, dims } = &mut graph.value_mut(id).declared else { continue };
+        slot.check(dtype.unwrap_or(Dtype::F32), sizes)?;
+        *dims = Some(sizes.iter().copied().map(Dimension::Known).collect());
+    }
+    Ok(())
 }
 
 impl<'a> Symbols<'a> {

@@ -6,6 +6,7 @@ pub(crate) mod check;
 mod difference;
 pub(crate) mod explain;
 mod feeds;
+pub(crate) mod optimise;
 mod outputs;
 mod page;
 mod random;
@@ -53,6 +54,16 @@ struct Subject {
 impl Subject {
     /// Loads a model, and readies it as far as the shapes of inputs do not matter.
     fn load(global: &Global, choice: &ModelChoice, exactness: Exactness) -> Result<Self, Problem> {
+        Self::load_changed(global, choice, exactness, |_| Ok(()))
+    }
+
+    /// The same of a model that is changed before anything is made of it.
+    fn load_changed(
+        global: &Global,
+        choice: &ModelChoice,
+        exactness: Exactness,
+        change: impl FnOnce(&mut Model) -> Result<(), Problem>,
+    ) -> Result<Self, Problem> {
         let (core, is_complete) = start(global, choice)?;
         let devices = devices(&core.runtime, choice)?;
         let file = choice.file.display();
@@ -60,7 +71,8 @@ impl Subject {
         watched::tell(&format!("`{file}` was read"));
         show(&progress, &format!("reading `{file}` …"));
         let began = Instant::now();
-        let model = source::load(&choice.file)?;
+        let mut model = source::load(&choice.file)?;
+        change(&mut model)?;
         let loading = began.elapsed();
         watched::tell(&format!("`{file}` was optimised"));
         show(&progress, &format!("optimising `{file}` …"));

@@ -6,6 +6,7 @@ mod check;
 mod devices;
 mod explain;
 mod feeds;
+mod optimise;
 mod precision;
 mod results;
 mod run;

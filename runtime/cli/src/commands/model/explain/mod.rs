@@ -7,6 +7,7 @@ mod picture;
 
 use std::path::PathBuf;
 
+use oarlock_engine::passes::{self, Effect};
 use serde::Serialize;
 
 use super::accuracy::Extent;
@@ -63,7 +64,7 @@ struct End {
 
 /// What a pass did.
 #[derive(Serialize)]
-struct PassReport {
+pub(super) struct PassReport {
     pass: &'static str,
     purpose: &'static str,
     /// Whether it ran with the shapes of the inputs known.
@@ -103,20 +104,8 @@ pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> V
         dtype: graph.value(*id).dtype().map(|dtype| dtype.name()),
         shape: graph.value(*id).dims().map(|dims| dims.to_vec()),
     });
-    let pass = |with_shapes: bool| {
-        move |effect: &oarlock_engine::passes::Effect| PassReport {
-            pass: effect.pass,
-            purpose: oarlock_engine::passes::ALL
-                .iter()
-                .find(|pass| pass.name == effect.pass)
-                .map_or("", |pass| pass.purpose),
-            with_shapes,
-            changes: effect.changes,
-            nodes_before: effect.nodes.0,
-            nodes_after: effect.nodes.1,
-        }
-    };
-    let before = subject.session.effects().iter().map(pass(false));
+    let before = subject.session.effects().iter().map(|effect| PassReport::of(effect, false));
+    let after = plan.effects().iter().map(|effect| PassReport::of(effect, true));
     let report = Report {
         model: call.choice.file.display().to_string(),
         format: subject.model.format.clone(),
@@ -129,7 +118,7 @@ pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> V
         notes: given.assumed,
         nodes: nodes::reports(&plan, subject.session.devices(), &subject.core.runtime),
         nodes_in_file: subject.model.graph.nodes.len(),
-        passes: before.chain(plan.effects().iter().map(pass(true))).collect(),
+        passes: before.chain(after).collect(),
         memory: Memory::of(&plan, &subject.model.graph),
         precision: Extent::of(&subject, &plan)?,
     };
@@ -242,7 +231,20 @@ impl End {
 }
 
 impl PassReport {
-    fn row(&self) -> [String; 5] {
+    pub(super) fn of(effect: &Effect, with_shapes: bool) -> Self {
+        let (nodes_before, nodes_after) = effect.nodes;
+        Self {
+            pass: effect.pass,
+            purpose: passes::ALL.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose),
+            with_shapes,
+            changes: effect.changes,
+            nodes_before,
+            nodes_after,
+        }
+    }
+
+    /// What is told about it in a line.
+    pub(super) fn row(&self) -> [String; 5] {
         let when = if self.with_shapes { "with shapes" } else { "before shapes" };
         [
             format!("  {}", self.pass),

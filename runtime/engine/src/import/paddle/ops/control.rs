@@ -6,7 +6,7 @@
 use oarlock_core::{Constant, Dtype, Error, Result};
 
 use super::{Table, int};
-use crate::graph::{Graph, Node, Subgraph, Value, ValueId};
+use crate::graph::{Graph, Node, Subgraph, Value, ValueId, ValueType};
 use crate::import::paddle::OPSET;
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::program::{Program, with};
@@ -89,8 +89,12 @@ fn repeat<'m>(program: &mut Program<'m>, op: &'m OpDesc) -> Result<()> {
         }));
     }
     let ops = program.open(Some(block))?;
-    let iteration = program.graph().add(Value::named("iteration"));
-    let before = program.graph().add(Value::named("goes on"));
+    let scalar = |name: &str, dtype| {
+        let declared = ValueType::Tensor { dtype: Some(dtype), dims: Some(Vec::new()) };
+        Value { declared, ..Value::named(name) }
+    };
+    let iteration = program.graph().add(scalar("iteration", Dtype::I64));
+    let before = program.graph().add(scalar("goes on", Dtype::Bool));
     program.graph().inputs = vec![iteration, before];
     for name in &carried {
         let id = program.graph().add(Value::named(*name));

@@ -1,0 +1,165 @@
+//! `oarlock optimise`: a model as passes leave it, as a file.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use oarlock_engine::export::onnx::{About, Files};
+use serde::Serialize;
+
+use super::explain::PassReport;
+use super::feeds::specialise;
+use super::{Subject, show};
+use crate::Verdict;
+use crate::arguments::{Exactness, Global, OptimiseCall};
+use crate::output::Output;
+use crate::problem::Problem;
+use crate::render::{Cell, Table, bytes, count, sentence};
+use crate::{target, watched};
+
+/// What was done.
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    devices: Vec<String>,
+    nodes_in_file: usize,
+    nodes: usize,
+    /// Nodes that other programs may not understand.
+    own_nodes: usize,
+    passes: Vec<PassReport>,
+    files: Vec<Written>,
+    /// What else there is to know, in sentences.
+    notes: Vec<String>,
+}
+
+/// A file that was written.
+#[derive(Serialize)]
+struct Written {
+    file: String,
+    bytes: u64,
+}
+
+pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> Verdict {
+    let model_file = call.output.as_path();
+    let weights_file = beside(model_file);
+    target::check([model_file, &weights_file])?;
+    let name = weights_file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+        Problem::new(format!(
+            "`{}`: expected a name of letters in UTF-8, found another",
+            model_file.display()
+        ))
+    })?;
+    let subject = Subject::load_changed(global, &call.choice, Exactness::default(), |model| {
+        specialise(model, &call.choice.shapes)
+    })?;
+    subject.check_outputs(&call.choice)?;
+    show(&subject.progress, &format!("writing `{}` …", model_file.display()));
+    watched::tell(&format!("`{}` was written", model_file.display()));
+    let mut metadata = subject.model.metadata.clone();
+    metadata.insert("oarlock.optimised_for".to_owned(), subject.devices().join(", "));
+    let files = subject.session.to_onnx(&About { metadata, weights_file: name })?;
+    let written = write(&files, model_file, &weights_file)?;
+    super::clear(&subject.progress);
+    let effects = subject.session.effects().iter();
+    let report = Report {
+        model: call.choice.file.display().to_string(),
+        devices: subject.devices(),
+        nodes_in_file: subject.model.graph.nodes.len(),
+        nodes: files.nodes,
+        own_nodes: files.own_nodes,
+        passes: effects.map(|effect| PassReport::of(effect, false)).collect(),
+        files: written,
+        notes: notes(&subject, &files),
+    };
+    if global.json {
+        crate::commands::print_json(output, &report)?;
+    } else {
+        report.print(output);
+    }
+    output.flush();
+    watched::tell("the plugins were ended");
+    Ok(subject.is_complete)
+}
+
+/// What the file does not keep, or not for everybody.
+fn notes(subject: &Subject, files: &Files) -> Vec<String> {
+    let mut notes = Vec::new();
+    if files.own_nodes > 0 {
+        let nodes = count(files.own_nodes, "node is", "nodes are");
+        notes.push(format!(
+            "{nodes} of an op, or of an opset, that only Oarlock understands; `--plain` keeps to the ops of the model"
+        ));
+    }
+    let optional = subject.session.optional_inputs().len();
+    if optional > 0 {
+        let inputs = count(optional, "optional input is a constant", "optional inputs are constants");
+        notes.push(format!("{inputs} now"));
+    }
+    notes
+}
+
+/// The file for weights that are too large to lie in the model.
+fn beside(model_file: &Path) -> PathBuf {
+    let mut name = model_file.as_os_str().to_owned();
+    name.push(".data");
+    name.into()
+}
+
+/// Writes the weights before the model, which is of no use without them.
+fn write(files: &Files, model_file: &Path, weights_file: &Path) -> Result<Vec<Written>, Problem> {
+    let mut written = Vec::new();
+    let told = |file: &Path, bytes| Written { file: file.display().to_string(), bytes };
+    if let Some((place, last)) = files.weights.last() {
+        let put = |file: &mut std::fs::File| {
+            for (place, bytes) in &files.weights {
+                file.seek(SeekFrom::Start(*place))?;
+                file.write_all(bytes)?;
+            }
+            Ok(())
+        };
+        target::replace(weights_file, put).map_err(|error| target::unwritable(weights_file, &error))?;
+        written.push(told(weights_file, place + last.len() as u64));
+    }
+    target::replace(model_file, |file| file.write_all(&files.model))
+        .map_err(|error| target::unwritable(model_file, &error))?;
+    written.insert(0, told(model_file, files.model.len() as u64));
+    Ok(written)
+}
+
+impl Report {
+    fn print(&self, output: &mut Output) {
+        for Written { file, bytes: size } in &self.files {
+            sentence(output, 0, &format!("`{file}`: {}", bytes(*size)));
+        }
+        let (nodes, devices) = (count(self.nodes, "node", "nodes"), self.devices.join(", "));
+        sentence(
+            output,
+            0,
+            &format!("{nodes}, of {} in `{}`, for {devices}", self.nodes_in_file, self.model),
+        );
+        self.notes.iter().for_each(|note| sentence(output, 0, note));
+        let mut table = Table::new(3);
+        for pass in &self.passes {
+            let [name, _, changes, nodes, purpose] = pass.row();
+            table.row([name, changes, nodes, purpose].map(Cell::new));
+        }
+        table.print(output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_weights_lie_beside_the_model() {
+        assert_eq!(beside(Path::new("out/model.onnx")), Path::new("out/model.onnx.data"));
+        let directory = tempfile::tempdir().unwrap();
+        let (model, weights) = (directory.path().join("m.onnx"), directory.path().join("m.onnx.data"));
+        let parts = vec![(0, vec![1; 3].into()), (8, vec![2; 2].into())];
+        let files = Files { model: vec![9], weights: parts, nodes: 1, own_nodes: 0 };
+        let written = write(&files, &model, &weights).unwrap();
+        assert_eq!(std::fs::read(&model).unwrap(), [9]);
+        assert_eq!(std::fs::read(&weights).unwrap(), [1, 1, 1, 0, 0, 0, 0, 0, 2, 2]);
+        assert_eq!(written.iter().map(|written| written.bytes).collect::<Vec<_>>(), [1, 10]);
+    }
+}

@@ -1,0 +1,71 @@
+//! `oarlock optimise`.
+
+use std::fs;
+
+use super::build::Build;
+use super::user;
+
+const X: &str = "x=f32:[[1,2,3],[-1,-2,-3]]";
+
+#[test]
+fn what_is_written_gives_the_same_and_says_what_became_of_the_model() {
+    let user = user();
+    let outcome = user.run(&["optimise", "product.onnx", "-o", "ready.onnx", "--shape", "batch=2"]);
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
+    let lines: Vec<&str> = outcome.out.lines().collect();
+    assert!(lines[0].starts_with("`ready.onnx`: ") && lines[0].ends_with(" B"), "{}", outcome.out);
+    assert_eq!(lines[1], "1 node, of 2 in `product.onnx`, for cpu:0");
+    assert!(lines[2].starts_with("1 node is of an op, or of an opset, that only Oarlock understands"));
+    assert!(lines.iter().any(|line| line.starts_with("  products")), "{}", outcome.out);
+    let results = ["product.onnx", "ready.onnx"].map(|model| user.run(&["run", model, "-i", X]).out);
+    assert_eq!(results[0], results[1]);
+    assert!(results[0].contains("y: f32 [2, 2]"), "{}", results[0]);
+}
+
+#[test]
+fn a_model_that_is_plain_has_no_node_that_is_only_ours_and_a_program_is_told() {
+    let user = user();
+    let report = user.run(&["optimize", "product.onnx", "-o", "plain.onnx", "--plain", "--json"]).json();
+    assert_eq!((&report["nodes"], &report["own_nodes"]), (&2.into(), &0.into()));
+    assert_eq!(report["notes"], serde_json::json!([]));
+    let size = fs::metadata(user.home.path().join("plain.onnx")).unwrap().len();
+    assert_eq!(report["files"], serde_json::json!([{ "file": "plain.onnx", "bytes": size }]));
+    let model = user.run(&["explain", "plain.onnx", "--json"]).json();
+    assert!(model["producer"].as_str().unwrap().starts_with("oarlock "), "{model}");
+}
+
+#[test]
+fn a_model_for_certain_sizes_takes_no_others() {
+    let user = user();
+    assert_eq!(user.run(&["optimise", "product.onnx", "-o", "two.onnx", "--shape", "batch=2"]).status, 0);
+    assert_eq!(user.run(&["run", "two.onnx", "-i", X]).status, 0);
+    let outcome = user.run(&["run", "two.onnx", "-i", "f32:[[1,2,3]]"]);
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.contains("expected f32[2, 3], found f32[1, 3]"), "{}", outcome.err);
+    for (shape, problem) in [("x=2x4", "expected f32[batch, 3], found f32[2, 4]"), ("rows=2", "found `rows`")]
+    {
+        let outcome = user.run(&["optimise", "product.onnx", "-o", "none.onnx", "--shape", shape]);
+        assert_eq!(outcome.status, 1);
+        assert!(outcome.err.contains(problem), "{}", outcome.err);
+        assert!(!user.home.path().join("none.onnx").exists());
+    }
+}
+
+#[test]
+fn a_model_may_take_the_place_of_itself() {
+    let user = user();
+    let before = user.run(&["run", "product.onnx", "-i", X]).out;
+    assert_eq!(user.run(&["optimise", "product.onnx", "-o", "product.onnx"]).status, 0);
+    assert_eq!(user.run(&["run", "product.onnx", "-i", X]).out, before);
+}
+
+#[test]
+fn optional_inputs_become_constants_and_it_is_said() {
+    let user = user();
+    let model = Build::new().input("x: f32[2]").input("w: f32[2]").weight("w", &[2], &[1.0, 2.0]);
+    user.file("optional.onnx", &model.node("y = Add(x, w)").output("y: f32[2]").bytes());
+    let outcome = user.run(&["optimise", "optional.onnx", "-o", "fixed.onnx"]);
+    assert!(outcome.out.contains("1 optional input is a constant now"), "{}", outcome.out);
+    let outcome = user.run(&["run", "fixed.onnx", "-i", "w=f32:[0,0]", "-i", "x=f32:[0,0]"]);
+    assert!(outcome.err.contains("expected one of the inputs `x`, found `w`"), "{}", outcome.err);
+}

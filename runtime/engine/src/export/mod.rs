@@ -1,0 +1,3 @@
+//! Models to files.
+
+pub mod onnx;

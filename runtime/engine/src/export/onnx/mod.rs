@@ -1,0 +1,238 @@
+//! Graphs as ONNX files.
+//!
+//! What is written is a graph as passes left it, so that who reads it need not do again what they did. It says the same as
+//! the graph, but not always what others understand: ops that only Oarlock has are of the domain `oarlock`, and a node that
+//! means another opset than the model as a whole stands in a function of its own.
+
+mod attribute;
+mod graph;
+mod opsets;
+mod types;
+mod weights;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use oarlock_core::{Error, Result};
+use prost::Message as _;
+
+use self::graph::Exporter;
+use self::opsets::Opsets;
+use self::weights::Weights;
+use crate::graph::Graph;
+use crate::import::onnx::messages::{ModelProto, StringStringEntryProto};
+use crate::plan::weight_bytes;
+use crate::session::Slot;
+
+/// The version of the file format: the newest that most programs read, and all that is written is in it.
+const IR_VERSION: i64 = 10;
+
+/// The most bytes that weights may have to lie in the model itself. A message of protobuf has at most 2 GiB.
+const MOST_INSIDE: u64 = 1 << 30;
+
+/// What a file is to say beside the graph.
+#[derive(Clone, Debug, Default)]
+pub struct About<'a> {
+    /// What the model says about itself.
+    pub metadata: BTreeMap<String, String>,
+    /// The name of a file beside that of the model for its weights, where they are too large to lie in it.
+    pub weights_file: &'a str,
+}
+
+/// A model as the bytes of files.
+pub struct Files {
+    /// The file of the model.
+    pub model: Vec<u8>,
+    /// The parts of the file beside it, each with its place; without any there is no such file.
+    pub weights: Vec<(u64, Bytes)>,
+    /// How many nodes the model has, but for those in branches and bodies.
+    pub nodes: usize,
+    /// How many nodes mean another opset than the model, or are of an op that only Oarlock has.
+    pub own_nodes: usize,
+}
+
+/// Writes a graph whose inputs and outputs have these names.
+pub(crate) fn write(graph: &Graph, inputs: &[Slot], outputs: &[Slot], about: &About<'_>) -> Result<Files> {
+    let is_inside = weight_bytes(graph) <= MOST_INSIDE;
+    let weights = if is_inside { Weights::inside() } else { Weights::beside(about.weights_file) };
+    encode(graph, inputs, outputs, &about.metadata, weights)
+}
+
+fn encode(
+    graph: &Graph,
+    inputs: &[Slot],
+    outputs: &[Slot],
+    metadata: &BTreeMap<String, String>,
+    weights: Weights,
+) -> Result<Files> {
+    let mut exporter = Exporter::new(Opsets::of(graph), weights);
+    let proto = exporter.model(graph, inputs, outputs)?;
+    let entry = |(key, value): (&String, &String)| StringStringEntryProto {
+        key: Some(key.clone()),
+        value: Some(value.clone()),
+    };
+    let nodes = proto.node.len();
+    let Exporter { opsets, weights, own_nodes, .. } = exporter;
+    let (opset_import, functions) = opsets.finish();
+    let model = ModelProto {
+        ir_version: Some(IR_VERSION),
+        opset_import,
+        producer_name: Some("oarlock".to_owned()),
+        producer_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        graph: Some(proto),
+        metadata_props: metadata.iter().map(entry).collect(),
+        functions,
+        ..ModelProto::default()
+    };
+    let size = model.encoded_len();
+    if i32::try_from(size).is_err() {
+        return Err(Error::unimplemented(format!("expected a model of less than 2 GiB, found {size} bytes")));
+    }
+    Ok(Files { model: model.encode_to_vec(), weights: weights.finish(), nodes, own_nodes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use oarlock_core::{Constant, Dtype};
+
+    use super::*;
+    use crate::graph::{Dimension, Node, Subgraph, Value, ValueId, ValueType, Weight};
+    use crate::import;
+
+    fn input(graph: &mut Graph, name: &str) -> ValueId {
+        let dims = Some(vec![Dimension::Symbol("n".into())]);
+        let declared = ValueType::Tensor { dtype: Some(Dtype::F32), dims };
+        let id = graph.add(Value { declared, ..Value::named(name) });
+        graph.inputs.push(id);
+        id
+    }
+
+    fn weight(graph: &mut Graph, name: &str, length: i64) -> ValueId {
+        let numbers = Constant::of_ints(&(0..length).collect::<Vec<_>>());
+        graph.add(Value::constant(name, Weight::Numbers(numbers)))
+    }
+
+    fn op(graph: &mut Graph, op: &str, opset: u32, inputs: &[ValueId], name: &str) -> ValueId {
+        let made = graph.add(Value::named(name));
+        graph.nodes.push(Node::new("", op, opset, inputs.iter().copied().map(Some), [Some(made)]));
+        made
+    }
+
+    /// Writes a graph whose outputs have names, and reads it again.
+    fn again(graph: &Graph, outputs: &[&str], weights: Weights) -> (Files, Graph) {
+        let slots = |ids: &[ValueId]| -> Vec<Slot> {
+            let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
+            ids.iter().map(|id| slot(graph.value(*id))).collect()
+        };
+        let mut made = slots(&graph.outputs);
+        made.iter_mut().zip(outputs).for_each(|(slot, name)| slot.name = (*name).into());
+        let files = encode(graph, &slots(&graph.inputs), &made, &BTreeMap::new(), weights).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut beside = Vec::new();
+        for (place, bytes) in &files.weights {
+            beside.resize(usize::try_from(*place).unwrap(), 0);
+            beside.extend_from_slice(bytes);
+        }
+        fs::write(directory.path().join("weights"), beside).unwrap();
+        fs::write(directory.path().join("model.onnx"), &files.model).unwrap();
+        let read = import::onnx::load(&directory.path().join("model.onnx")).unwrap().graph;
+        let names: Vec<&str> = read.outputs.iter().map(|id| &*read.value(*id).name).collect();
+        assert_eq!(names, outputs);
+        (files, read)
+    }
+
+    fn lines(graph: &Graph) -> Vec<String> {
+        graph.to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn values_of_one_name_get_others_and_those_of_inputs_and_outputs_stay() {
+        let mut graph = Graph::new("");
+        let x = input(&mut graph, "y");
+        let first = op(&mut graph, "Neg", 20, &[x], "y");
+        let second = op(&mut graph, "Abs", 20, &[first], "y");
+        let last = op(&mut graph, "Relu", 20, &[second], "");
+        graph.outputs = vec![last];
+        let (files, read) = again(&graph, &["z"], Weights::inside());
+        let expected = ["input y: f32[n]", "y_2 = Neg(y)", "y_3 = Abs(y_2)", "z = Relu(y_3)", "output z"];
+        assert_eq!(lines(&read), expected);
+        assert_eq!((files.nodes, files.own_nodes), (3, 0));
+    }
+
+    #[test]
+    fn a_value_that_is_given_twice_or_is_an_input_is_passed_on() {
+        let mut graph = Graph::new("twice");
+        let x = input(&mut graph, "x");
+        let y = op(&mut graph, "Neg", 20, &[x], "y");
+        graph.outputs = vec![y, y, x, x];
+        let (_, read) = again(&graph, &["a", "b", "x", "c"], Weights::inside());
+        let expected = ["a = Neg(x)", "b = Identity(a)", "c = Identity(x)"];
+        assert_eq!(lines(&read)[1..4], expected);
+    }
+
+    #[test]
+    fn a_node_of_another_opset_keeps_it() {
+        let mut graph = Graph::new("mixed");
+        let x = input(&mut graph, "x");
+        let first = op(&mut graph, "Softmax", 13, &[x], "first");
+        let second = op(&mut graph, "Softmax", 13, &[first], "second");
+        let third = op(&mut graph, "Softmax", 11, &[second], "third");
+        let fourth = op(&mut graph, "Softmax", 12, &[third], "fourth");
+        let last = op(&mut graph, "Abs", 13, &[fourth], "last");
+        graph.outputs = vec![last];
+        let (files, read) = again(&graph, &["last"], Weights::inside());
+        let meant: Vec<(&str, u32)> = read.nodes.iter().map(|node| (&*node.op, node.opset)).collect();
+        let softmax = |opset| ("Softmax", opset);
+        assert_eq!(meant, [softmax(13), softmax(13), softmax(11), softmax(12), ("Abs", 13)]);
+        assert_eq!(files.own_nodes, 2);
+    }
+
+    #[test]
+    fn a_body_reads_what_it_captures_by_its_name_and_has_names_of_its_own() {
+        let mut graph = Graph::new("outer");
+        let (x, condition) = (input(&mut graph, "x"), input(&mut graph, "condition"));
+        let taken = op(&mut graph, "Neg", 20, &[x], "inner");
+        let branch = |with_node: bool| {
+            let mut branch = Graph::new("branch");
+            let captured = input(&mut branch, "captured");
+            let given = if with_node { op(&mut branch, "Abs", 20, &[captured], "inner") } else { captured };
+            branch.outputs = vec![given];
+            branch
+        };
+        let chosen = op(&mut graph, "If", 20, &[condition], "chosen");
+        let node = graph.nodes.last_mut().unwrap();
+        for (attribute, graph) in [("then_branch", branch(true)), ("else_branch", branch(false))] {
+            node.subgraphs.push(Subgraph { attribute: attribute.into(), graph, captures: vec![taken] });
+        }
+        graph.outputs = vec![chosen];
+        let (_, read) = again(&graph, &["chosen"], Weights::inside());
+        let lines = lines(&read);
+        let has = |line: &str| assert!(lines.iter().any(|found| found.trim() == line), "{line} in {lines:?}");
+        has("inner_2 = Abs(inner)");
+        has("captured = Identity(inner)");
+        has("then_branch with [inner]");
+    }
+
+    #[test]
+    fn large_weights_lie_in_a_file_beside_and_small_ones_do_not() {
+        let mut graph = Graph::new("weights");
+        let x = input(&mut graph, "x");
+        let sums = [("large", 1000), ("small", 2), ("larger", 2000)].map(|(name, length)| {
+            let weight = weight(&mut graph, name, length);
+            op(&mut graph, "Gather", 20, &[weight, x], &format!("of {name}"))
+        });
+        graph.outputs = sums.to_vec();
+        let names = ["of large", "of small", "of larger"];
+        let (files, read) = again(&graph, &names, Weights::beside("weights"));
+        let places: Vec<(u64, usize)> =
+            files.weights.iter().map(|(place, bytes)| (*place, bytes.len())).collect();
+        assert_eq!(places, [(0, 8000), (8192, 16000)]);
+        let numbers = |graph: &Graph| -> Vec<Vec<u8>> {
+            let weights = graph.nodes.iter().filter_map(|node| graph.value(node.input(0)?).numbers());
+            weights.map(|numbers| numbers.bytes().to_vec()).collect()
+        };
+        assert_eq!(numbers(&read), numbers(&graph));
+    }
+}

@@ -1,0 +1,132 @@
+//! Which opsets a file says that it means.
+//!
+//! A file has one opset of each domain, while the nodes of a graph may mean several: those that passes add mean one that
+//! has what they need. The opset of a file is the one that most of its nodes are the same in. Any other node is put in a
+//! function, which has opsets of its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use oarlock_core::{Error, Result, schema};
+use prost::Message as _;
+
+use crate::graph::{Graph, Node};
+use crate::import::onnx::messages::{FunctionProto, NodeProto, OperatorSetIdProto};
+
+/// The domain of the functions that stand for nodes of other opsets.
+const FUNCTIONS: &str = "oarlock.opsets";
+
+/// The opsets of a file.
+pub(super) struct Opsets {
+    chosen: BTreeMap<Arc<str>, u32>,
+    functions: Vec<FunctionProto>,
+    /// The names of functions by what they are.
+    names: HashMap<Vec<u8>, String>,
+}
+
+impl Opsets {
+    /// The opsets that suit a graph.
+    pub(super) fn of(graph: &Graph) -> Self {
+        let mut meant = BTreeMap::new();
+        count(graph, &mut meant);
+        let mut chosen = BTreeMap::new();
+        for (domain, nodes) in &meant {
+            let kept = |opset: u32| -> usize {
+                let same = nodes.iter().filter(|((op, other), _)| is_same(domain, op, *other, opset));
+                same.map(|(_, count)| count).sum()
+            };
+            let opsets = nodes.keys().map(|(_, opset)| *opset);
+            let best = opsets.max_by_key(|opset| (kept(*opset), *opset));
+            chosen.extend(best.map(|opset| (domain.clone(), opset)));
+        }
+        // Outputs may need a node of their own, and a model without nodes says what it means too.
+        let newest = schema::newest_opset(schema::ONNX).unwrap_or(1);
+        chosen.entry("".into()).or_insert(newest);
+        Self { chosen, functions: Vec::new(), names: HashMap::new() }
+    }
+
+    /// Whether a node may stand in the file as it is.
+    pub(super) fn suits(&self, node: &Node) -> bool {
+        let chosen = self.chosen.get(&node.domain);
+        chosen.is_some_and(|chosen| is_same(&node.domain, &node.op, node.opset, *chosen))
+    }
+
+    /// The call of a function that has nothing in it but this node, which means another opset.
+    pub(super) fn call(&mut self, node: &Node, proto: NodeProto) -> Result<NodeProto> {
+        if !node.subgraphs.is_empty() {
+            let found = format!("{} of opset {}", node.label(), node.opset);
+            let expected = "branches and bodies of the opset that the model as a whole has";
+            return Err(Error::unimplemented(format!("expected {expected}, found {found}")));
+        }
+        let formal = |letter: char, names: &[String]| -> Vec<String> {
+            let name = |(at, name): (usize, &String)| {
+                if name.is_empty() { String::new() } else { format!("{letter}{at}") }
+            };
+            names.iter().enumerate().map(name).collect()
+        };
+        let (inputs, outputs) = (formal('x', &proto.input), formal('y', &proto.output));
+        let given = |names: &[String]| names.iter().filter(|name| !name.is_empty()).cloned().collect();
+        let mut function = FunctionProto {
+            domain: Some(FUNCTIONS.to_owned()),
+            input: given(&inputs),
+            output: given(&outputs),
+            opset_import: vec![import(&node.domain, node.opset)],
+            node: vec![NodeProto {
+                op_type: proto.op_type,
+                domain: proto.domain,
+                attribute: proto.attribute,
+                input: inputs,
+                output: outputs,
+                ..NodeProto::default()
+            }],
+            ..FunctionProto::default()
+        };
+        let next = format!("{}_{}_{}", node.op, node.opset, self.functions.len());
+        let name = self.names.entry(function.encode_to_vec()).or_insert_with_key(|_| {
+            function.name = Some(next.clone());
+            self.functions.push(std::mem::take(&mut function));
+            next
+        });
+        Ok(NodeProto {
+            name: proto.name,
+            domain: Some(FUNCTIONS.to_owned()),
+            op_type: Some(name.clone()),
+            input: given(&proto.input),
+            output: given(&proto.output),
+            ..NodeProto::default()
+        })
+    }
+
+    /// What a file says of its opsets, and its functions.
+    pub(super) fn finish(self) -> (Vec<OperatorSetIdProto>, Vec<FunctionProto>) {
+        let mut imports: Vec<OperatorSetIdProto> =
+            self.chosen.iter().map(|(domain, opset)| import(domain, *opset)).collect();
+        if !self.functions.is_empty() {
+            imports.push(import(FUNCTIONS, 1));
+        }
+        (imports, self.functions)
+    }
+}
+
+fn import(domain: &str, opset: u32) -> OperatorSetIdProto {
+    OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(opset.into()) }
+}
+
+/// How often nodes mean which op of which opset, by domain.
+type Meant = BTreeMap<Arc<str>, BTreeMap<(Arc<str>, u32), usize>>;
+
+fn count(graph: &Graph, meant: &mut Meant) {
+    for node in &graph.nodes {
+        let of_domain = meant.entry(node.domain.clone()).or_default();
+        *of_domain.entry((node.op.clone(), node.opset)).or_default() += 1;
+        node.subgraphs.iter().for_each(|subgraph| count(&subgraph.graph, meant));
+    }
+}
+
+/// Whether an op is the same in two opsets of its domain.
+fn is_same(domain: &str, op: &str, one: u32, other: u32) -> bool {
+    // What changed about these is only which types they may carry.
+    let carries = domain.is_empty() && (op == "If" || op == "Loop");
+    let since = |opset| schema::find(domain, op, opset).ok().map(|schema| schema.since_version);
+    one == other || carries || since(one).is_some_and(|since_one| since(other) == Some(since_one))
+}

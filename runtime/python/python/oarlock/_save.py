@@ -1,0 +1,45 @@
+"""Models as files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    from ._oarlock import Session
+
+
+def save(model: Session, file: str | PathLike[str]) -> None:
+    """Writes the weights before the model, which is of no use without them."""
+    path = os.fspath(file)
+    beside = f"{path}.data"
+    content, parts = model._onnx(os.path.basename(beside))
+
+    def put(stream: IO[bytes]) -> None:
+        for place, part in parts:
+            stream.seek(place)
+            stream.write(part)
+
+    if parts:
+        _replace(beside, put)
+    _replace(path, lambda stream: stream.write(content))
+
+
+def _replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Puts a file in the place of another at once, so that nobody ever sees half of it."""
+    # Behind a link is the file that is meant.
+    path = os.path.realpath(path)
+    new = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
+    try:
+        with open(new, "xb") as stream:
+            write(stream)
+        os.replace(new, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        raise
