@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Device, Error, ErrorKind, Result, Runtime};
-use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions, Slot};
+use oarlock_engine::export::onnx::About;
+use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions, Slot, import};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 use crate::door::Source;
@@ -108,6 +109,7 @@ impl Trial {
     fn work(&self, runtime: &Arc<Runtime>) -> Result<()> {
         let model = self.model.as_ref().map_err(Clone::clone)?;
         let session = Session::new(runtime.clone(), model, &self.options)?;
+        is_written(&session)?;
         let run = |choices: &[u8], times| {
             let inputs = (self.inputs)(runtime, &session, choices)?;
             (0..times).try_for_each(|_| session.run(&inputs)?.iter().try_for_each(read))
@@ -117,6 +119,18 @@ impl Trial {
         // A bad error is one wherever it is.
         let bad = done.iter().find(|done| done.as_ref().is_err_and(|error| !is_good(error)));
         bad.unwrap_or(&done[0]).clone()
+    }
+}
+
+/// What is written of a model must be one, if anything can be written.
+fn is_written(session: &Session) -> Result<()> {
+    let files = session.to_onnx(&About::default());
+    let read = files.map(|files| import::onnx::decode(files.model.into(), None));
+    match read {
+        Ok(Err(error)) => Err(Error::new(ErrorKind::Fatal, format!("no model was written: {error}"))),
+        Ok(Ok(_)) => Ok(()),
+        Err(error) if is_good(&error) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

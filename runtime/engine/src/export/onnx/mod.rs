@@ -65,7 +65,7 @@ fn encode(
     metadata: &BTreeMap<String, String>,
     weights: Weights,
 ) -> Result<Files> {
-    let mut exporter = Exporter::new(Opsets::of(graph), weights);
+    let mut exporter = Exporter::new(Opsets::of(graph)?, weights);
     let proto = exporter.model(graph, inputs, outputs)?;
     let entry = |(key, value): (&String, &String)| StringStringEntryProto {
         key: Some(key.clone()),

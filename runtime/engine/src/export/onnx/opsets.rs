@@ -11,6 +11,7 @@ use oarlock_core::{Error, Result, schema};
 use prost::Message as _;
 
 use crate::graph::{Graph, Node};
+use crate::import::onnx::domain_of;
 use crate::import::onnx::messages::{FunctionProto, NodeProto, OperatorSetIdProto};
 
 /// The domain of the functions that stand for nodes of other opsets.
@@ -26,9 +27,9 @@ pub(super) struct Opsets {
 
 impl Opsets {
     /// The opsets that suit a graph.
-    pub(super) fn of(graph: &Graph) -> Self {
+    pub(super) fn of(graph: &Graph) -> Result<Self> {
         let mut meant = BTreeMap::new();
-        count(graph, &mut meant);
+        count(graph, &mut meant)?;
         let mut chosen = BTreeMap::new();
         for (domain, nodes) in &meant {
             let kept = |opset: u32| -> usize {
@@ -42,12 +43,12 @@ impl Opsets {
         // Outputs may need a node of their own, and a model without nodes says what it means too.
         let newest = schema::newest_opset(schema::ONNX).unwrap_or(1);
         chosen.entry("".into()).or_insert(newest);
-        Self { chosen, functions: Vec::new(), names: HashMap::new() }
+        Ok(Self { chosen, functions: Vec::new(), names: HashMap::new() })
     }
 
     /// Whether a node may stand in the file as it is.
     pub(super) fn suits(&self, node: &Node) -> bool {
-        let chosen = self.chosen.get(&node.domain);
+        let chosen = self.chosen.get(domain_of(&node.domain));
         chosen.is_some_and(|chosen| is_same(&node.domain, &node.op, node.opset, *chosen))
     }
 
@@ -115,12 +116,19 @@ fn import(domain: &str, opset: u32) -> OperatorSetIdProto {
 /// How often nodes mean which op of which opset, by domain.
 type Meant = BTreeMap<Arc<str>, BTreeMap<(Arc<str>, u32), usize>>;
 
-fn count(graph: &Graph, meant: &mut Meant) {
+fn count(graph: &Graph, meant: &mut Meant) -> Result<()> {
     for node in &graph.nodes {
-        let of_domain = meant.entry(node.domain.clone()).or_default();
+        let newest = schema::newest_opset(&node.domain).unwrap_or(u32::MAX);
+        if !(1..=newest).contains(&node.opset) {
+            let (label, found) = (node.label(), node.opset);
+            let message = format!("{label}: expected an opset from 1 to {newest}, found {found}");
+            return Err(Error::invalid_argument(message));
+        }
+        let of_domain = meant.entry(domain_of(&node.domain).into()).or_default();
         *of_domain.entry((node.op.clone(), node.opset)).or_default() += 1;
-        node.subgraphs.iter().for_each(|subgraph| count(&subgraph.graph, meant));
+        node.subgraphs.iter().try_for_each(|subgraph| count(&subgraph.graph, meant))?;
     }
+    Ok(())
 }
 
 /// Whether an op is the same in two opsets of its domain.

@@ -57,9 +57,9 @@ pub(super) fn found(value: &Value) -> ValueType {
 
 fn dimension(dimension: &Dimension) -> DimensionProto {
     let value = match dimension {
-        Dimension::Known(size) => Some(DimensionValue::DimValue(*size)),
+        Dimension::Known(size) if *size >= 0 => Some(DimensionValue::DimValue(*size)),
         Dimension::Symbol(name) => Some(DimensionValue::DimParam(name.to_string())),
-        Dimension::Unknown => None,
+        Dimension::Known(_) | Dimension::Unknown => None,
     };
     DimensionProto { value }
 }

@@ -122,7 +122,7 @@ fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
 }
 
 /// The name of a domain as the graph has it: ONNX's own, which has two, is empty.
-fn domain_of(name: &str) -> &str {
+pub(crate) fn domain_of(name: &str) -> &str {
     if name == oarlock_core::schema::ONNX { "" } else { name }
 }
 
