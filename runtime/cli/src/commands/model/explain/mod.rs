@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::accuracy::Extent;
-use super::feeds::Wish;
+use super::feeds::{Missing, Wish};
 use super::{Kind, Subject};
 use crate::Verdict;
 use crate::arguments::{ExplainCall, Global};
@@ -76,7 +76,7 @@ struct PassReport {
 pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> Verdict {
     target::check(call.html.iter().chain(&call.svg).map(PathBuf::as_path))?;
     let subject = Subject::load(global, &call.choice, call.exactness)?;
-    let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, seed: Some(0) };
+    let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, missing: Missing::Shaped };
     let given = wish.fulfil(&subject.session, subject.device()?)?;
     let devices = subject.devices().join("`, `");
     watched::tell(&format!("the nodes of the model were readied on `{devices}`"));
