@@ -366,3 +366,29 @@ def others(case):
     case("Unique", [numpy.array([5], numpy.float32)], outputs=[0, 1, 2])
     case("NhwcMaxPool", [whole(1, 6, 7, 3)], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 0])
     case("NhwcMaxPool", [whole(1, 6, 7, 3, dtype=numpy.int8)], kernel_shape=[2, 2], dilations=[1, 2], ceil_mode=1)
+    case("SampleOp", [real(2, 3)])
+    matrices = real(2, 3, 3) + 3 * numpy.eye(3, dtype=numpy.float32)
+    case("Inverse", [matrices])
+    case("Inverse", [matrices[0].astype(numpy.float64)])
+    case("Inverse", [matrices.astype(numpy.float16)], rtol=1e-2, atol=1e-2)
+    for dim in [0, 1, -1, -2]:
+        case("UnfoldTensor", [real(7, 5)], dim=dim, size=3, step=2)
+    case("UnfoldTensor", [whole(2, 6, 3, dtype=numpy.int64)], dim=1, size=6)
+    case("UnfoldTensor", [real(4)], size=1, step=3)
+    for width in [5, 1, 9]:
+        case("DynamicTimeWarping", [abs(real(6, width))])
+    case("DynamicTimeWarping", [whole(1, 7, 6, low=0, high=3).astype(numpy.float32)])
+    for dtype in [numpy.int32, numpy.uint32, numpy.int64, numpy.uint64]:
+        case("MurmurHash3", [whole(2, 3, dtype=dtype)])
+    case("MurmurHash3", [real(4)], seed=77, positive=0)
+    case("MurmurHash3", [real(4, dtype=numpy.float64)], seed=3)
+    crops(case)
+
+
+def crops(case):
+    images, of = real(2, 3, 5, 6), i32(1, 0, 1, 0)
+    boxes = numpy.array([[0, 0, 1, 1], [0.1, 0.2, 0.8, 0.55], [-0.3, 0.2, 0.7, 1.4], [0.9, 0.7, 0.2, 0.1]], numpy.float32)
+    for mode in ["bilinear", "nearest"]:
+        for size in [(4, 3), (1, 2), (5, 6), (1, 1)]:
+            case("CropAndResize", [images, boxes, of, i32(*size)], mode=mode, extrapolation_value=-7.5)
+    case("CropAndResize", [images[:, :, :1], boxes, of, i32(2, 2)])

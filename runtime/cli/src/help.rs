@@ -169,7 +169,8 @@ Examples:
 
 An input is a file that NumPy wrote with `numpy.save`, or values as `oarlock op` takes them, such as `i64:5` or \
 `f32:[[1,2],[3,4]]`; of a model with one input the name may be left out. An archive of `numpy.savez` has arrays by the names of \
-inputs, compressed or not. A file that ends in `.pb` is a tensor as ONNX's tests have it. For an input that is a sequence, name it once for each element.
+inputs, compressed or not. A file that ends in `.pb` is a tensor as ONNX's tests have it. For an input that is a sequence, name it once for each element; \
+`NAME=-` leaves it without any, and an optional input empty.
 
 A model that is `-`, or a pipe, is read to its end: ONNX of at most 2 GiB with all weights in it.
 
@@ -183,7 +184,8 @@ so, and images that only convolutions read may be kept so; sums and all other va
 model then runs in f32 too, and how far the outputs of both are apart is told. Where nothing can be rounded the model runs in f32, and it says why.
 
 With `--json`, what goes wrong is an object on the standard output too: `error`, with `kind`, `message`, `node`, `op` and \
-`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace`, `check` and `optimise`.
+`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace`, `check` and `optimise`, and of any \
+command that is called in a way it does not understand.
 
 Exit codes:
   0  The model has run

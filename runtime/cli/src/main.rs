@@ -19,6 +19,7 @@ mod render;
 mod scalar;
 mod session;
 mod target;
+mod usage;
 mod variables;
 mod watched;
 
@@ -55,11 +56,7 @@ fn main() -> ExitCode {
         command.try_get_matches_from(given).and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // There is nowhere to say that help could not be printed.
-            _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+        Err(error) => return usage::tell(&error, std::env::args_os()),
     };
     let color = arguments.global.color;
     // The output is then that of the child, which takes the standard output in its turn.

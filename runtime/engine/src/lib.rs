@@ -20,5 +20,5 @@ pub use import::Model;
 pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost, weight_bytes};
 pub use precision::{Precision, Rounding};
 pub use progress::Progress;
-pub use run::{Timing, Timings};
+pub use run::{Timing, Timings, make_text, makes_text};
 pub use session::{Session, SessionOptions, Slot};

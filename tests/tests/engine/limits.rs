@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use oarlock_core::{Constant, Dtype, Error, ErrorKind, Runtime, Tensor};
+use oarlock_core::{Attribute, Constant, Dtype, Error, ErrorKind, Runtime, Tensor};
 use oarlock_engine::graph::{Graph, Value, ValueId, Weight};
 use oarlock_engine::{Datum, Session, SessionOptions};
 
@@ -131,6 +131,13 @@ fn text_that_doubles_again_and_again_is_refused() {
     let (rows, columns) = (texts(&mut sketch, &[1 << 13, 1]), texts(&mut sketch, &[1, 1 << 13]));
     let pairs = sketch.op("StringConcat", &[rows, columns]);
     let error = refused(&sketch.output(&[pairs]), &[]);
+    assert!(error.to_string().contains("at most 1073741824 bytes of new text"), "{error}");
+    let mut sketch = Sketch::new();
+    let (truth, size) = (sketch.truth(), sketch.ints(&[44 << 20]));
+    let truths = sketch.op("Expand", &[truth, size]);
+    let to = [("to", Attribute::Int(Dtype::String.onnx_number()))];
+    let written = sketch.op_with("Cast", &[truths], &to);
+    let error = refused(&sketch.output(&[written]), &[]);
     assert!(error.to_string().contains("at most 1073741824 bytes of new text"), "{error}");
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use oarlock_core::{Attribute, Dtype};
+use oarlock_core::{Attribute, Dtype, Tensor};
 use oarlock_engine::graph::{Dimension, Value, ValueId, ValueType};
 use oarlock_engine::{Datum, Plan, Session, SessionOptions};
 
 use crate::sketch::{RUNTIME, Sketch, bytes, ints, random, run, runtime, tensor};
 
 fn floats(datum: &Datum) -> Vec<f32> {
-    datum.tensor().and_then(oarlock_core::Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
+    datum.tensor().and_then(Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Y = softmax(X·W + b) of any number of rows.
@@ -176,6 +176,39 @@ fn numbers_become_texts_and_texts_become_labels() {
     let made = run(&session, &[tensor(&[3], &[1.0, 2.5e-7, 7.0])]);
     let made: Vec<Vec<String>> = made.iter().map(|made| made.tensor().unwrap().to_texts().unwrap()).collect();
     assert_eq!(made, [["1.0", "2.5e-07", "7.0"], ["one", "other", "seven"]]);
+}
+
+#[test]
+fn texts_that_differ_are_found_with_their_places_and_counts() {
+    let device = RUNTIME.default_device().unwrap().clone();
+    let texts = ["b", "a", "b", "a", "z", "b"].map(str::to_owned);
+    let rows = Datum::Tensor(Tensor::from_texts(&device, &[3, 2], texts.to_vec()).unwrap());
+    let unique = |attributes: &[(&str, i64)]| {
+        let mut sketch = Sketch::new();
+        let x = sketch.input("x", Dtype::String, &[3, 2]);
+        let attributes: Vec<_> =
+            attributes.iter().map(|(name, value)| (*name, Attribute::Int(*value))).collect();
+        let made = sketch.op_of("Unique", &[x], &attributes, 4);
+        let made =
+            run(&sketch.output(&made).session(&SessionOptions::default()), std::slice::from_ref(&rows));
+        let places: Vec<Vec<i64>> =
+            made[1..].iter().map(|made| made.tensor().unwrap().to_vec().unwrap()).collect();
+        (made[0].tensor().unwrap().to_texts().unwrap(), places)
+    };
+    let (texts, places) = unique(&[]);
+    assert_eq!(
+        (texts.join(" ").as_str(), places),
+        ("a b z", vec![vec![1, 0, 4], vec![1, 0, 1, 0, 2, 1], vec![2, 3, 1]])
+    );
+    let (texts, places) = unique(&[("sorted", 0)]);
+    assert_eq!(
+        (texts.join(" ").as_str(), places),
+        ("b a z", vec![vec![0, 1, 4], vec![0, 1, 0, 1, 2, 0], vec![3, 2, 1]])
+    );
+    let (texts, places) = unique(&[("axis", 0)]);
+    assert_eq!((texts.join(" ").as_str(), places), ("b a z b", vec![vec![0, 2], vec![0, 0, 1], vec![2, 1]]));
+    let (texts, _) = unique(&[("axis", 1)]);
+    assert_eq!(texts.join(" "), "a b a b b z");
 }
 
 /// Adds `step` to `start` so often, and stacks the squares of the sums.

@@ -50,7 +50,7 @@ fn precision() -> impl TypedValueParser<Value = Precision> {
 /// What a model is given.
 #[derive(Args, Debug)]
 pub(crate) struct Feeds {
-    /// An input: `NAME=FILE.npy`, `NAME=f32:[1,2]`, or `FILE.npz` for those in it; may be given several times
+    /// An input: `NAME=FILE.npy`, `NAME=f32:[1,2]`, `NAME=-` for one that is left empty, or `FILE.npz` for those in it; may be given several times
     #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
     /// Make up the inputs that are not given, in the same way for the same seed

@@ -13,6 +13,28 @@ fn an_unknown_command_is_answered_with_the_nearest_one() {
 }
 
 #[test]
+fn programs_are_told_what_was_not_understood() {
+    let calls: &[&[&str]] = &[
+        &["--json", "devcies"],
+        &["run", "--json", "x.onnx", "--rnadom", "0"],
+        &["--json"],
+        &["op", "--json"],
+    ];
+    let mut said = String::new();
+    for call in calls {
+        let outcome = User::new().run(call);
+        assert!(outcome.status == 2 && !outcome.err.is_empty(), "{call:?} {}", outcome.err);
+        said += &format!("$ oarlock {}\n{}\n", call.join(" "), outcome.out);
+    }
+    insta::assert_snapshot!("not_understood_json", said.trim_end());
+    for call in [&["run", "x.onnx", "--rnadom", "0"][..], &["op", "Add", "--set", "--", "--json"]] {
+        assert_eq!(User::new().run(call).out, "", "{call:?}");
+    }
+    let helped = User::new().run(&["run", "--json", "--help"]);
+    assert!(helped.status == 0 && helped.out.starts_with("Run a model"), "{}", helped.out);
+}
+
+#[test]
 fn without_a_command_there_is_help() {
     let outcome = User::new().run(&[]);
     assert_eq!(outcome.status, 2);

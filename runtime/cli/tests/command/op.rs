@@ -285,3 +285,23 @@ fn a_file_that_cannot_be_written_leaves_what_was_there() {
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.starts_with("error: `nowhere/out.npy`: expected to write"), "{}", outcome.err);
 }
+
+#[test]
+fn new_text_is_made_as_in_a_model() {
+    let user = User::new();
+    let run = |arguments: &[&str]| {
+        let outcome = user.run(&[&["op"], arguments].concat());
+        format!("{}{}", outcome.out, outcome.err)
+    };
+    assert_eq!(
+        run(&["Cast", "f32:[1.5,nan]", "--attr", "to=string"]),
+        "output 0 (output): string [2]\n[\"1.5\", \"nan\"]\n"
+    );
+    let joined = run(&["StringConcat", "string:[\"a\",\"b\"]", "string:\"c\""]);
+    assert_eq!(joined, "output 0 (Z): string [2]\n[\"ac\", \"bc\"]\n");
+    let explained = user.run(&["op", "Cast", "i8:7", "--attr", "to=string", "--explain", "--dry-run"]);
+    assert!(explained.out.contains("new text is made on the CPU without one\n"), "{}", explained.out);
+    assert_eq!(explained.status, 0);
+    let refused = run(&["Cast", "c64:1+2j", "--attr", "to=string"]);
+    assert!(refused.contains("error: ") && refused.contains("c64"), "{refused}");
+}

@@ -113,6 +113,16 @@ impl Op {
         Self::new(runtime, "", name, schema::newest_opset("")?, Attributes::new())
     }
 
+    /// The domain that it is of.
+    pub fn domain(&self) -> &str {
+        &self.node.domain
+    }
+
+    /// The attributes that it was given.
+    pub fn attributes(&self) -> &Attributes {
+        &self.node.attributes
+    }
+
     /// The name of the op.
     pub fn name(&self) -> &'static str {
         self.node.name

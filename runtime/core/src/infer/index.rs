@@ -20,6 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("Compress", 9, LATEST, &[], compress),
     rule("NonZero", 9, LATEST, &[], non_zero),
     rule("Unique", 11, LATEST, &[], unique),
+    rule("DynamicTimeWarping", 1, LATEST, &[], warp).of_domain("oarlock"),
     rule("NonMaxSuppression", 10, LATEST, &[], non_max_suppression),
 ];
 
@@ -194,6 +195,16 @@ fn unique(call: &Call<'_>) -> Result<Vec<Output>> {
     }
     let inverse = [length].as_slice().into();
     Ok(vec![found.into(), of_rank(1).into(), inverse, of_rank(1).into()])
+}
+
+/// The rows and the columns of the places on a way whose length depends on the costs.
+fn warp(call: &Call<'_>) -> Result<Vec<Output>> {
+    match call.dims(0)? {
+        Some([_, _]) | None => {}
+        Some([batch, _, _]) if batch.agrees(Dim::Known(1)) => {}
+        Some(dims) => return Err(call.wrong(0, "two dimensions, or a 1 and two others", Listed(dims))),
+    }
+    one([Dim::Known(2), Dim::Unknown].as_slice())
 }
 
 fn non_max_suppression(call: &Call<'_>) -> Result<Vec<Output>> {

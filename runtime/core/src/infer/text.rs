@@ -4,13 +4,19 @@ use super::call::{Call, wrong_attribute};
 use super::fact::{Dim, Listed};
 use super::output::{Output, Shape, one};
 use super::table::{LATEST, Rule, rule};
-use crate::Result;
+use crate::{Dtype, Result};
 
 pub(super) const RULES: &[Rule] = &[
+    rule("MurmurHash3", 1, LATEST, &[], hash).of_domain("oarlock"),
     rule("StringNormalizer", 10, LATEST, &[], normalize),
     rule("StringSplit", 20, LATEST, &[], split),
     rule("TfIdfVectorizer", 9, LATEST, &[], weigh),
 ];
+
+fn hash(call: &Call<'_>) -> Result<Vec<Output>> {
+    let dtype = if call.int("positive")? == Some(0) { Dtype::I32 } else { Dtype::U32 };
+    one(Output::from(call.shape(0)?).of_dtype(dtype))
+}
 
 /// Words may go, so how many are left depends on them.
 fn normalize(call: &Call<'_>) -> Result<Vec<Output>> {

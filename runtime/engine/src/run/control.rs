@@ -173,7 +173,7 @@ impl Control {
             Kind::Scan(scan) => scan.run(run, own, &captured)?,
             Kind::SequenceMap(body) => map_sequence(body, run, own, &captured, outputs)?,
             Kind::Sequence(op) => vec![op.run(run.environment, own)?],
-            Kind::Text(op) => vec![op.run(run.environment, own)?],
+            Kind::Text(op) => vec![op.run(&run.environment.host, own)?],
         };
         if made.len() < outputs {
             return Err(too_few(&format!("at least {outputs} values")));

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use oarlock_core::{Attribute, Attributes, Dtype, Error, Result, Tensor};
+use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Result, Tensor};
 
 use super::text::check_size;
-use crate::environment::Environment;
 use crate::graph::Node;
 
 /// Texts by what they stand for.
@@ -45,7 +44,7 @@ impl Labels {
         Ok(Some(Self { texts: pairs.collect(), default }))
     }
 
-    pub(super) fn run(&self, environment: &Environment, tensor: &Tensor) -> Result<Tensor> {
+    pub(super) fn run(&self, host: &Device, tensor: &Tensor) -> Result<Tensor> {
         let keys: Vec<Key> = match tensor.dtype() {
             Dtype::String => tensor.to_texts()?.into_iter().map(Key::Text).collect(),
             Dtype::F32 => tensor.to_vec::<f32>()?.into_iter().map(|key| float(key.into())).collect(),
@@ -57,7 +56,7 @@ impl Labels {
         let longest = self.texts.values().chain([&self.default]).map(String::len).max().unwrap_or(0);
         check_size((keys.len() as u64).saturating_mul((size_of::<String>() + longest) as u64))?;
         let texts = keys.iter().map(|key| self.texts.get(key).unwrap_or(&self.default).clone());
-        Tensor::from_texts(&environment.host, tensor.dims(), texts.collect())
+        Tensor::from_texts(host, tensor.dims(), texts.collect())
     }
 }
 

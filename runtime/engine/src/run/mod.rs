@@ -23,6 +23,7 @@ pub(crate) use arenas::Arenas;
 pub(crate) use clock::Clock;
 pub use clock::{Timing, Timings};
 pub(crate) use control::Control;
+pub use text::{make_text, makes_text};
 pub(crate) use watch::Watch;
 
 use crate::datum::Datum;

@@ -1,13 +1,35 @@
 //! Ops that make new text. A kernel can hand on text but has nowhere to put new one, so the engine makes it on the host.
 
 use half::{bf16, f16};
-use oarlock_core::{Attribute, Dtype, Error, Result, Tensor, shape};
+use oarlock_core::{Attribute, Device, Dtype, Error, Op, Result, Runtime, Tensor, schema, shape};
 
 use super::control::given;
 use super::labels::Labels;
 use crate::datum::Datum;
-use crate::environment::Environment;
 use crate::graph::Node;
+
+/// Whether an op makes new text. Where no kernel runs it, [`make_text`] does.
+pub fn makes_text(op: &Op) -> bool {
+    matches!(TextOp::of(&alone(op)), Ok(Some(_)))
+}
+
+/// Calls an op that makes new text, on the host and as a model does.
+pub fn make_text(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Result<Tensor> {
+    let kind = TextOp::of(&alone(op))?;
+    let kind =
+        kind.ok_or_else(|| Error::invalid_argument("expected an op that makes new text, found another"))?;
+    let inputs: Vec<Option<Datum>> =
+        inputs.iter().map(|input| input.map(|tensor| tensor.clone().into())).collect();
+    kind.run(&runtime.device("cpu")?, &inputs)?.tensor().cloned()
+}
+
+/// The node of an op that is in no graph.
+fn alone(op: &Op) -> Node {
+    let domain = if op.domain() == schema::ONNX { "" } else { op.domain() };
+    let mut node = Node::new(domain, op.name(), op.version(), [], []);
+    node.attributes = op.attributes().clone();
+    node
+}
 
 /// An op that makes text.
 pub(super) enum TextOp {
@@ -63,13 +85,13 @@ impl TextOp {
         })
     }
 
-    pub(super) fn run(&self, environment: &Environment, inputs: &[Option<Datum>]) -> Result<Datum> {
+    pub(super) fn run(&self, host: &Device, inputs: &[Option<Datum>]) -> Result<Datum> {
         let first = given(inputs, 0)?.tensor()?;
         let made = match self {
-            Self::Cast => cast(environment, first)?,
-            Self::Concat => concat(environment, first, given(inputs, 1)?.tensor()?)?,
-            Self::Labels(labels) => labels.run(environment, first)?,
-            Self::Normalize(normalize) => normalize.run(environment, first)?,
+            Self::Cast => cast(host, first)?,
+            Self::Concat => concat(host, first, given(inputs, 1)?.tensor()?)?,
+            Self::Labels(labels) => labels.run(host, first)?,
+            Self::Normalize(normalize) => normalize.run(host, first)?,
         };
         Ok(Datum::Tensor(made))
     }
@@ -80,10 +102,12 @@ impl TextOp {
 const MOST_TEXT: u64 = 1 << 30;
 
 /// Writes numbers as NumPy does.
-fn cast(environment: &Environment, tensor: &Tensor) -> Result<Tensor> {
+fn cast(host: &Device, tensor: &Tensor) -> Result<Tensor> {
     fn of<T: oarlock_core::Element>(tensor: &Tensor, write: impl Fn(T) -> String) -> Result<Vec<String>> {
         Ok(tensor.to_vec::<T>()?.into_iter().map(write).collect())
     }
+    // Numbers have a letter at least, and it takes their text to know how many.
+    check_size(tensor.element_count().saturating_mul(size_of::<String>() as u64 + 1))?;
     let texts = match tensor.dtype() {
         Dtype::String => tensor.to_texts(),
         Dtype::Bool => of::<bool>(tensor, |truth| if truth { "True" } else { "False" }.to_owned()),
@@ -107,7 +131,7 @@ fn cast(environment: &Environment, tensor: &Tensor) -> Result<Tensor> {
             "expected floats of at least 16 bits, integers of whole bytes or bool to be written as text, found {other}"
         ))),
     }?;
-    Tensor::from_texts(&environment.host, tensor.dims(), texts)
+    Tensor::from_texts(host, tensor.dims(), texts)
 }
 
 /// A number of a narrow dtype as text, with as many digits as tell it from the others of the dtype.
@@ -142,7 +166,7 @@ pub(super) fn check_size(size: u64) -> Result<()> {
 }
 
 /// Puts the texts of two tensors, which repeat to one shape, one behind the other.
-fn concat(environment: &Environment, left: &Tensor, right: &Tensor) -> Result<Tensor> {
+fn concat(host: &Device, left: &Tensor, right: &Tensor) -> Result<Tensor> {
     let dims = repeated(left.dims(), right.dims())?;
     let count = shape::element_count(&dims)?;
     let mut size = count.saturating_mul(size_of::<String>() as u64);
@@ -154,7 +178,7 @@ fn concat(environment: &Environment, left: &Tensor, right: &Tensor) -> Result<Te
     check_size(size)?;
     let texts = |tensor: &Tensor| tensor.expand(&dims)?.to_texts();
     let pairs = texts(left)?.into_iter().zip(texts(right)?);
-    Tensor::from_texts(&environment.host, &dims, pairs.map(|(left, right)| left + &right).collect())
+    Tensor::from_texts(host, &dims, pairs.map(|(left, right)| left + &right).collect())
 }
 
 /// The shape that two shapes repeat to.
@@ -173,7 +197,7 @@ fn repeated(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
 
 impl Normalize {
     /// Leaves the stop words out and changes the case of what is left: of a list, or of one row.
-    fn run(&self, environment: &Environment, tensor: &Tensor) -> Result<Tensor> {
+    fn run(&self, host: &Device, tensor: &Tensor) -> Result<Tensor> {
         let lower = |text: &str| if self.is_case_sensitive { text.to_owned() } else { text.to_lowercase() };
         let stopwords: Vec<String> = self.stopwords.iter().map(|word| lower(word)).collect();
         let kept = tensor.to_texts()?.into_iter().filter(|text| !stopwords.contains(&lower(text)));
@@ -198,7 +222,7 @@ impl Normalize {
                 )));
             }
         };
-        Tensor::from_texts(&environment.host, &dims, texts)
+        Tensor::from_texts(host, &dims, texts)
     }
 }
 

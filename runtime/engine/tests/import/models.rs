@@ -1,6 +1,6 @@
 //! What a file says about itself, its inputs and outputs, types and attributes.
 
-use oarlock_core::{Attribute, ErrorKind};
+use oarlock_core::{Attribute, Attributes, ErrorKind};
 use oarlock_engine::import::onnx;
 use oarlock_engine::import::onnx::messages::*;
 
@@ -233,4 +233,49 @@ fn operands_that_an_old_model_repeats_from_an_axis_on_get_the_dimensions_they_la
     says(&refusal(&old(proto.clone())), &["an axis from which on 4 of 4 dimensions follow, found 1"]);
     proto.input[1] = value("b");
     says(&refusal(&old(proto)), &["operands of a known number of dimensions"]);
+}
+
+#[test]
+fn a_mapper_of_categories_is_labels_in_the_direction_of_its_input() {
+    use attribute_proto::AttributeType as Type;
+    use tensor_proto::DataType;
+    let mapper = |dtype: Option<DataType>, default: AttributeProto| {
+        let strings = ["a", "b", "a"].map(|text| text.as_bytes().to_vec().into());
+        let mut node = node("CategoryMapper", &["x"], &["y"]).of("ai.onnx.ml");
+        node.attribute = vec![
+            AttributeProto { strings: strings.to_vec(), ..attribute("cats_strings", Type::Strings) },
+            AttributeProto { ints: vec![1, 2, 3], ..attribute("cats_int64s", Type::Ints) },
+            default,
+        ];
+        let mut proto = graph(&["x"], vec![node], &["y"]);
+        if let Some(dtype) = dtype {
+            let tensor = type_proto::Tensor { elem_type: Some(dtype.into()), shape: None };
+            proto.input = vec![of_type("x", type_proto::Value::TensorType(tensor))];
+        }
+        let mut model = model(proto);
+        model.opset_import.push(opset("ai.onnx.ml", 1));
+        let graph = graph_of(&model);
+        let node = &graph.nodes[0];
+        assert_eq!((&*node.op, node.opset), ("LabelEncoder", 2));
+        node.attributes.clone()
+    };
+    let texts = || Attribute::Strings(["a", "b", "a"].map(str::to_owned).to_vec());
+    let numbers = || Attribute::Ints(vec![3, 2, 1]);
+    let to_numbers = |default| {
+        let pairs = Attributes::new().with("keys_strings", texts()).with("values_int64s", numbers());
+        pairs.with("default_int64", Attribute::Int(default))
+    };
+    let to_texts = |default: &str| {
+        let pairs = Attributes::new().with("keys_int64s", numbers()).with("values_strings", texts());
+        pairs.with("default_string", Attribute::String(default.to_owned()))
+    };
+    let text = || {
+        let kind = attribute("default_string", Type::String);
+        AttributeProto { s: Some(b"none".to_vec().into()), ..kind }
+    };
+    assert_eq!(mapper(Some(DataType::String), int("default_int64", 7)), to_numbers(7));
+    assert_eq!(mapper(Some(DataType::String), text()), to_numbers(-1));
+    assert_eq!(mapper(Some(DataType::Int64), int("default_int64", 7)), to_texts("_Unused"));
+    assert_eq!(mapper(None, int("default_int64", 7)), to_numbers(7));
+    assert_eq!(mapper(None, text()), to_texts("none"));
 }

@@ -147,6 +147,28 @@ fn a_name_that_is_made_twice_is_refused() {
 }
 
 #[test]
+fn a_body_that_makes_a_name_again_that_is_around_it_is_refused() {
+    let with = |first: &str, made: &str| {
+        let branch = graph(&[], vec![node("Neg", &["x"], &[made])], &[made]);
+        let choice = branches(branch.clone(), branch, "y");
+        let nodes = vec![node("Relu", &["x"], &[first]), choice, node("Abs", &["y"], &["late"])];
+        model(graph(&["cond", "x"], nodes, &["late"]))
+    };
+    for name in ["h", "x", "cond"] {
+        let places = ["the `If` that makes `y`: graph `g`: the `Neg`", name, "which is one around it"];
+        says(&refusal(&with("h", name)), &places);
+    }
+    // What is made further behind is not there yet, and what a branch makes not in the other.
+    for name in ["late", "own"] {
+        graph_of(&with("h", name));
+    }
+    // An input hides what is around it.
+    let body = graph(&["i", "x"], vec![node("Neg", &["x"], &["o"])], &["o"]);
+    let nodes = vec![node("Loop", &["n", "", "x"], &["y"]).body("body", body)];
+    graph_of(&model(graph(&["n", "x"], nodes, &["y"])));
+}
+
+#[test]
 fn a_node_without_an_op_is_refused() {
     says(&refusal(&model(graph(&["x"], vec![node("", &["x"], &["y"])], &["y"]))), &["a node of an op"]);
 }

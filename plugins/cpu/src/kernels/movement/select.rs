@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch};
-use oarlock_sdk::{Element, ensure};
+use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor};
+use oarlock_sdk::{dispatch, ensure};
 
 use super::operand::{WHOLE_BYTES, by_size, cells, cells_mut, values, values_mut};
 use super::{data, shape};
 use crate::device::Cpu;
 use crate::kernels::rows::room::{filled, room_for};
+use crate::kernels::text::operand::{texts, write as write_texts};
 
 const ORDERED: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
@@ -22,7 +23,7 @@ const ORDERED: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let integers = |name| Operand::new(DtypeSet::I64).named(name).flags(OperandFlags::OPTIONAL);
-    let ordered = Operand::new(ORDERED).group(1);
+    let ordered = Operand::new(ORDERED.union(DtypeSet::STRING)).group(1);
     let kernels = [
         Kernel::new("NonZero", |_, call| non_zero(call))
             .since(9)
@@ -38,9 +39,17 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         Kernel::prepared("Unique", |_, call| {
             let (axis, is_sorted) = (call.int("axis")?, call.int("sorted")?.unwrap_or(1) != 0);
             Ok(Arc::new(move |_: &Cpu, call: &Call<'_>| {
-                let dtype = call.input(0)?.dtype();
-                dispatch!(dtype, floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-                    unique::<T>(call, axis, is_sorted)
+                let input = call.input(0)?;
+                if input.dtype() == Dtype::STRING {
+                    return unique(call, axis, is_sorted, &texts(&input)?, |output, found| {
+                        write_texts(output, found.collect::<Vec<_>>().into_iter())
+                    });
+                }
+                dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
+                    unique::<T>(call, axis, is_sorted, values(&input)?, |output, found| {
+                        values_mut(output)?.iter_mut().zip(found).for_each(|(out, value)| *out = value);
+                        Ok(())
+                    })
                 })
             }))
         })
@@ -136,8 +145,14 @@ fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
-/// Finds the different elements, or the different slices along an axis.
-fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted: bool) -> Result<()> {
+/// Finds the different elements, or the different slices along an axis, and has them written.
+fn unique<T: Copy + PartialOrd>(
+    call: &Call<'_>,
+    axis: Option<i64>,
+    is_sorted: bool,
+    from: &[T],
+    fill: impl FnOnce(&Tensor<'_>, &mut dyn Iterator<Item = T>) -> Result<()>,
+) -> Result<()> {
     let input = call.input(0)?;
     let mut dims = shape::dims(&input)?;
     let axis = match axis {
@@ -148,7 +163,6 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
         }
     };
     let (outer, length, inner) = shape::around(&dims, axis);
-    let from = values::<T>(&input)?;
     let width = from.len().checked_div(length).unwrap_or(0);
     let items = side_by_side(from, [outer, length, inner]);
     let item = |index: usize| &items[index * width..][..width];
@@ -161,13 +175,10 @@ fn unique<T: Element + PartialOrd>(call: &Call<'_>, axis: Option<i64>, is_sorted
     }
     dims[axis] = groups.len();
     let shape: Vec<_> = dims.iter().map(|dim| *dim as i64).collect();
-    call.allocate_output(0, T::DTYPE, &shape)?;
-    let out = values_mut::<T>(&call.output(0)?)?;
-    for (at, group) in groups.iter().enumerate() {
-        for (row, part) in item(group[0]).chunks(inner.max(1)).enumerate() {
-            out[(row * groups.len() + at) * inner..][..inner].copy_from_slice(part);
-        }
-    }
+    call.allocate_output(0, input.dtype(), &shape)?;
+    let row = |row: usize| groups.iter().flat_map(move |group| &item(group[0])[row * inner..][..inner]);
+    let rows = if groups.is_empty() { 0 } else { outer };
+    fill(&call.output(0)?, &mut (0..rows).flat_map(row).copied())?;
     let mut inverse = filled(0, length)?;
     for (at, group) in groups.iter().enumerate() {
         group.iter().for_each(|index| inverse[*index] = at as i64);
@@ -187,7 +198,7 @@ fn side_by_side<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) -> Cow<
 }
 
 /// The numbers of items of so many elements in the order of these; of equal ones the lower comes first.
-fn sorted_items<T: Element + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
+fn sorted_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
     // There may be many slices where they have no elements.
     let mut sorted = room_for(count)?;
     if width == 0 {

@@ -1,9 +1,11 @@
-//! Signals: Fourier transforms, the windows that are laid over signals before, and what spectra are weighed with after.
+//! Signals: Fourier transforms, the windows that are laid over signals before, what spectra are weighed with
+//! after, and how two of them are laid side by side.
 
 mod fourier;
 mod mel;
 mod stft;
 mod transform;
+mod warp;
 mod window;
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, family};
@@ -15,7 +17,7 @@ const LENGTHS: DtypeSet = DtypeSet::I32.union(DtypeSet::I64);
 
 /// The kernels of this family.
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let kernels = [transform::kernels(), stft::kernels(), window::kernels(), mel::kernels()];
+    let kernels = [transform::kernels(), stft::kernels(), window::kernels(), mel::kernels(), warp::kernels()];
     kernels.into_iter().flatten().map(|kernel| kernel.flags(KernelFlags::DETERMINISTIC)).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Ops on text, and those that count pieces of it.
 
 mod equal;
+mod hash;
 mod n_grams;
 mod normalize;
 mod numbers;
@@ -16,6 +17,7 @@ use crate::device::Cpu;
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
         equal::kernels(),
+        hash::kernels(),
         n_grams::kernels(),
         normalize::kernels(),
         numbers::kernels(),

@@ -14,12 +14,32 @@ use crate::array::{Array, Elements};
 use crate::problem::Problem;
 use crate::{literal, npy, npz};
 
+/// What stands in the place of a value where an input is left empty.
+const EMPTY: &str = "-";
+
 /// What the arguments say about inputs.
 pub(super) struct Wish<'a> {
     pub(super) inputs: &'a [OsString],
     pub(super) shapes: &'a [(String, Vec<i64>)],
-    /// The seed of what is made up; without one everything must be given.
-    pub(super) seed: Option<u64>,
+    pub(super) missing: Missing,
+}
+
+/// What becomes of inputs that are not given.
+#[derive(Clone, Copy)]
+pub(super) enum Missing {
+    /// They are asked for.
+    Wanted,
+    /// They are made up, from a seed.
+    Random(u64),
+    /// They have dtypes and shapes, which is all that a plan needs, and take next to no memory.
+    Shaped,
+}
+
+impl Missing {
+    /// What `--random` says.
+    pub(super) fn of_seed(seed: Option<u64>) -> Self {
+        seed.map_or(Self::Wanted, Self::Random)
+    }
 }
 
 /// The inputs of a model, in their order.
@@ -45,14 +65,20 @@ impl Wish<'_> {
         let arrays = self.arrays(session)?;
         let mut fed: Vec<(&str, Datum)> = Vec::new();
         for (name, array) in &arrays {
-            let datum = Datum::Tensor(array.to_tensor(device)?);
-            let is_sequence = |slot: &Slot| matches!(slot.declared, ValueType::Sequence(_));
-            let slot = session.input(name);
-            match (fed.iter_mut().find(|(other, _)| other == name), slot.is_ok_and(is_sequence)) {
-                (Some((_, Datum::Sequence(elements))), true) => elements.push(datum),
-                (None, true) => fed.push((name, Datum::Sequence(vec![datum]))),
-                (None, false) => fed.push((name, datum)),
-                (Some(_), _) => {
+            let declared = session.input(name).map_or(&ValueType::Unknown, |slot| &slot.declared);
+            let datum = match array {
+                Some(array) => Datum::Tensor(array.to_tensor(device)?),
+                None => empty(declared),
+            };
+            match fed.iter_mut().find(|(other, _)| other == name) {
+                None if array.is_some() && holds_a_sequence(declared) => {
+                    fed.push((name, Datum::Sequence(vec![datum])));
+                }
+                None => fed.push((name, datum)),
+                Some((_, Datum::Sequence(elements))) if array.is_some() && !elements.is_empty() => {
+                    elements.push(datum);
+                }
+                Some(_) => {
                     let message = format!("expected each input once, found `{name}` twice");
                     return Err(Problem::new(message).hint("leave out one of them"));
                 }
@@ -62,10 +88,10 @@ impl Wish<'_> {
         self.check_given(slots, &fed)?;
         let missing: Vec<&Slot> =
             slots.iter().filter(|slot| fed.iter().all(|(name, _)| *name != &*slot.name)).collect();
-        if let Some(seed) = self.seed {
+        if !matches!(self.missing, Missing::Wanted) {
             let mut symbols = self.symbols(slots, &fed);
             for slot in missing {
-                let datum = self.made_up(slot, seed, device, &mut symbols, &mut made_up)?;
+                let datum = self.made_up(slot, device, &mut symbols, &mut made_up)?;
                 fed.push((&*slot.name, datum));
             }
             assumed.extend(symbols.notes());
@@ -75,8 +101,8 @@ impl Wish<'_> {
         Ok(Given { data: session.in_order(&fed)?, made_up, assumed })
     }
 
-    /// Everything that is given, by name.
-    fn arrays(&self, session: &Session) -> Result<Vec<(String, Array)>, Problem> {
+    /// Everything that is given, by name; nothing for what is left empty.
+    fn arrays(&self, session: &Session) -> Result<Vec<(String, Option<Array>)>, Problem> {
         let slots = session.inputs();
         let judge = |name: &str, dtype: Dtype, dims: &[i64]| -> Result<(), Problem> {
             Ok(session.input(name)?.check(dtype, dims)?)
@@ -84,12 +110,17 @@ impl Wish<'_> {
         let mut arrays = Vec::new();
         for text in self.inputs {
             let whole = Path::new(text);
-            let own = |name: &str, value| {
-                Ok::<_, Problem>((name.to_owned(), array(value, &|dtype, dims| judge(name, dtype, dims))?))
+            let own = |name: &str, value: &OsStr| {
+                let is_given = (value != EMPTY).then_some(value);
+                let array = is_given.map(|value| array(value, &|dtype, dims| judge(name, dtype, dims)));
+                Ok::<_, Problem>((name.to_owned(), array.transpose()?))
             };
             match (split(text, session), slots) {
                 (Some((name, value)), _) => arrays.push(own(name, value)?),
-                (None, _) if npz::is_named_so(whole) => arrays.extend(npz::read(whole, &judge)?),
+                (None, _) if npz::is_named_so(whole) => {
+                    let read = npz::read(whole, &judge)?;
+                    arrays.extend(read.into_iter().map(|(name, array)| (name, Some(array))));
+                }
                 (None, [only]) => arrays.push(own(&only.name, text)?),
                 (None, _) => {
                     let message = format!(
@@ -206,15 +237,13 @@ impl Wish<'_> {
     fn made_up<'a>(
         &self,
         slot: &'a Slot,
-        seed: u64,
         device: &Device,
         symbols: &mut Symbols<'a>,
         notes: &mut Vec<String>,
     ) -> Result<Datum, Problem> {
         let name = &*slot.name;
         match &slot.declared {
-            ValueType::Optional(_) => return Ok(Datum::Nothing),
-            ValueType::Sequence(_) => return Ok(Datum::Sequence(Vec::new())),
+            ValueType::Optional(_) | ValueType::Sequence(_) => return Ok(empty(&slot.declared)),
             ValueType::Map(..) => {
                 let message = format!("expected an input that can be made up, found `{slot}`");
                 return Err(Problem::new(message).hint("models that take maps cannot be run from here"));
@@ -226,7 +255,11 @@ impl Wish<'_> {
             return Err(Problem::new(message).hint(format!("give one, as in `--shape {name}=1x3x224x224`")));
         };
         notes.push(format!("`{name}` is made up: {dtype} {sizes:?}, {}", kind(dtype)));
-        Ok(Datum::Tensor(random::tensor(device, name, dtype, &sizes, seed)?))
+        let tensor = match self.missing {
+            Missing::Random(seed) => random::tensor(device, name, dtype, &sizes, seed)?,
+            Missing::Wanted | Missing::Shaped => random::repeated(device, name, dtype, &sizes)?,
+        };
+        Ok(Datum::Tensor(tensor))
     }
 }
 
@@ -235,8 +268,17 @@ pub(super) fn facts(
     model: &Model,
     shapes: &[(String, Vec<i64>)],
 ) -> Result<(Vec<Option<Fact>>, Vec<String>), Problem> {
+<<<<<<< HEAD
     let slots = slots_of(model);
     let wish = Wish { inputs: &[], shapes, seed: None };
+=======
+    let slot = |id: &ValueId| {
+        let value = model.graph.value(*id);
+        Slot { name: value.name.clone(), declared: value.declared.clone() }
+    };
+    let slots: Vec<Slot> = model.graph.inputs.iter().map(slot).collect();
+    let wish = Wish { inputs: &[], shapes, missing: Missing::Wanted };
+>>>>>>> edges
     wish.check_shapes(&slots)?;
     wish.check_given(&slots, &[])?;
     let mut symbols = wish.symbols(&slots, &[]);
@@ -304,6 +346,23 @@ impl<'a> Symbols<'a> {
                 known.map_or(1, |(_, size)| *size)
             }
         }
+    }
+}
+
+/// What an input is that is left empty: a sequence without elements, or an optional that holds nothing.
+fn empty(declared: &ValueType) -> Datum {
+    match declared {
+        ValueType::Sequence(_) => Datum::Sequence(Vec::new()),
+        _ => Datum::Nothing,
+    }
+}
+
+/// Whether an input may be a sequence, whose elements are given one by one.
+fn holds_a_sequence(declared: &ValueType) -> bool {
+    match declared {
+        ValueType::Sequence(_) => true,
+        ValueType::Optional(of) => holds_a_sequence(of),
+        _ => false,
     }
 }
 
@@ -381,9 +440,14 @@ fn onnx_tensor(file: &Path) -> Result<Array, Problem> {
 fn wanted(missing: &[&Slot]) -> Problem {
     let names: Vec<String> = missing.iter().map(|slot| format!("`{slot}`")).collect();
     let inputs = if missing.len() == 1 { "the input" } else { "the inputs" };
+    let problem = Problem::new(format!("expected values for {inputs} {}, found none", names.join(", ")));
+    let optional = missing.iter().find(|slot| matches!(slot.declared, ValueType::Optional(_)));
+    let nothing = optional.map_or_else(String::new, |slot| {
+        format!("; an optional one such as `{0}` is left empty with `-i {0}={EMPTY}`", slot.name)
+    });
     let name = &missing[0].name;
-    Problem::new(format!("expected values for {inputs} {}, found none", names.join(", "))).hint(format!(
+    problem.hint(format!(
         "give files as in `-i {name}=FILE.npy`, values as in `-i {name}=f32:[1,2]`, all inputs at once as in `-i FILE.npz`, or \
-         have what is missing made up with `--random 0`"
+         have what is missing made up with `--random 0`{nothing}"
     ))
 }

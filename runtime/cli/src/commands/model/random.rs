@@ -1,6 +1,7 @@
 //! Inputs that are made up: the same for the same seed and name, whatever else is given.
 
 use half::{bf16, f16};
+use oarlock_abi::DeviceFlags;
 use oarlock_core::{Device, Dtype, Tensor, shape};
 
 use crate::problem::Problem;
@@ -33,7 +34,7 @@ pub(super) fn tensor(
     }
     let mut bytes = Vec::new();
     let room = usize::try_from(size).ok().and_then(|size| bytes.try_reserve_exact(size).ok());
-    if room.is_none() {
+    if room.is_none() || !has_room(device, size) {
         let message = format!("`{name}`: expected a shape that fits into memory, found {dims:?} of {dtype}");
         return Err(Problem::new(message).hint("give a smaller one with `--shape`"));
     }
@@ -43,6 +44,25 @@ pub(super) fn tensor(
         element(dtype, &mut numbers, &mut bytes);
     }
     Ok(Tensor::from_bytes(device, dtype, dims, &bytes)?)
+}
+
+/// Whether there is memory for what is made up: the system gives more than there is, and only stalls once it is used. A device
+/// of the host's memory takes a copy of it from there too.
+fn has_room(device: &Device, size: u64) -> bool {
+    let is_of_host = device.description().flags.contains(DeviceFlags::SHARES_HOST_MEMORY);
+    let copies = if is_of_host { 2 } else { 1 };
+    // Where a device does not say, it is tried.
+    device.host_device().memory_stats().map_or(true, |memory| size.saturating_mul(copies) <= memory.free)
+}
+
+/// A tensor of one made-up element, repeated, for where nothing but the dtype and the shape matter.
+pub(super) fn repeated(device: &Device, name: &str, dtype: Dtype, dims: &[i64]) -> Result<Tensor, Problem> {
+    // Elements that share bytes cannot be repeated without being moved.
+    if dtype.is_packed() || dims.contains(&0) {
+        return tensor(device, name, dtype, dims, 0);
+    }
+    let one = tensor(device, name, dtype, &[], 0)?;
+    Ok(one.expand(dims)?)
 }
 
 /// One number; of those that share a byte as many as do.

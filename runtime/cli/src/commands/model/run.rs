@@ -6,7 +6,7 @@ use oarlock_engine::Datum;
 use serde::Serialize;
 
 use super::accuracy::Accuracy;
-use super::feeds::Wish;
+use super::feeds::{Missing, Wish};
 use super::outputs::{self, Made, Outputs};
 use super::{Kind, Subject, milliseconds, show};
 use crate::Verdict;
@@ -35,7 +35,8 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
     let subject = Subject::load(global, &call.choice, call.exactness)?;
     subject.check_outputs(&call.choice)?;
     target.map_or(Ok(()), |target| outputs::check_count(target, subject.session.outputs()))?;
-    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed: call.feeds.random };
+    let missing = Missing::of_seed(call.feeds.random);
+    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
     let given = subject.feeds(global, &wish)?;
     show(&subject.progress, "running …");
     let began = Instant::now();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use oarlock_engine::{StepInfo, Timing, Timings};
 use serde_json::{Value, json};
 
-use super::feeds::Wish;
+use super::feeds::{Missing, Wish};
 use super::{Subject, clear, milliseconds, op_of, show, time};
 use crate::Verdict;
 use crate::arguments::{Global, TraceCall};
@@ -26,8 +26,8 @@ pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Ver
     let subject = Subject::load(global, &call.choice, call.exactness)?;
     subject.check_outputs(&call.choice)?;
     let is_open = call.feeds.inputs.is_empty();
-    let seed = call.feeds.random.or(if is_open { Some(0) } else { None });
-    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed };
+    let missing = Missing::of_seed(call.feeds.random.or(if is_open { Some(0) } else { None }));
+    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
     let inputs = subject.feeds(global, &wish)?.data;
     show(&subject.progress, "running for the first time …");
     let mut trace = Trace::new(&subject.devices());

@@ -46,15 +46,22 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
     let invocation = Invocation { inputs: &inputs, outputs, device: Some(&device), stream: None };
 
     watched::tell(&format!("a kernel for `{}` on `{device}` was looked for", call.name));
-    let explanation = if call.explain { Some(op.explain(runtime, &invocation)?) } else { None };
-    let can_run = explanation.as_ref().is_none_or(|explanation| explanation.chosen().is_some());
-    let mut report = Report::new(&op, &device, explanation.as_ref());
+    let makes_text = oarlock_engine::makes_text(&op);
+    let explanation = if call.explain || makes_text { Some(op.explain(runtime, &invocation)?) } else { None };
+    let has_kernel = explanation.as_ref().is_none_or(|explanation| explanation.chosen().is_some());
+    // New text is made by the engine, here as in a model.
+    let is_text = makes_text && !has_kernel;
+    let mut report = Report::new(&op, &device, explanation.as_ref().filter(|_| call.explain), is_text);
     if !global.json {
         report.print_explanation(output);
     }
     if !call.dry_run {
         tell_kernel(&op, runtime, &invocation, &device);
-        let made = op.invoke(runtime, &invocation)?;
+        let made = if is_text {
+            std::iter::once(Some(oarlock_engine::make_text(runtime, &op, &inputs)?)).collect()
+        } else {
+            op.invoke(runtime, &invocation)?
+        };
         for (index, tensor) in made.iter().enumerate() {
             let file = call.files.get(index).and_then(|file| written_to(file));
             report.add(output_name(call, opset, index), tensor.as_ref(), file)?;
@@ -67,7 +74,7 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
     }
     output.flush();
     watched::tell("the plugins were ended");
-    Ok(is_complete && (can_run || !call.dry_run))
+    Ok(is_complete && (has_kernel || is_text || !call.dry_run))
 }
 
 /// The file that an output is written to; nothing for one that is printed.

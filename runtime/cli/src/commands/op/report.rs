@@ -48,7 +48,8 @@ struct Made {
 }
 
 impl Report {
-    pub(super) fn new(op: &Op, device: &Device, explanation: Option<&Explanation>) -> Self {
+    /// Of an op on a device, with what was looked at if that was asked for, and whether it takes no kernel to make text.
+    pub(super) fn new(op: &Op, device: &Device, explanation: Option<&Explanation>, is_text: bool) -> Self {
         let considered = |explanation: &Explanation| {
             let chosen = explanation.chosen();
             let one = |considered: &oarlock_core::registry::Considered| Considered {
@@ -65,7 +66,10 @@ impl Report {
             device: device.name().to_owned(),
             explanation: explanation.map(considered),
             outputs: Vec::new(),
-            reasons: explanation.map(Explanation::to_string),
+            reasons: explanation.map(|explanation| {
+                let engine = if is_text { "\n  new text is made on the CPU without one" } else { "" };
+                format!("{}{engine}", explanation.to_string().trim_end())
+            }),
         }
     }
 

@@ -134,6 +134,18 @@ fn int(name: &str, value: i64) -> AttributeProto {
 
 fn value(text: &str) -> ValueInfoProto {
     let (name, kind) = text.split_once(": ").expect("a name, `: ` and a type");
+    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(value_type(kind)) }
+}
+
+fn value_type(kind: &str) -> TypeProto {
+    if let Some(of) = kind.strip_prefix("optional ") {
+        let optional = type_proto::Optional { elem_type: Some(Box::new(value_type(of))) };
+        return TypeProto { value: Some(type_proto::Value::OptionalType(Box::new(optional))) };
+    }
+    if let Some(of) = kind.strip_prefix("sequence ") {
+        let sequence = type_proto::Sequence { elem_type: Some(Box::new(value_type(of))) };
+        return TypeProto { value: Some(type_proto::Value::SequenceType(Box::new(sequence))) };
+    }
     let (dtype, dims) = kind.strip_suffix(']').and_then(|kind| kind.split_once('[')).expect("a type");
     let dtype = match dtype {
         "f32" => DataType::Float,
@@ -151,8 +163,7 @@ fn value(text: &str) -> ValueInfoProto {
     let shape = (dims != "…")
         .then(|| TensorShapeProto { dim: dims.split(", ").filter(|dim| !dim.is_empty()).map(dim).collect() });
     let tensor = type_proto::Tensor { elem_type: Some(dtype.into()), shape };
-    let kind = TypeProto { value: Some(type_proto::Value::TensorType(tensor)) };
-    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(kind) }
+    TypeProto { value: Some(type_proto::Value::TensorType(tensor)) }
 }
 
 /// `y = max(x × w, 0)`, where `w` turns three numbers into their sum and their negative sum.

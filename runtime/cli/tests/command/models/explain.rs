@@ -38,6 +38,20 @@ fn a_size_that_nobody_gave_is_assumed_and_told() {
 }
 
 #[test]
+fn inputs_that_no_machine_holds_are_explained_and_not_made_up() {
+    let user = user();
+    let outcome = user.run(&["explain", "pair.onnx", "--shape", "n=10000000000000"]);
+    assert!(outcome.out.contains("planned for f32 [10000000000000]"), "{} {}", outcome.out, outcome.err);
+    // The system would give so much memory, but there would not be enough for the tensor, too.
+    let machine = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
+    let most = total.unwrap().trim().parse::<u64>().unwrap() * 1024;
+    let shape = format!("a={}", most / 4 * 3 / size_of::<f32>() as u64);
+    let outcome = user.run(&["run", "pair.onnx", "--random", "0", "--shape", &shape]);
+    assert!(outcome.status == 1 && outcome.err.contains("a shape that fits into memory"), "{}", outcome.err);
+}
+
+#[test]
 fn an_explanation_is_there_for_programs_and_for_browsers() {
     let user = user();
     let arguments = ["explain", "product.onnx", "--json", "--html", "page.html", "--svg", "graph.svg"];

@@ -101,3 +101,32 @@ fn an_input_without_a_shape_wants_one() {
     let outcome = user.run(&["run", "shapeless.onnx", "--random", "0", "--shape", "x="]);
     assert!(outcome.out.starts_with("y: f32 []\n"), "{} {}", outcome.out, outcome.err);
 }
+
+#[test]
+fn inputs_are_left_empty_with_a_dash() {
+    let user = user();
+    let asked = super::build::Build::new().input("x: optional f32[…]").node("y = OptionalHasElement(x)");
+    user.file("asked.onnx", &asked.output("y: bool[]").bytes());
+    let counted = super::build::Build::new().input("x: optional sequence f32[…]");
+    let counted = counted.node("s = OptionalGetElement(x)").node("y = SequenceLength(s)");
+    user.file("counted.onnx", &counted.output("y: i64[]").bytes());
+    let length = super::build::Build::new().input("x: sequence f32[…]").node("y = SequenceLength(x)");
+    user.file("length.onnx", &length.output("y: i64[]").bytes());
+    let run = |arguments: &[&str]| {
+        let outcome = user.run(&[&["run"], arguments].concat());
+        format!("{}{}", outcome.out, outcome.err)
+    };
+    assert_eq!(run(&["asked.onnx", "-i", "x=-"]), "y: bool []\nfalse\n");
+    assert_eq!(run(&["asked.onnx", "-i", "-"]), "y: bool []\nfalse\n");
+    assert_eq!(run(&["asked.onnx", "-i", "x=f32:1"]), "y: bool []\ntrue\n");
+    assert_eq!(run(&["counted.onnx", "-i", "x=f32:1", "-i", "x=f32:2"]), "y: i64 []\n2\n");
+    assert_eq!(run(&["length.onnx", "-i", "x=f32:1", "-i", "x=f32:2"]), "y: i64 []\n2\n");
+    assert_eq!(run(&["length.onnx", "-i", "x=-"]), "y: i64 []\n0\n");
+    for contradiction in [["x=f32:1", "x=-"], ["x=-", "x=f32:1"]] {
+        let said = run(&["length.onnx", "-i", contradiction[0], "-i", contradiction[1]]);
+        assert!(said.contains("expected each input once, found `x` twice"), "{said}");
+    }
+    assert!(run(&["asked.onnx"]).contains("`x` is left empty with `-i x=-`"), "{}", run(&["asked.onnx"]));
+    let said = run(&["lookup.onnx", "-i", "tokens=-"]);
+    assert!(said.contains("expected i64[length], found an optional that holds nothing"), "{said}");
+}

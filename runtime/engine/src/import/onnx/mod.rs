@@ -23,6 +23,7 @@ mod node;
 mod opsets;
 mod order;
 mod scope;
+mod shadow;
 mod sparse;
 mod tensor;
 mod typed;
@@ -104,6 +105,7 @@ fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     }
     let opsets = opsets::read(&model.opset_import)?;
     let graph = model.graph.as_ref().ok_or_else(|| wrong("a graph", "a model without one"))?;
+    shadow::check(graph)?;
     let graph = Importer::new(&model, &opsets, directories)?.model(graph)?;
     let producer = [&model.producer_name, &model.producer_version];
     let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();

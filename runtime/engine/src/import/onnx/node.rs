@@ -71,7 +71,7 @@ impl<'m> Importer<'m> {
         }
         let graph = self.scopes.graph();
         let before = graph.nodes.len();
-        let node = classic::lower(node, graph);
+        let node = classic::lower(node, graph)?;
         match contrib::lower(node, graph)? {
             Some(node) => graph.nodes.push(node),
             None => self.budget.lower(graph.nodes.len().saturating_sub(before))?,

@@ -15,7 +15,7 @@ use oarlock_engine::Datum;
 use serde::Serialize;
 
 use super::accuracy::Accuracy;
-use super::feeds::Wish;
+use super::feeds::{Missing, Wish};
 use super::statistics::Times;
 use super::{Kind, Subject, clear, figures, lock, milliseconds, show, source, time};
 use crate::Verdict;
@@ -87,8 +87,8 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
     let subject = Subject::load(global, &call.choice, call.exactness)?;
     subject.check_outputs(&call.choice)?;
     let is_open = call.feeds.inputs.is_empty();
-    let seed = call.feeds.random.or(if is_open { Some(0) } else { None });
-    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, seed };
+    let missing = Missing::of_seed(call.feeds.random.or(if is_open { Some(0) } else { None }));
+    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
     let inputs = subject.feeds(global, &wish)?.data;
 
     show(&subject.progress, "running for the first time …");

@@ -11,7 +11,7 @@ use oarlock_engine::passes::{self, Effect};
 use serde::Serialize;
 
 use super::accuracy::Extent;
-use super::feeds::Wish;
+use super::feeds::{Missing, Wish};
 use super::{Kind, Subject};
 use crate::Verdict;
 use crate::arguments::{ExplainCall, Global};
@@ -77,7 +77,7 @@ pub(super) struct PassReport {
 pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> Verdict {
     target::check(call.html.iter().chain(&call.svg).map(PathBuf::as_path))?;
     let subject = Subject::load(global, &call.choice, call.exactness)?;
-    let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, seed: Some(0) };
+    let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, missing: Missing::Shaped };
     let given = wish.fulfil(&subject.session, subject.device()?)?;
     let devices = subject.devices().join("`, `");
     watched::tell(&format!("the nodes of the model were readied on `{devices}`"));

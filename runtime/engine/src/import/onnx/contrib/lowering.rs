@@ -10,6 +10,9 @@ use crate::import::place::wrong;
 /// The opset of ONNX whose ops are written.
 pub(super) const OPSET: u32 = 25;
 
+/// The domain of the ops that this program adds to ONNX.
+pub(super) const OARLOCK: &str = "oarlock";
+
 /// An op with the graph that gets the nodes it stands for.
 pub(super) struct Lowering<'a> {
     pub(super) node: &'a Node,
@@ -96,6 +99,16 @@ impl<'a> Lowering<'a> {
         node.attributes = attributes;
         node.name = self.node.name.clone();
         self.graph.nodes.push(node);
+        made
+    }
+
+    /// Adds a node of an op that this program adds to ONNX, with one output.
+    pub(super) fn own(&mut self, op: &str, inputs: &[ValueId], attributes: Attributes) -> ValueId {
+        let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
+        let made = self.of(op, &inputs, attributes, 1)[0];
+        if let Some(node) = self.last() {
+            (node.domain, node.opset) = (OARLOCK.into(), 1);
+        }
         made
     }
 

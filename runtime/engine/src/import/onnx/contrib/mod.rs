@@ -16,17 +16,18 @@ mod lowering;
 mod mask;
 mod normal;
 mod other;
+mod pieces;
 mod product;
 mod recurrent;
 mod row;
 
-use oarlock_core::{Error, Result};
+use oarlock_core::{Dtype, Error, Result};
 
 use self::lowering::Lowering;
 use self::row::Row;
-use crate::graph::{Graph, Node, ONNXRUNTIME};
+use crate::graph::{Graph, Node, ONNXRUNTIME, ValueId};
 
-const FAMILIES: [&[Row]; 11] = [
+const FAMILIES: [&[Row]; 12] = [
     activation::OPS,
     attention::OPS,
     blocks::OPS,
@@ -36,6 +37,7 @@ const FAMILIES: [&[Row]; 11] = [
     linear::OPS,
     normal::OPS,
     other::OPS,
+    pieces::OPS,
     product::OPS,
     recurrent::OPS,
 ];
@@ -56,6 +58,11 @@ pub(super) fn lower(node: Node, graph: &mut Graph) -> Result<Option<Node>> {
     (row.lower)(&mut lowering)?;
     lowering.finish();
     Ok(None)
+}
+
+/// The type of the elements of an operand of a node, where it follows from what the model says.
+pub(super) fn dtype_of(node: &Node, operand: ValueId, graph: &mut Graph) -> Option<Dtype> {
+    Lowering::new(node, graph).dtype(operand)
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {
@@ -92,10 +99,10 @@ fn refused(node: &Node) -> Option<Error> {
 
 #[cfg(test)]
 mod tests {
-    use oarlock_core::{Attribute, Constant, Dtype, shape};
+    use oarlock_core::{Attribute, Constant, shape};
 
     use super::*;
-    use crate::graph::{Dimension, Value, ValueId, ValueType, Weight};
+    use crate::graph::{Dimension, Value, ValueType, Weight};
 
     #[test]
     fn no_op_is_written_in_two_ways() {

@@ -3,12 +3,9 @@
 use oarlock_core::{Attribute, Attributes, Error, Result};
 
 use super::activation::activated;
-use super::lowering::Lowering;
+use super::lowering::{Lowering, OARLOCK};
 use super::row::Row;
 use crate::graph::ValueId;
-
-/// The domain of the ops that this program adds to ONNX.
-const OARLOCK: &str = "oarlock";
 
 pub(super) const OPS: &[Row] = &[
     Row {

@@ -1,0 +1,90 @@
+//! `MurmurHash3`: a number of 32 bits for each text or number, by the method of that name for processors of 32 bits.
+
+use oarlock_sdk::{Call, Dtype, DtypeSet, Element, Kernel, Operand, Result, dtype_set};
+
+use super::operand::texts;
+use crate::device::Cpu;
+use crate::kernels::rows::operands::{Operands, kernel};
+
+const HASHED: DtypeSet =
+    dtype_set(&[Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64, Dtype::F32, Dtype::F64, Dtype::STRING]);
+
+pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+    // A seed is 32 bits, of whatever sign it was written with.
+    let seed = |call: &Call<'_>| Ok(call.int("seed")?.unwrap_or(0) as u32);
+    let kernel = kernel("MurmurHash3", seed, |_, seed, operands| hash_all(*seed, operands));
+    let made = Operand::new(dtype_set(&[Dtype::I32, Dtype::U32]));
+    vec![kernel.domain("oarlock").inputs([Operand::new(HASHED).named("X")]).outputs([made.named("Y")])]
+}
+
+fn hash_all(seed: u32, operands: &Operands<'_, '_>) -> Result<()> {
+    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+    operands.expect_dims(&y, "Y", x.dims())?;
+    match x.dtype() {
+        Dtype::STRING => write(operands, texts(&x)?.into_iter().map(|text| hash(text.as_bytes(), seed))),
+        Dtype::I32 => numbers(operands, seed, i32::to_le_bytes),
+        Dtype::U32 => numbers(operands, seed, u32::to_le_bytes),
+        Dtype::F32 => numbers(operands, seed, f32::to_le_bytes),
+        Dtype::I64 => numbers(operands, seed, i64::to_le_bytes),
+        Dtype::U64 => numbers(operands, seed, u64::to_le_bytes),
+        _ => numbers(operands, seed, f64::to_le_bytes),
+    }
+}
+
+fn numbers<T: Element, const BYTES: usize>(
+    operands: &Operands<'_, '_>,
+    seed: u32,
+    bytes: impl Fn(T) -> [u8; BYTES],
+) -> Result<()> {
+    write(operands, operands.read::<T>(0)?.iter().map(|number| hash(&bytes(*number), seed)))
+}
+
+fn write(operands: &Operands<'_, '_>, found: impl Iterator<Item = u32>) -> Result<()> {
+    if operands.call().output(0)?.dtype() == Dtype::U32 {
+        operands.write::<u32>(0)?.iter_mut().zip(found).for_each(|(out, hash)| *out = hash);
+    } else {
+        operands.write::<i32>(0)?.iter_mut().zip(found).for_each(|(out, hash)| *out = hash.cast_signed());
+    }
+    Ok(())
+}
+
+fn hash(bytes: &[u8], seed: u32) -> u32 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mut hash = seed;
+    for word in words {
+        hash = (hash ^ mixed(u32::from_le_bytes(*word))).rotate_left(13);
+        hash = hash.wrapping_mul(5).wrapping_add(0xE654_6B64);
+    }
+    let rest = rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+    hash ^= mixed(rest);
+    hash ^= bytes.len() as u32;
+    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85EB_CA6B);
+    hash = (hash ^ (hash >> 13)).wrapping_mul(0xC2B2_AE35);
+    hash ^ (hash >> 16)
+}
+
+/// Four bytes on their way into a hash.
+fn mixed(word: u32) -> u32 {
+    word.wrapping_mul(0xCC9E_2D51).rotate_left(15).wrapping_mul(0x1B87_3593)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_that_the_method_is_known_for() {
+        let known: [(&[u8], u32, u32); 7] = [
+            (b"", 0, 0),
+            (b"", 1, 0x514E_28B7),
+            (b"", u32::MAX, 0x81F1_6F39),
+            (&[0xFF; 4], 0, 0x7629_3B50),
+            (&[0x21, 0x43, 0x65], 0, 0x7E4A_8634),
+            (&[0x21], 0, 0x7266_1CF4),
+            (b"Hello, world!", 0x9747_B28C, 0x2488_4CBA),
+        ];
+        for (bytes, seed, expected) in known {
+            assert_eq!(hash(bytes, seed), expected, "{bytes:?} {seed}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What is told of a command that was called in a way it does not understand.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::{Error, ErrorKind};
+
+use crate::commands;
+use crate::output::{ColorChoice, Output};
+use crate::problem::Problem;
+
+/// The exit code of a command that was not understood.
+const NOT_UNDERSTOOD: u8 = 2;
+
+/// Shows help where that was asked for, and otherwise says what is wrong: to people, and to programs if they ask.
+pub(crate) fn tell(error: &Error, given: impl Iterator<Item = OsString>) -> ExitCode {
+    // There is nowhere to say that this failed.
+    _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    // Nothing was parsed, so what was asked for is looked up; behind `--` there are no options.
+    if given.take_while(|argument| argument != "--").any(|argument| argument == "--json")
+        && let Ok(mut output) = Output::take(ColorChoice::Never)
+    {
+        _ = commands::print_json(&mut output, &serde_json::json!({ "error": problem(error) }));
+        _ = output.finish();
+    }
+    ExitCode::from(NOT_UNDERSTOOD)
+}
+
+/// The problem that the parser has with the arguments: it says what is wrong first, and then, apart from that, what to do.
+fn problem(error: &Error) -> Problem {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Problem::new("expected a command, found none").hint("`oarlock --help` lists them");
+    }
+    let text = error.render().to_string();
+    let mut parts = text.split("\n\n").map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let problem = Problem::new(first.strip_prefix("error: ").unwrap_or(first));
+    let hints: Vec<&str> = parts.filter_map(|part| part.strip_prefix("tip: ")).collect();
+    if hints.is_empty() { problem } else { problem.hint(hints.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    #[test]
+    fn what_the_parser_says_is_taken_apart() {
+        let said = |arguments: &[&str]| {
+            let error = Arguments::command().try_get_matches_from(arguments).unwrap_err();
+            let problem = problem(&error);
+            (problem.message, problem.hint)
+        };
+        let hint = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            said(&["oarlock", "doctr"]),
+            ("unrecognized subcommand 'doctr'".to_owned(), hint("a similar subcommand exists: 'doctor'"))
+        );
+        assert_eq!(
+            said(&["oarlock", "run"]),
+            ("the following required arguments were not provided:\n  <MODEL>".to_owned(), None)
+        );
+        assert_eq!(said(&["oarlock"]).0, "expected a command, found none");
+    }
+}
