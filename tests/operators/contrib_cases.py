@@ -379,7 +379,7 @@ def others(case):
         case("DynamicTimeWarping", [abs(real(6, width))])
     case("DynamicTimeWarping", [whole(1, 7, 6, low=0, high=3).astype(numpy.float32)])
     for dtype in [numpy.int32, numpy.uint32, numpy.int64, numpy.uint64]:
-        case("MurmurHash3", [whole(2, 3, dtype=dtype)])
+        case("MurmurHash3", [whole(2, 3, low=0, high=1 << 31, dtype=dtype)])
     case("MurmurHash3", [real(4)], seed=77, positive=0)
     case("MurmurHash3", [real(4, dtype=numpy.float64)], seed=3)
     crops(case)
