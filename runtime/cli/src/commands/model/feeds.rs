@@ -268,17 +268,8 @@ pub(super) fn facts(
     model: &Model,
     shapes: &[(String, Vec<i64>)],
 ) -> Result<(Vec<Option<Fact>>, Vec<String>), Problem> {
-<<<<<<< HEAD
     let slots = slots_of(model);
-    let wish = Wish { inputs: &[], shapes, seed: None };
-=======
-    let slot = |id: &ValueId| {
-        let value = model.graph.value(*id);
-        Slot { name: value.name.clone(), declared: value.declared.clone() }
-    };
-    let slots: Vec<Slot> = model.graph.inputs.iter().map(slot).collect();
     let wish = Wish { inputs: &[], shapes, missing: Missing::Wanted };
->>>>>>> edges
     wish.check_shapes(&slots)?;
     wish.check_given(&slots, &[])?;
     let mut symbols = wish.symbols(&slots, &[]);
@@ -302,7 +293,7 @@ fn slots_of(model: &Model) -> Vec<Slot> {
 /// Has a model say of its inputs and outputs what arguments say of their sizes.
 pub(super) fn specialise(model: &mut Model, shapes: &[(String, Vec<i64>)]) -> Result<(), Problem> {
     let slots = slots_of(model);
-    let wish = Wish { inputs: &[], shapes, seed: None };
+    let wish = Wish { inputs: &[], shapes, missing: Missing::Wanted };
     wish.check_shapes(&slots)?;
     wish.check_given(&slots, &[])?;
     let symbols = wish.symbols(&slots, &[]);
