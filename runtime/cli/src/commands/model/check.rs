@@ -79,13 +79,7 @@ pub(crate) fn run(global: &Global, choice: &ModelChoice, output: &mut Output) ->
         Err(Failure::Model(problem)) if global.json => Report::wrong(choice, problem),
         Err(Failure::Model(problem)) => return Err(problem),
     };
-    if global.json {
-        crate::commands::print_json(output, &report)?;
-    } else {
-        report.print(output);
-    }
-    output.flush();
-    watched::tell("the plugins were ended");
+    super::tell(global, output, &report, |output| report.print(output))?;
     Ok(is_complete && report.valid && report.runnable)
 }
 

@@ -24,7 +24,7 @@ use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions};
 use serde::Serialize;
 
 use crate::arguments::{Exactness, Global, ModelChoice};
-use crate::output;
+use crate::output::{self, Output};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::session::Core;
@@ -160,6 +160,23 @@ fn start(global: &Global, choice: &ModelChoice) -> Result<(Core, bool), Problem>
 /// The devices that the arguments name; none where they leave it to the runtime.
 fn devices(runtime: &Runtime, choice: &ModelChoice) -> Result<Vec<Device>, Problem> {
     Ok(choice.devices.iter().map(|name| runtime.device(name)).collect::<Result<_, _>>()?)
+}
+
+/// Says what was found, to programs or to people. What follows is the end of the plugins.
+fn tell(
+    global: &Global,
+    output: &mut Output,
+    report: &impl Serialize,
+    print: impl FnOnce(&mut Output),
+) -> Result<(), Problem> {
+    if global.json {
+        crate::commands::print_json(output, report)?;
+    } else {
+        print(output);
+    }
+    output.flush();
+    watched::tell("the plugins were ended");
+    Ok(())
 }
 
 /// Waits until a value is there.

@@ -70,13 +70,7 @@ pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> 
         files: written,
         notes: notes(&subject, &files),
     };
-    if global.json {
-        crate::commands::print_json(output, &report)?;
-    } else {
-        report.print(output);
-    }
-    output.flush();
-    watched::tell("the plugins were ended");
+    super::tell(global, output, &report, |output| report.print(output))?;
     Ok(subject.is_complete)
 }
 

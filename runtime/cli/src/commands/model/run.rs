@@ -12,7 +12,6 @@ use super::{Kind, Subject, milliseconds, show};
 use crate::Verdict;
 use crate::arguments::{Global, RunCall};
 use crate::output::Output;
-use crate::watched;
 
 /// What there is to say to programs.
 #[derive(Serialize)]
@@ -48,24 +47,20 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
     }
     let accuracy = Accuracy::measure(&subject, &given.data, &data)?;
     super::clear(&subject.progress);
-    if global.json {
-        let slots = subject.session.inputs().iter().chain(subject.session.optional_inputs());
-        let inputs = slots.zip(&given.data).filter(|(_, datum)| !matches!(datum, Datum::Nothing));
-        let report = Report {
-            model: call.choice.file.display().to_string(),
-            devices: subject.devices(),
-            inputs: inputs.map(|(slot, datum)| Kind::of(&slot.name, datum)).collect(),
-            load_ms: milliseconds(subject.loading + subject.preparing),
-            run_ms,
-            outputs: &made.made,
-            accuracy,
-        };
-        crate::commands::print_json(output, &report)?;
-    } else {
+    let slots = subject.session.inputs().iter().chain(subject.session.optional_inputs());
+    let inputs = slots.zip(&given.data).filter(|(_, datum)| !matches!(datum, Datum::Nothing));
+    let report = Report {
+        model: call.choice.file.display().to_string(),
+        devices: subject.devices(),
+        inputs: inputs.map(|(slot, datum)| Kind::of(&slot.name, datum)).collect(),
+        load_ms: milliseconds(subject.loading + subject.preparing),
+        run_ms,
+        outputs: &made.made,
+        accuracy,
+    };
+    super::tell(global, output, &report, |output| {
         made.print(output);
-        accuracy.iter().for_each(|accuracy| accuracy.tell(global));
-    }
-    output.flush();
-    watched::tell("the plugins were ended");
+        report.accuracy.iter().for_each(|accuracy| accuracy.tell(global));
+    })?;
     Ok(subject.is_complete)
 }

@@ -23,7 +23,7 @@ use crate::arguments::{BenchCall, Global};
 use crate::output::{NAME, Output};
 use crate::problem::Problem;
 use crate::render::{Cell, Table, bytes};
-use crate::{target, watched};
+use crate::target;
 use peer::{Outcome, Rival};
 use profile::Profile;
 
@@ -139,13 +139,7 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
     if let Some(file) = &call.html {
         target::write_text(file, &html::page(&report))?;
     }
-    if global.json {
-        crate::commands::print_json(output, &report)?;
-    } else {
-        report.print(output);
-    }
-    output.flush();
-    watched::tell("the plugins were ended");
+    super::tell(global, output, &report, |output| report.print(output))?;
     Ok(subject.is_complete)
 }
 

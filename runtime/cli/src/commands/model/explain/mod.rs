@@ -129,13 +129,7 @@ pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> V
     if let Some(file) = &call.html {
         target::write_text(file, &html::page(&report, graph))?;
     }
-    if global.json {
-        crate::commands::print_json(output, &report)?;
-    } else {
-        report.print(call.passes, output);
-    }
-    output.flush();
-    watched::tell("the plugins were ended");
+    super::tell(global, output, &report, |output| report.print(call.passes, output))?;
     Ok(subject.is_complete)
 }
 
