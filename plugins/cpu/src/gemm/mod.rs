@@ -26,7 +26,7 @@ pub(crate) use drive::Finished;
 pub(crate) use operand::{Convert, Elements, Matrix, Operand, View};
 pub(crate) use packed::Packed;
 pub(crate) use rows::{Rows, few_rows, multiply_rows, pack_panel, tile_size};
-pub(crate) use stored::{Stored, compute_stored, same_numbers};
+pub(crate) use stored::{Stored, add_bias, compute_stored, same_numbers};
 pub(crate) use tile::Number;
 pub(crate) use vector::FEW;
 

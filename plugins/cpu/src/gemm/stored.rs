@@ -7,7 +7,7 @@ use std::any::Any;
 use oarlock_sdk::{Element, bf16, f16};
 
 use super::buffer::{Parts, Scratch};
-use super::{Convert, Finish, Number, Product, Side, Sizes, Team};
+use super::{Convert, Finish, Finished, Number, Product, Side, Sizes, Team};
 
 /// An element of an operand or an output of a product.
 pub(crate) trait Stored: Element + Convert<Self::Computed> {
@@ -90,6 +90,18 @@ pub(crate) fn compute_stored<E: Stored>(
         }
     };
     Product { sizes, left, right, output: None, finish: Some(store) }.compute(team, scratch);
+}
+
+/// Adds a bias to each row of products, of which so many share the biases one after the other.
+pub(crate) fn add_bias<E: Stored>(bias: &[E], products: usize) -> impl Fn(Finished<'_, E::Computed>) + Sync {
+    move |mut part| {
+        let rows = bias.len() / products;
+        let first = part.item % products * rows;
+        for (row, numbers) in part.each_row() {
+            let bias = bias[first + row].convert();
+            numbers.iter_mut().for_each(|number| *number = number.plus(bias));
+        }
+    }
 }
 
 /// The elements as the numbers they are computed with, when the two types are one.

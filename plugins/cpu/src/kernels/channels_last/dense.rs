@@ -76,6 +76,8 @@ pub(super) struct Dense {
     /// Pixels of a tile, and pixels and channels of a task.
     tile: usize,
     task: (usize, usize),
+    /// Groups of a task, which share the pointers of a tile.
+    groups: usize,
 }
 
 impl Dense {
@@ -117,14 +119,19 @@ impl Dense {
         let tile = even_share(pixels, kernels.pixels());
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
-        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
+        let tasks = if threads == 1 { 1 } else { 4 * threads };
         let across = panels.div_ceil(most_panels).max(1);
+        // What is rounded is that of one group.
+        let can_share = across == 1 && (factors == Factors::Whole || paired.input);
+        let shared = (most_panels / panels).min(geometry.groups / tasks.div_ceil(tiles.max(1)));
+        let groups = if can_share { shared.max(1) } else { 1 };
+        let wanted = tasks.div_ceil(geometry.groups.div_ceil(groups));
         let down = wanted.div_ceil(across).min(tiles).max(1);
         let across = across.max(wanted.div_ceil(down).min(panels));
         let task =
             (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
         let geometry = geometry.clone();
-        Self { geometry, factors, paired, kernels, by_rows, is_paged, width, threads, tile, task }
+        Self { geometry, factors, paired, kernels, by_rows, is_paged, width, threads, tile, task, groups }
     }
 
     /// The weights in the order in which they are read.
@@ -191,7 +198,8 @@ impl Dense {
         let job = Job { dense: self, isa: team.isa(), images, zeros, weights, finish, y: Parts::new(y) };
         let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
-        let count = self.geometry.groups * across * down;
+        let groups = self.geometry.groups;
+        let count = groups.div_ceil(self.groups) * across * down;
         let next = AtomicUsize::new(0);
         team.each(self.threads.min(count), &|lane| {
             // SAFETY: each lane has a part of its own.
@@ -203,10 +211,10 @@ impl Dense {
                     break;
                 }
                 // Tasks one after the other share their weights.
-                let (group, place) = (task / (across * down), task % (across * down));
+                let (group, place) = (task / (across * down) * self.groups, task % (across * down));
                 let (first, channel) = (place % down * self.task.0, place / down * self.task.1);
                 job.run(
-                    group,
+                    group..groups.min(group + self.groups),
                     first..pixels.min(first + self.task.0),
                     channel..outputs.min(channel + self.task.1),
                     (pointers.as_mut_ptr().cast(), rows.as_mut_ptr()),
@@ -254,8 +262,28 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Computes some pixels and channels of a group.
+    /// Computes some pixels and channels of some groups.
     fn run(
+        &self,
+        groups: Range<usize>,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        (pointers, rows): (*mut *const f32, *mut f32),
+    ) {
+        let (taps, _) = self.dense.taps();
+        for first in pixels.clone().step_by(self.dense.tile) {
+            let count = self.dense.tile.min(pixels.end - first);
+            if taps > 0 {
+                self.point(first, count, pointers);
+            }
+            for group in groups.clone() {
+                self.multiply(group, first..first + count, channels.clone(), (pointers, rows));
+            }
+        }
+    }
+
+    /// Computes a tile of pixels and some channels of a group.
+    fn multiply(
         &self,
         group: usize,
         pixels: Range<usize>,
@@ -264,6 +292,7 @@ impl Job<'_> {
     ) {
         let Geometry { outputs, .. } = self.dense.geometry;
         let (taps, depth) = self.dense.taps();
+        let (first, count) = (pixels.start, pixels.len());
         let skip = group * self.dense.geometry.channels_of_group();
         // What the micro-kernels see: rows that were rounded are one tap.
         let Dense { factors, paired, .. } = *self.dense;
@@ -272,45 +301,39 @@ impl Job<'_> {
             _ => (taps, words(depth, paired.input), words(skip, paired.input)),
         };
         let first_output = group * self.dense.geometry.outputs_of_group();
-        for first in pixels.clone().step_by(self.dense.tile) {
-            let count = self.dense.tile.min(pixels.end - first);
-            if taps > 0 {
-                self.point(first, count, pointers);
+        if factors == Factors::Rounded && !paired.input {
+            self.round(count, skip, pointers, rows);
+        } else if self.dense.is_paged {
+            self.gather(count, pointers, rows);
+        }
+        for channel in channels.clone().step_by(self.weights.width()) {
+            let width = self.weights.width().min(channels.end - channel);
+            let place = first * outputs + first_output + channel;
+            let output = self.y.pointer(words(place, paired.output));
+            // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
+            unsafe {
+                self.dense.kernels.get(count, width)(&Tile {
+                    inputs: pointers,
+                    taps: lines,
+                    depth: length,
+                    skip: offset,
+                    weights: self.weights.panel(group, channel),
+                    bias: self.finish.bias_from(first_output + channel),
+                    output,
+                    pixel: outputs,
+                    residual: self.finish.residual_from(words(place, paired.residual), output),
+                    channels: width,
+                    bounds: self.finish.bounds(),
+                    paired,
+                });
             }
-            if factors == Factors::Rounded && !paired.input {
-                self.round(count, skip, pointers, rows);
-            } else if self.dense.is_paged {
-                self.gather(count, pointers, rows);
-            }
-            for channel in channels.clone().step_by(self.weights.width()) {
-                let width = self.weights.width().min(channels.end - channel);
-                let place = first * outputs + first_output + channel;
-                let output = self.y.pointer(words(place, paired.output));
-                // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
-                unsafe {
-                    self.dense.kernels.get(count, width)(&Tile {
-                        inputs: pointers,
-                        taps: lines,
-                        depth: length,
-                        skip: offset,
-                        weights: self.weights.panel(group, channel),
-                        bias: self.finish.bias_from(first_output + channel),
-                        output,
-                        pixel: outputs,
-                        residual: self.finish.residual_from(words(place, paired.residual), output),
-                        channels: width,
-                        bounds: self.finish.bounds(),
-                        paired,
-                    });
-                }
-            }
-            if self.finish.is_left() {
-                for pixel in first..first + count {
-                    let start = pixel * outputs + first_output;
-                    // SAFETY: these are outputs of the task, and they are complete.
-                    let results = unsafe { self.y.part(start + channels.start..start + channels.end) };
-                    self.finish.apply(self.isa, results);
-                }
+        }
+        if self.finish.is_left() {
+            for pixel in pixels {
+                let start = pixel * outputs + first_output;
+                // SAFETY: these are outputs of the task, and they are complete.
+                let results = unsafe { self.y.part(start + channels.start..start + channels.end) };
+                self.finish.apply(self.isa, results);
             }
         }
     }

@@ -18,9 +18,9 @@ use crate::gemm::{Parts, Scratch};
 use crate::isa::{Target, Vectorized};
 use crate::kernels::activation::Activation;
 use crate::kernels::conv::window::Settings;
-use crate::kernels::movement::plane::Plane;
+use crate::kernels::movement::plane::turn_each;
+use crate::kernels::rows::GRAIN;
 use crate::kernels::rows::number::Number;
-use crate::kernels::rows::{GRAIN, grain};
 
 /// Weights in the order in which they are read.
 pub(in crate::kernels) struct NarrowWeights(Arc<Packed>);
@@ -120,7 +120,7 @@ impl NarrowConvolution {
             cpu.isa().vectorize(Each { from: &x[begin..begin + to.len()], to, map: E::float });
         });
         let [channels, pixels] = self.input;
-        turn(cpu, self.images, &first[..x.len()], &mut second[..x.len()], pixels, channels);
+        turn_each(cpu, &first[..x.len()], &mut second[..x.len()], pixels, channels);
         let result = &mut first[..y.len()];
         self.convolution.compute(
             cpu,
@@ -131,7 +131,7 @@ impl NarrowConvolution {
         );
         let [channels, pixels] = self.output;
         let result = &mut second[..y.len()];
-        turn(cpu, self.images, &first[..y.len()], result, channels, pixels);
+        turn_each(cpu, &first[..y.len()], result, channels, pixels);
         each_piece(cpu, y, |begin, to| {
             cpu.isa().vectorize(Each { from: &result[begin..begin + to.len()], to, map: E::of_float });
         });
@@ -146,20 +146,6 @@ fn each_piece<T: Send>(cpu: &Cpu, to: &mut [T], body: impl Fn(usize, &mut [T]) +
         // SAFETY: the pieces do not overlap.
         body(begin, unsafe { to.part(begin..end) });
     });
-}
-
-/// Turns images of `columns` lines of `rows` elements into images of as many rows of columns.
-fn turn(cpu: &Cpu, images: usize, from: &[f32], to: &mut [f32], rows: usize, columns: usize) {
-    let to = Parts::new(to);
-    for image in 0..images {
-        let start = image * rows * columns;
-        cpu.parallel_for(rows, grain(columns), |begin, end| {
-            // SAFETY: the rows do not overlap.
-            let out = unsafe { to.part(start + begin * columns..start + end * columns) };
-            let input = &from[start + begin..start + rows * columns];
-            Plane { input, stride: rows, out, pitch: columns, rows: end - begin, columns }.turn(cpu.isa());
-        });
-    }
 }
 
 /// A function of each element.

@@ -3,6 +3,7 @@
 
 mod causal;
 mod direct;
+pub(crate) mod fold;
 mod integer;
 mod layer;
 mod patches;
@@ -17,7 +18,7 @@ use oarlock_sdk::Kernel;
 use crate::device::Cpu;
 
 pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![plain::kernel(), transposed::kernel(), causal::kernel()];
+    let mut kernels = vec![plain::kernel(), transposed::transposed_convolution(), causal::kernel()];
     kernels.extend(integer::kernels());
     kernels
 }

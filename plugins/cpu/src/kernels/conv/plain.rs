@@ -13,7 +13,7 @@ use super::direct;
 use super::layer::Layer;
 use super::window::Settings;
 use crate::device::Cpu;
-use crate::gemm::{self, Convert, Finish, Form, Number, Packed, Scratch, Side, Stored, compute_stored};
+use crate::gemm::{self, Convert, Finish, Form, Packed, Scratch, Side, Stored, add_bias, compute_stored};
 use crate::kernels::channels_last::NarrowConvolution;
 use crate::kernels::rows;
 
@@ -172,14 +172,8 @@ fn multiply<E: Stored>(
         None => Side::Operand(&left),
     };
     let right = layer.right(x, cpu.isa())?;
-    let add_bias: &Finish<'_, E::Computed> = &|mut part| {
-        let first = part.item % layer.groups * layer.rows;
-        for (row, numbers) in part.each_row() {
-            let Some(bias) = bias.map(|bias| bias[first + row].convert()) else { return };
-            numbers.iter_mut().for_each(|number| *number = number.plus(bias));
-        }
-    };
-    let finish = bias.is_some().then_some(add_bias);
+    let add_bias = bias.map(|bias| add_bias(bias, layer.groups));
+    let finish = add_bias.as_ref().map(|add_bias| add_bias as &Finish<'_, E::Computed>);
     compute_stored(cpu, layer.sizes(), (left, Side::Operand(&*right)), y, finish, &mut Scratch::of(call));
     Ok(())
 }

@@ -189,34 +189,63 @@ fn convolutions_of_narrow_floats_are_those_of_wide_ones_rounded() {
 #[test]
 fn a_transposed_convolution_goes_the_other_way() {
     let mut numbers = Numbers(11);
-    for _ in 0..30 {
-        let case = Case::new(&mut numbers);
-        // The smallest input that has this output, so that the output of the transposed convolution has its size.
-        let exact = |axis: usize| {
-            (case.output()[axis] - 1) * case.strides[axis] + case.extent(axis) - case.padding(axis)
-        };
-        let input: Vec<_> = (0..case.input.len()).map(exact).collect();
-        if input.iter().any(|size| *size < 1) {
-            continue;
-        }
-        let case = Case { input, ..case };
-        let (y_dims, x_dims) = (case.dims(case.groups * case.channels, &case.input), case.output());
-        let x_dims = case.dims(case.groups * case.rows, &x_dims);
-        let [_, w, _] = case.arrays(&mut numbers);
-        let x = Array::of(&x_dims, &numbers.values(x_dims.iter().product::<i64>() as usize));
-        let (images, weights) = (x.values::<f32>(), w.values::<f32>());
-        let mut expected = vec![0f32; y_dims.iter().product::<i64>() as usize];
-        case.each(|x, w, y| expected[x] += images[y] * weights[w]);
-        let results = run(
-            "ConvTranspose",
-            11,
-            &case.attributes(),
-            &[Some(&x), Some(&w)],
-            &[Some((Dtype::F32, &y_dims))],
-        )
-        .unwrap();
-        assert!(results[0].as_ref().unwrap().values::<f32>() == expected, "{case:?}");
+    for index in 0..40 {
+        check_transposed(Case::new(&mut numbers), &mut numbers, ["scalar", "avx2", "avx512"][index % 3]);
     }
+}
+
+#[test]
+fn windows_that_are_more_than_are_kept_at_a_time_are_all_added() {
+    for (images, groups) in [(1, 1), (2, 3)] {
+        let case = Case {
+            images,
+            groups,
+            channels: 3,
+            rows: 2,
+            input: vec![302, 521],
+            kernel: vec![3, 2],
+            strides: vec![1, 2],
+            dilations: vec![1, 3],
+            pads: vec![0, 1, 2, 0],
+        };
+        check_transposed(case, &mut Numbers(13), "");
+    }
+}
+
+/// Checks the transposed convolution of this one, of wide and of narrow floats.
+fn check_transposed(case: Case, numbers: &mut Numbers, isa: &str) {
+    // The smallest input that has this output, so that the output of the transposed convolution has its size.
+    let exact =
+        |axis: usize| (case.output()[axis] - 1) * case.strides[axis] + case.extent(axis) - case.padding(axis);
+    let input: Vec<_> = (0..case.input.len()).map(exact).collect();
+    if input.iter().any(|size| *size < 1) {
+        return;
+    }
+    let case = Case { input, ..case };
+    let outputs = case.groups * case.channels;
+    let (y_dims, x_dims) = (case.dims(outputs, &case.input), case.output());
+    let x_dims = case.dims(case.groups * case.rows, &x_dims);
+    let [_, w, _] = case.arrays(numbers);
+    let x = Array::of(&x_dims, &numbers.values(x_dims.iter().product::<i64>() as usize));
+    let bias = Array::of(&[outputs as i64], &numbers.values(outputs));
+    let (images, weights, biases) = (x.values::<f32>(), w.values::<f32>(), bias.values::<f32>());
+    let plane = case.input.iter().product::<i64>() as usize;
+    let mut expected: Vec<f32> =
+        (0..case.images * outputs * plane).map(|at| biases[at / plane % outputs]).collect();
+    case.each(|x, w, y| expected[x] += images[y] * weights[w]);
+    let found = |dtype, inputs: [&Array; 3]| {
+        let outputs = [Some((dtype, &y_dims[..]))];
+        run_with_isa(isa, "ConvTranspose", 11, &case.attributes(), &inputs.map(Some), &outputs).unwrap()
+    };
+    let wide = found(Dtype::F32, [&x, &w, &bias]);
+    assert!(wide[0].as_ref().unwrap().values::<f32>() == expected, "{case:?}");
+    let halves = |array: &Array| {
+        let halves = array.values::<f32>().iter().map(|value| f16::from_f32(*value)).collect::<Vec<_>>();
+        Array::of(&array.dims, &halves)
+    };
+    let narrow = found(Dtype::F16, [&halves(&x), &halves(&w), &halves(&bias)]);
+    let expected: Vec<_> = expected.iter().map(|value| f16::from_f32(*value)).collect();
+    assert!(narrow[0].as_ref().unwrap().values::<f16>() == expected, "{case:?}");
 }
 
 #[test]

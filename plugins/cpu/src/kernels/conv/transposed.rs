@@ -1,28 +1,36 @@
-//! `ConvTranspose`: a convolution whose windows lie over the output. Each element of the output is a sum over the windows it
-//! lies under, so that no two threads write the same one.
-
-#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
-
-use std::ops::Range;
-use std::sync::Arc;
+//! `ConvTranspose`: a convolution whose windows lie over the output. A product of matrices says what all windows hold, and that
+//! is added up where they overlap.
 
 use oarlock_sdk::{
     Call, Error, Kernel, KernelFlags, Operand as Demand, OperandFlags, Result, dispatch, ensure,
 };
 
+use super::fold::Fold;
 use super::plain::NUMBERS;
-use super::window::{AutoPad, MOST, Settings, Window, coordinates};
+use super::window::{AutoPad, MOST, Settings, Window};
 use crate::device::Cpu;
-use crate::gemm::{
-    Convert, Finish, Matrix, Number, Operand, Packed, Scratch, Side, Sizes, Stored, compute_stored,
-};
+use crate::gemm::{self, Convert, Matrix, Product, Scratch, Side, Sizes, Stored};
+use crate::kernels::rows::grain;
+use crate::kernels::rows::number::{Number, Real};
+use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::parts::{Rows, in_parallel};
 
-type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+/// About as many elements of windows are kept between the product and where they are added.
+const ELEMENTS_AT_ONCE: usize = 1 << 18;
 
-pub(super) fn kernel() -> Kernel<Cpu> {
+pub(super) fn transposed_convolution() -> Kernel<Cpu> {
     let number = Demand::new(NUMBERS).group(1);
-    Kernel::prepared("ConvTranspose", |cpu: &Cpu, call| {
-        dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => prepare::<T>(cpu, call))
+    kernel("ConvTranspose", Attributes::new, |cpu, attributes, operands| {
+        let dtype = operands.call().output(0)?.dtype();
+        dispatch!(dtype, floating_and_half + bf16, T => convolve::<T>(cpu, attributes, operands))
+    })
+    .workspace(|_, call| {
+        let layer = Attributes::new(call)?.layer(call)?;
+        let size = dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
+            Ok::<_, Error>(size_of::<<T as Stored>::Computed>())
+        })?;
+        // Scratch memory begins at the next line.
+        Ok((layer.columns_at_once(layer.items_at_once()) * size + 64) as u64)
     })
     .flags(KernelFlags::DETERMINISTIC)
     .inputs([
@@ -149,91 +157,15 @@ struct Layer {
     window: Window,
 }
 
-impl Layer {
-    fn sizes(&self) -> Sizes {
-        Sizes {
-            items: self.images * self.groups,
-            rows: self.rows,
-            columns: self.window.inputs(),
-            depth: self.channels * self.window.steps(),
-        }
-    }
-
-    /// The weights with the output channel first.
-    fn turned<E: Copy>(&self, weights: &[E]) -> Vec<E> {
-        let steps = self.window.steps();
-        let mut turned = Vec::with_capacity(weights.len());
-        for group in 0..self.groups {
-            for row in 0..self.rows {
-                for channel in group * self.channels..(group + 1) * self.channels {
-                    turned.extend_from_slice(&weights[(channel * self.rows + row) * steps..][..steps]);
-                }
-            }
-        }
-        turned
-    }
-
-    /// Lists which parts of which windows lie over a place of the output, which may be few of many parts, and few of many
-    /// windows. The second list is room for the first one.
-    fn cover(&self, places: &[usize], [covering, room]: &mut [Vec<(usize, usize)>; 2]) {
-        covering.clear();
-        covering.push((0, 0));
-        for (axis, place) in self.window.axes.iter().zip(places) {
-            let end = place + axis.pad.0 + 1;
-            let first = end.saturating_sub(axis.extent()).div_ceil(axis.stride);
-            let windows = first..axis.output.min(end.div_ceil(axis.stride));
-            room.clear();
-            for (part, source) in &*covering {
-                let reaches = windows.clone().map(|window| (end - 1 - window * axis.stride, window));
-                let fitting = reaches.filter(|(reach, _)| reach.is_multiple_of(axis.dilation));
-                room.extend(fitting.map(|(reach, window)| {
-                    (part * axis.kernel + reach / axis.dilation, source * axis.output + window)
-                }));
-            }
-            std::mem::swap(covering, room);
-        }
-    }
-
-    fn left<'a, E>(&self, turned: &'a [E]) -> Result<Matrix<'a, E>> {
-        let Sizes { rows, depth, .. } = self.sizes();
-        let offsets = (0..self.groups).map(|group| group * rows * depth).collect();
-        let matrix = Matrix::new(turned, offsets, (rows, depth), (depth, 1));
-        matrix.ok_or_else(|| Error::out_of_range("expected as many weights as their shape says, found fewer"))
-    }
-}
-
-fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
-    let attributes = Attributes::new(call)?;
-    let layer = attributes.layer(call)?;
-    let w = call.input(1)?;
-    let packed = if w.is_constant() && layer.rows > 0 {
-        // SAFETY: the device's memory is the host's, and a constant is never written.
-        let turned = layer.turned::<E>(unsafe { w.elements() }?);
-        Some(Packed::left(cpu, &layer.left(&turned)?, layer.rows, layer.sizes().depth))
-    } else {
-        None
-    };
-    Ok(Arc::new(move |cpu, call| convolve::<E>(cpu, call, &attributes, packed.as_ref())))
-}
-
-fn convolve<E: Stored>(
-    cpu: &Cpu,
-    call: &Call<'_>,
-    attributes: &Attributes,
-    packed: Option<&Packed<E::Computed>>,
-) -> Result<()> {
-    let layer = attributes.layer(call)?;
+fn convolve<E>(cpu: &Cpu, attributes: &Attributes, operands: &Operands<'_, '_>) -> Result<()>
+where
+    E: Real + Stored<Computed = <E as Number>::Float>,
+    E::Float: gemm::Number,
+{
+    let layer = attributes.layer(operands.call())?;
     let outputs = layer.groups * layer.rows;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-    let (x, w, y) = unsafe {
-        (
-            call.input(0)?.elements::<E>()?,
-            call.input(1)?.elements::<E>()?,
-            call.output(0)?.elements_mut::<E>()?,
-        )
-    };
-    // SAFETY: as above.
-    let bias = call.optional_input(2)?.map(|bias| unsafe { bias.elements::<E>() }).transpose()?;
+    let (x, w, bias) = (operands.read::<E>(0)?, operands.read::<E>(1)?, operands.read_optional::<E>(2)?);
+    let y = operands.write::<E>(0)?;
     ensure!(
         bias.is_none_or(|bias| bias.len() == outputs),
         invalid_argument,
@@ -243,59 +175,95 @@ fn convolve<E: Stored>(
     if y.is_empty() {
         return Ok(());
     }
-    let sizes = layer.sizes();
-    let turned = if packed.is_some() { Vec::new() } else { layer.turned(w) };
-    let matrix;
-    let left = match packed.filter(|packed| (packed.lanes(), packed.depth()) == (sizes.rows, sizes.depth)) {
-        Some(packed) => Side::Packed(packed),
-        None => {
-            matrix = layer.left(&turned)?;
-            Side::Operand(&matrix)
-        }
-    };
-    let right = Covering { elements: x, layer: &layer };
-    let add_bias: &Finish<'_, E::Computed> = &|mut part| {
-        let first = part.item % layer.groups * layer.rows;
-        for (row, numbers) in part.each_row() {
-            let Some(bias) = bias.map(|bias| bias[first + row].convert()) else { return };
-            numbers.iter_mut().for_each(|number| *number = number.plus(bias));
-        }
-    };
-    let finish = bias.is_some().then_some(add_bias);
-    compute_stored(cpu, sizes, (left, Side::Operand(&right)), y, finish, &mut Scratch::of(call));
+    let plane = layer.window.inputs();
+    let items = layer.items_at_once();
+    let mut scratch = Scratch::of(operands.call());
+    let columns = scratch.elements::<E::Float>(layer.columns_at_once(items));
+    for (index, y) in y.chunks_mut(items * layer.rows * plane).enumerate() {
+        let first = index * items;
+        let mut result = Ok(());
+        E::write_floats(y, |y| {
+            for (row, y) in y.chunks_mut(plane).enumerate() {
+                let output = (first * layer.rows + row) % outputs;
+                y.fill(bias.map_or(E::Float::default(), |bias| bias[output].convert()));
+            }
+            result = layer.add_windows(cpu, first, (x, w), columns, y);
+        });
+        result?;
+    }
     Ok(())
 }
 
-/// The right operand: for each element of the output, the elements of the input whose windows it lies under, by channel and by
-/// where in the window; zero where that is none.
-struct Covering<'a, E> {
-    elements: &'a [E],
-    layer: &'a Layer,
-}
-
-impl<T: Number, E: Convert<T>> Operand<T> for Covering<'_, E> {
-    fn items(&self) -> usize {
-        self.layer.images * self.layer.groups
+impl Layer {
+    /// How many elements of windows an item has: one image's channels of a group.
+    fn windows_of_item(&self) -> usize {
+        (self.rows * self.window.steps()).saturating_mul(self.window.outputs())
     }
 
-    fn pack(&self, item: usize, depth: Range<usize>, lanes: Range<usize>, width: usize, panel: &mut [T]) {
-        panel.fill(T::default());
-        let axes = &self.layer.window.axes;
-        let (steps, inputs) = (self.layer.window.steps(), self.layer.window.outputs());
-        let mut places = vec![0; axes.len()];
-        let mut covering = [Vec::new(), Vec::new()];
-        for (lane, output) in lanes.enumerate() {
-            coordinates(output, axes.iter().map(|axis| axis.input), &mut places);
-            self.layer.cover(&places, &mut covering);
-            for channel in depth.start / steps..depth.end.div_ceil(steps) {
-                for (part, source) in &covering[0] {
-                    let step = channel * steps + part;
-                    if depth.contains(&step) {
-                        let element = self.elements[(item * self.layer.channels + channel) * inputs + source];
-                        panel[(step - depth.start) * width + lane] = element.convert();
-                    }
-                }
-            }
+    fn items_at_once(&self) -> usize {
+        (ELEMENTS_AT_ONCE / self.windows_of_item().max(1)).min(self.images * self.groups).max(1)
+    }
+
+    /// How many elements of windows are kept at a time.
+    fn columns_at_once(&self, items: usize) -> usize {
+        let windows = self.window.outputs();
+        if [self.images, self.channels, self.rows].contains(&0) {
+            return 0;
         }
+        (items * self.windows_of_item()).min((ELEMENTS_AT_ONCE / windows.max(1)).max(1) * windows)
+    }
+
+    /// Adds what the windows of some items hold to the output, a plane for each row.
+    fn add_windows<E, T>(
+        &self,
+        cpu: &Cpu,
+        first: usize,
+        (x, w): (&[E], &[E]),
+        columns: &mut [T],
+        y: &mut [T],
+    ) -> Result<()>
+    where
+        E: Convert<T>,
+        T: gemm::Number + Number<Exact = T>,
+    {
+        let (steps, windows, plane) = (self.window.steps(), self.window.outputs(), self.window.inputs());
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let (lanes, items) = (self.rows * steps, y.len() / plane / self.rows);
+        let lanes_at_once = lanes.min(columns.len() / windows / items);
+        for begin in (0..lanes).step_by(lanes_at_once) {
+            let some = begin..lanes.min(begin + lanes_at_once);
+            let columns = &mut columns[..items * some.len() * windows];
+            let groups = (first..first + items).map(|item| item % self.groups);
+            let offsets = groups.map(|group| group * self.channels * lanes + begin).collect();
+            let left = Matrix::new(w, offsets, (some.len(), 1), (self.channels, lanes));
+            let offsets = (first..first + items).map(|item| item * self.channels * windows).collect();
+            let right = Matrix::new(x, offsets, (windows, 1), (self.channels, windows));
+            let (Some(left), Some(right)) = (left, right) else {
+                return Err(Error::out_of_range(
+                    "expected operands as large as their shapes say, found smaller ones",
+                ));
+            };
+            let sizes = Sizes { items, rows: some.len(), columns: windows, depth: self.channels };
+            let (left, right) = (Side::Operand(&left), Side::Operand(&right));
+            Product { sizes, left, right, output: Some(columns), finish: None }
+                .compute(cpu, &mut Scratch::none());
+            let columns = &*columns;
+            // Of several items there are all rows, of one perhaps a part of the first and of the last.
+            let planes = begin / steps..(items - 1) * self.rows + some.end.div_ceil(steps);
+            let y = Rows::new(&mut y[planes.start * plane..planes.end * plane], plane);
+            in_parallel(cpu, planes.len(), grain(steps * windows), y, |first, y| {
+                for (index, image) in y.chunks_mut(plane).enumerate() {
+                    let row = planes.start + first + index;
+                    let start = begin.max(row * steps);
+                    let end = ((row + 1) * steps).min(begin + columns.len() / windows);
+                    let columns = &columns[(start - begin) * windows..(end - begin) * windows];
+                    let steps = start - row * steps..end - row * steps;
+                    cpu.isa().vectorize(Fold { axes: &self.window.axes, steps, columns, image });
+                }
+            });
+        }
+        Ok(())
     }
 }

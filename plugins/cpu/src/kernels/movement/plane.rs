@@ -5,7 +5,10 @@
 
 use std::marker::PhantomData;
 
+use crate::device::Cpu;
 use crate::isa::{Isa, Target, Vectorized};
+use crate::kernels::rows::grain;
+use crate::kernels::rows::parts::{Rows, in_parallel};
 
 /// The bytes of a line that a tile has.
 const BYTES: usize = 16;
@@ -31,6 +34,24 @@ pub(crate) struct Plane<'a, T> {
     pub(crate) pitch: usize,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
+}
+
+/// Turns planes of `columns` lines of `rows` elements, one after the other, into as many planes of `rows` lines.
+pub(crate) fn turn_each<E: Copy + Send + Sync>(
+    cpu: &Cpu,
+    from: &[E],
+    to: &mut [E],
+    rows: usize,
+    columns: usize,
+) {
+    let size = (rows * columns).max(1);
+    for (from, to) in from.chunks_exact(size).zip(to.chunks_exact_mut(size)) {
+        in_parallel(cpu, rows, grain(columns), Rows::new(to, columns), |first, out| {
+            let lines = out.len() / columns;
+            Plane { input: &from[first..], stride: rows, out, pitch: columns, rows: lines, columns }
+                .turn(cpu.isa());
+        });
+    }
 }
 
 impl<E: Copy> Plane<'_, E> {

@@ -4,6 +4,8 @@ use oarlock_sdk::{DtypeSet, Error, Kernel, MemoryKind, Operand, Result, dispatch
 
 use super::window::{MOST, Settings};
 use crate::device::Cpu;
+use crate::kernels::conv::fold::Fold;
+use crate::kernels::conv::window::Axis;
 use crate::kernels::rows::axis::count;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
@@ -38,17 +40,6 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// One axis of images and blocks.
-struct Axis {
-    image: i64,
-    block: i64,
-    /// How many places of the block there are.
-    places: i64,
-    stride: i64,
-    dilation: i64,
-    pad: i64,
-}
-
 fn put_together<T: Number>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_>) -> Result<()> {
     let call = operands.call();
     let (input, output) = (call.input(0)?, call.output(0)?);
@@ -73,16 +64,16 @@ fn put_together<T: Number>(cpu: &Cpu, settings: &Settings, operands: &Operands<'
             "expected blocks of at most {padded} elements along axis {axis}, found {extent}"
         );
         axes.push(Axis {
-            image: image[axis],
-            block: block[axis],
-            places: (padded - extent) / strides[axis] + 1,
-            stride: strides[axis],
-            dilation: dilations[axis],
-            pad: pads[axis],
+            input: image[axis] as usize,
+            output: ((padded - extent) / strides[axis] + 1) as usize,
+            kernel: block[axis] as usize,
+            stride: strides[axis] as usize,
+            dilation: dilations[axis] as usize,
+            pad: (pads[axis] as usize, pads[axis + image.len()] as usize),
         });
     }
     let (image_size, block_size) = (count(image)?, count(block)?);
-    let places = count(&axes.iter().map(|axis| axis.places).collect::<Vec<_>>())?;
+    let places = count(&axes.iter().map(|axis| axis.output as i64).collect::<Vec<_>>())?;
     let &[images, rows, _] = input.dims() else {
         return Err(Error::invalid_argument(format!("expected three dimensions, found {:?}", input.dims())));
     };
@@ -99,41 +90,12 @@ fn put_together<T: Number>(cpu: &Cpu, settings: &Settings, operands: &Operands<'
         for (index, output) in output.chunks_mut(image_size).enumerate() {
             let columns = &input[(first + index) * block_size * places..][..block_size * places];
             sums.fill(T::Exact::ZERO);
-            for (offset, column) in columns.chunks(places).enumerate() {
-                add_column(&axes, offset, column, &mut sums);
-            }
+            let fold = Fold { axes: &axes, steps: 0..block_size, columns, image: &mut sums };
+            cpu.isa().vectorize(fold);
             output.iter_mut().zip(&sums).for_each(|(output, sum)| *output = T::of_exact(*sum));
         }
     });
     Ok(())
-}
-
-/// Adds the elements at one offset in all blocks.
-fn add_column<T: Number>(axes: &[Axis], offset: usize, column: &[T], sums: &mut [T::Exact]) {
-    let mut starts = vec![0; axes.len()];
-    let mut rest = offset as i64;
-    for (start, axis) in starts.iter_mut().zip(axes).rev() {
-        *start = rest % axis.block * axis.dilation - axis.pad;
-        rest /= axis.block;
-    }
-    let mut place = vec![0; axes.len()];
-    for element in column {
-        let at = axes.iter().zip(&starts).zip(&place).try_fold(0, |at, ((axis, start), place)| {
-            let along = start + place * axis.stride;
-            (0..axis.image).contains(&along).then(|| at * axis.image + along)
-        });
-        if let Some(at) = at {
-            let sum = &mut sums[at as usize];
-            *sum = sum.plus(element.exact());
-        }
-        for (place, axis) in place.iter_mut().zip(axes).rev() {
-            *place += 1;
-            if *place < axis.places {
-                break;
-            }
-            *place = 0;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -149,6 +111,40 @@ mod tests {
         let (image, block) = (Array::of(&[1], &[3i64]), Array::of(&[1], &[2i64]));
         let inputs = [Some(&input), Some(&image), Some(&block)];
         check("Col2Im", 18, &[], &inputs, &[Array::of(&[1, 1, 3], &[1, 12, 20])]);
+    }
+
+    #[test]
+    fn blocks_lie_where_strides_dilations_and_pads_put_them() {
+        let (image, block) = ([3usize, 6, 5], [2usize, 1, 3]);
+        let (strides, dilations, pads) = ([1usize, 2, 2], [2usize, 1, 1], [1usize, 0, 2, 0, 1, 0]);
+        let places = [2usize, 4, 3];
+        let (rows, columns) = (2 * block.iter().product::<usize>(), places.iter().product::<usize>());
+        let values: Vec<i64> = (0..rows * columns).map(|at| (at * 37 % 101) as i64).collect();
+        let mut sums = vec![0i64; 2 * image.iter().product::<usize>()];
+        for (at, value) in values.iter().enumerate() {
+            let (mut row, mut place) = (at / columns, at % columns);
+            let (mut target, mut pitch, mut is_inside) = (0, 1, true);
+            for axis in (0..3).rev() {
+                let along = row % block[axis] * dilations[axis] + place % places[axis] * strides[axis];
+                is_inside &= (pads[axis]..pads[axis] + image[axis]).contains(&along);
+                target += along.saturating_sub(pads[axis]) * pitch;
+                (row, place, pitch) = (row / block[axis], place / places[axis], pitch * image[axis]);
+            }
+            if is_inside {
+                sums[target + row * pitch] += value;
+            }
+        }
+        let list = |list: &[usize]| list.iter().map(|item| *item as i64).collect::<Vec<_>>();
+        let (strides, dilations, pads) = (list(&strides), list(&dilations), list(&pads));
+        let attributes = [
+            ("strides", Attribute::Ints(&strides)),
+            ("dilations", Attribute::Ints(&dilations)),
+            ("pads", Attribute::Ints(&pads)),
+        ];
+        let input = Array::of(&[1, rows as i64, columns as i64], &values);
+        let inputs = [input, Array::of(&[3], &list(&image)), Array::of(&[3], &list(&block))];
+        let inputs = [Some(&inputs[0]), Some(&inputs[1]), Some(&inputs[2])];
+        check("Col2Im", 18, &attributes, &inputs, &[Array::of(&[1, 2, 3, 6, 5], &sums)]);
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::kernels::rows::number::{Exact, Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
 use crate::kernels::rows::parts::{Rows, in_parallel};
 
-/// More samples of a cell are not taken, however large its region is.
-const MOST_SAMPLES: f64 = 4096.0;
+/// More samples of a cell are not taken along an axis: asking for them is refused, and a region that is so large that there
+/// would be more without being asked for lies beyond the image but for few of them.
+const MOST_SAMPLES: i64 = 4096;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(FLOATS).group(1);
@@ -71,11 +72,17 @@ impl Settings {
                 Err(Error::invalid_argument(format!("expected `{name}` of at least {least}, found {found}")))
             }
         };
+        let samples = at_least("sampling_ratio", 0, 0)?;
+        ensure!(
+            samples <= MOST_SAMPLES,
+            unimplemented,
+            "expected `sampling_ratio` of at most {MOST_SAMPLES}, found {samples}"
+        );
         Ok(Self {
             takes_maximum,
             shift,
             size: [at_least("output_height", 1, 1)?, at_least("output_width", 1, 1)?],
-            samples: (at_least("sampling_ratio", 0, 0)? as f64).min(MOST_SAMPLES),
+            samples: samples as f64,
             scale: call.float("spatial_scale")?.unwrap_or(1.0),
         })
     }
@@ -99,7 +106,7 @@ impl Settings {
         }
         let cell = (length / F::of(cells as f64)).to_f64();
         let samples = if self.samples > 0.0 { self.samples } else { cell.ceil() };
-        Span { start: start.to_f64(), cell, samples: samples.clamp(0.0, MOST_SAMPLES) as usize }
+        Span { start: start.to_f64(), cell, samples: samples.clamp(0.0, MOST_SAMPLES as f64) as usize }
     }
 }
 
@@ -198,6 +205,25 @@ fn align<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_>) -
 /// Pixels that are listed before they are read in all channels.
 const MOST_LISTED: usize = 4096;
 
+/// Channels that are read together, so that their sums do not wait for each other.
+const CHANNELS_AT_ONCE: usize = 8;
+
+/// Where the samples of a cell lie along one axis.
+type Samples = [Option<[(usize, f64); 2]>];
+
+/// What each pixel weighs in the sum of some samples. A sample outside of the image is zero.
+fn weights(samples: &Samples) -> Vec<(usize, f64)> {
+    let mut weights: Vec<(usize, f64)> = Vec::with_capacity(samples.len() + 1);
+    for (pixel, weight) in samples.iter().flatten().flatten() {
+        // Samples lie in order, forwards or backwards, so that a pixel that is known is among the last.
+        match weights.iter_mut().rev().take(3).find(|(known, _)| known == pixel) {
+            Some((_, sum)) => *sum += weight,
+            None => weights.push((*pixel, *weight)),
+        }
+    }
+    weights
+}
+
 impl Settings {
     /// Adds the samples of a cell to what there is of each channel: their sum or their maximum.
     fn add_samples<T: Real>(
@@ -205,30 +231,51 @@ impl Settings {
         totals: &mut [Option<T::Float>],
         image: &[T],
         width: usize,
-        downs: &[Option<[(usize, f64); 2]>],
-        acrosses: &[Option<[(usize, f64); 2]>],
+        downs: &Samples,
+        acrosses: &Samples,
+    ) {
+        if !self.takes_maximum {
+            let (downs, acrosses) = (weights(downs), weights(acrosses));
+            self.add_products(
+                totals,
+                image,
+                width,
+                downs.iter().map(|down| (std::slice::from_ref(down), &acrosses[..])),
+            );
+            return;
+        }
+        let is_outside = |samples: &Samples| samples.iter().any(Option::is_none);
+        if is_outside(downs) && !acrosses.is_empty() || is_outside(acrosses) && !downs.is_empty() {
+            totals.fill(Some(T::Float::default()));
+        }
+        let inside = downs
+            .iter()
+            .flatten()
+            .flat_map(|down| acrosses.iter().flatten().map(move |across| (&down[..], &across[..])));
+        self.add_products(totals, image, width, inside);
+    }
+
+    /// Adds pixels by what they weigh down the image and across it.
+    fn add_products<'a, T: Real>(
+        &self,
+        totals: &mut [Option<T::Float>],
+        image: &[T],
+        width: usize,
+        products: impl Iterator<Item = (&'a [(usize, f64)], &'a [(usize, f64)])>,
     ) {
         let mut pixels: Vec<(usize, T::Float)> = Vec::new();
-        for (down, across) in downs.iter().flat_map(|down| acrosses.iter().map(move |across| (down, across)))
-        {
-            if let (Some(down), Some(across)) = (down, across) {
-                for (row, down) in down {
-                    let weighed =
-                        |(column, across): &(usize, f64)| (row * width + column, T::Float::of(down * across));
-                    pixels.extend(across.iter().map(weighed));
-                }
-            } else {
-                // A sample outside of the image is zero.
-                pixels.push((usize::MAX, T::Float::default()));
+        for (rows, columns) in products {
+            for (row, down) in rows {
+                let weighed =
+                    |(column, across): &(usize, f64)| (row * width + column, T::Float::of(down * across));
+                pixels.extend(columns.iter().map(weighed));
             }
             if pixels.len() >= MOST_LISTED {
                 self.add_pixels(totals, image, &pixels);
                 pixels.clear();
             }
         }
-        if !pixels.is_empty() {
-            self.add_pixels(totals, image, &pixels);
-        }
+        self.add_pixels(totals, image, &pixels);
     }
 
     fn add_pixels<T: Real>(
@@ -237,20 +284,38 @@ impl Settings {
         image: &[T],
         pixels: &[(usize, T::Float)],
     ) {
-        let size = image.len() / totals.len().max(1);
-        for (total, channel) in totals.iter_mut().zip(image.chunks(size)) {
-            let weighed = pixels.iter().map(|(at, weight)| {
-                channel.get(*at).map_or(T::Float::default(), |pixel| pixel.float() * *weight)
-            });
-            // The op compares what pixels weigh, not what lies between them.
-            let largest =
-                |largest: Option<T::Float>, next| Some(largest.map_or(next, |largest| largest.maximum(next)));
-            *total = if self.takes_maximum {
-                weighed.fold(*total, largest)
-            } else {
-                Some(weighed.fold(total.unwrap_or_default(), |sum, next| sum + next))
-            };
+        if pixels.is_empty() {
+            return;
         }
+        let size = image.len() / totals.len().max(1);
+        let (some, last) = totals.as_chunks_mut::<CHANNELS_AT_ONCE>();
+        let (channels, last_channels) = image.split_at(some.len() * CHANNELS_AT_ONCE * size);
+        for (totals, channels) in some.iter_mut().zip(channels.chunks_exact(CHANNELS_AT_ONCE * size)) {
+            self.add_to(totals, channels, pixels);
+        }
+        for (total, channel) in last.iter_mut().zip(last_channels.chunks_exact(size)) {
+            self.add_to(std::array::from_mut(total), channel, pixels);
+        }
+    }
+
+    fn add_to<T: Real, const CHANNELS: usize>(
+        &self,
+        totals: &mut [Option<T::Float>; CHANNELS],
+        image: &[T],
+        pixels: &[(usize, T::Float)],
+    ) {
+        let size = image.len() / CHANNELS;
+        let channels: [&[T]; CHANNELS] = std::array::from_fn(|index| &image[index * size..][..size]);
+        let start = if self.takes_maximum { T::Float::LOWEST } else { T::Float::default() };
+        let mut sums = totals.map(|total| total.unwrap_or(start));
+        for (at, weight) in pixels {
+            for (sum, channel) in sums.iter_mut().zip(channels) {
+                let weighed = channel[*at].float() * *weight;
+                // The op compares what pixels weigh, not what lies between them.
+                *sum = if self.takes_maximum { sum.maximum(weighed) } else { *sum + weighed };
+            }
+        }
+        *totals = sums.map(Some);
     }
 }
 
@@ -277,10 +342,76 @@ mod tests {
         for corner in [f32::NAN, f32::INFINITY, 1e30, -1e30] {
             let regions = Array::of(&[1, 4], &[0f32, 0., corner, corner]);
             let inputs = [Some(&image()), Some(&regions), Some(&Array::of(&[1], &[0i64]))];
-            let attributes = [("sampling_ratio", Attribute::Int(i64::MAX))];
+            let attributes = [("sampling_ratio", Attribute::Int(4096))];
             let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 1, 1, 1]))];
             crate::testing::run("RoiAlign", 16, &attributes, &inputs, &outputs).unwrap();
         }
+    }
+
+    #[test]
+    fn each_channel_gets_the_mean_or_the_maximum_of_its_own_samples() {
+        let (channels, height, width) = (11, 6, 5);
+        let values: Vec<f32> =
+            (0..channels * height * width).map(|at| (at * 37 % 101) as f32 - 50.0).collect();
+        // A region is within the image, one reaches out of it, and one goes backwards.
+        let corners = [[0.5f64, 1.0, 4.5, 5.0], [-3.0, -2.0, 4.0, 9.0], [4.0, 5.0, 1.0, 0.5]];
+        for (mode, samples) in [("avg", 1), ("avg", 3), ("max", 1), ("max", 3)] {
+            let mut expected = Vec::new();
+            for ([x, y, end_x, end_y], channel) in
+                corners.iter().flat_map(|corners| (0..channels).map(move |channel| (*corners, channel)))
+            {
+                let pixel =
+                    |row: usize, column: usize| f64::from(values[(channel * height + row) * width + column]);
+                for cell in 0..4 {
+                    let place = |start: f64, end: f64, cell: usize, sample: usize| {
+                        let size = (end - start) / 2.0;
+                        start - 0.5 + size * (cell as f64 + (sample as f64 + 0.5) / samples as f64)
+                    };
+                    let (mut sum, mut greatest) = (0.0, f64::NEG_INFINITY);
+                    for sample in 0..samples * samples {
+                        let row = place(y, end_y, cell / 2, sample / samples);
+                        let column = place(x, end_x, cell % 2, sample % samples);
+                        let is_inside = |place: f64, size: usize| (-1.0..=size as f64).contains(&place);
+                        if !is_inside(row, height) || !is_inside(column, width) {
+                            greatest = greatest.max(0.0);
+                            continue;
+                        }
+                        let (row, column) =
+                            (row.clamp(0.0, height as f64 - 1.0), column.clamp(0.0, width as f64 - 1.0));
+                        for corner in 0..4 {
+                            let near = |place: f64, after: usize| place.floor() as usize + after;
+                            let (at, beside) = (near(row, corner / 2), near(column, corner % 2));
+                            let share =
+                                (1.0 - (row - at as f64).abs()) * (1.0 - (column - beside as f64).abs());
+                            let seen = pixel(at.min(height - 1), beside.min(width - 1)) * share;
+                            (sum, greatest) = (sum + seen, greatest.max(seen));
+                        }
+                    }
+                    expected
+                        .push(if mode == "avg" { sum / (samples * samples) as f64 } else { greatest } as f32);
+                }
+            }
+            let x = Array::of(&[1, channels as i64, height as i64, width as i64], &values);
+            let regions: Vec<_> = corners.iter().flatten().map(|corner| *corner as f32).collect();
+            let inputs = [Some(&x), Some(&Array::of(&[3, 4], &regions)), Some(&Array::of(&[3], &[0i64; 3]))];
+            let attributes = [
+                ("mode", Attribute::Text(mode)),
+                ("sampling_ratio", Attribute::Int(samples as i64)),
+                ("output_height", Attribute::Int(2)),
+                ("output_width", Attribute::Int(2)),
+            ];
+            check("RoiAlign", 16, &attributes, &inputs, &[Array::of(&[3, channels as i64, 2, 2], &expected)]);
+        }
+    }
+
+    #[test]
+    fn more_samples_than_are_taken_are_refused() {
+        let regions = Array::of(&[1, 4], &[0f32, 0., 2., 2.]);
+        let inputs = [Some(&image()), Some(&regions), Some(&Array::of(&[1], &[0i64]))];
+        let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 1, 1, 1]))];
+        let attributes = [("sampling_ratio", Attribute::Int(4097))];
+        let message = refusal("RoiAlign", 16, &attributes, &inputs, &outputs);
+        assert!(message.contains("`sampling_ratio` of at most 4096"), "{message}");
     }
 
     #[test]

@@ -59,6 +59,12 @@ impl Taps {
         (self.count == 2).then_some([(first, one), (second, other)])
     }
 
+    /// The first two elements: all there are of what is seen linearly.
+    #[inline(always)]
+    pub(super) fn pair(&self) -> [(Option<usize>, f64); 2] {
+        [self.taps[0], self.taps[1]]
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (Option<usize>, f64)> + Clone {
         self.taps.into_iter().take(self.count)
     }
