@@ -71,10 +71,16 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
         }
     }
     if !rest.is_empty() {
-        let is_new = if AGAIN { &[1; LANES] } else { last_lanes(rest.len()) };
+        let mut more = first;
         for lane in 0..LANES {
-            let more = add(first[lane], last[lane]);
-            first[lane] = if is_new[lane] == 0 { first[lane] } else { more };
+            more[lane] = add(more[lane], last[lane]);
+        }
+        if AGAIN {
+            return Some(black_box(more));
+        }
+        let is_new = last_lanes(rest.len());
+        for lane in 0..LANES {
+            first[lane] = if is_new[lane] == 0 { first[lane] } else { more[lane] };
         }
     }
     // Else the compiler would see which lanes are joined first, and fold those in registers of their own.
