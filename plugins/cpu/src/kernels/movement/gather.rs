@@ -162,6 +162,10 @@ impl Steps {
         mut first: usize,
         cells: &mut [[u8; N]],
     ) -> bool {
+        if self.step == 1 && self.stride == 0 {
+            let line = from.get(first..).and_then(|from| from.get(..self.length));
+            return line.is_some_and(|line| gather_from_line(positions, line, cells));
+        }
         let mut all_fit = true;
         for (cell, position) in cells.iter_mut().zip(positions) {
             let position = (*position).into();
@@ -174,6 +178,21 @@ impl Steps {
         }
         all_fit
     }
+}
+
+/// Gathers elements of a line that lies in one piece, up to a position that is outside, and returns whether there is none.
+fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
+    positions: &[I],
+    line: &[[u8; N]],
+    cells: &mut [[u8; N]],
+) -> bool {
+    for (cell, position) in cells.iter_mut().zip(positions) {
+        let position = (*position).into();
+        let place = (if position < 0 { position + line.len() as i64 } else { position }) as usize;
+        let Some(element) = line.get(place) else { return false };
+        *cell = *element;
+    }
+    true
 }
 
 /// Where in the data the positions of `ScatterElements` point.
@@ -322,6 +341,17 @@ mod tests {
                 let message = run(op, 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap_err();
                 assert!(message.contains("`indices` from -3 to 3"), "{op}: {message}");
             }
+        }
+    }
+
+    #[test]
+    fn positions_outside_of_the_last_axis_are_refused() {
+        let (axis, outputs) = ([("axis", Attribute::Int(1))], [Some((Dtype::F32, &[1, 2][..]))]);
+        for position in [2, -3, i64::MIN, i64::MAX] {
+            let positions = Array::of(&[1, 2], &[-2, position]);
+            let inputs = [Some(&data()), Some(&positions)];
+            let message = run("GatherElements", 13, &axis, &inputs, &outputs).unwrap_err();
+            assert!(message.contains("`indices` from -2 to 2"), "{message}");
         }
     }
 

@@ -25,6 +25,10 @@ const fn side_of<E>() -> usize {
 /// The bytes of a line of the output that are written before the next line's, so that whole cache lines are.
 const BLOCK: usize = 64;
 
+/// The lines of the output that are written block by block before the next lines are: few enough that the processor remembers
+/// where the pages of all of them are.
+const PANEL: usize = 64;
+
 /// A plane whose lines become columns: element (row, column) of the output is the input's row + column · `stride`.
 pub(crate) struct Plane<'a, T> {
     pub(crate) input: &'a [T],
@@ -216,8 +220,11 @@ impl<V: Vector, E: Copy> Vectorized for Tiles<V, E> {
         let Self { rows, columns, stride, pitch, .. } = self;
         let side = const { side_of::<E>() };
         let (width, block_width) = (V::TILES * side, BLOCK / size_of::<E>());
-        for block in (0..columns).step_by(block_width) {
-            for top in (0..rows).step_by(side) {
+        let panels = (0..rows).step_by(PANEL);
+        for (panel, block) in
+            panels.flat_map(|panel| (0..columns).step_by(block_width).map(move |block| (panel, block)))
+        {
+            for top in (panel..rows.min(panel + PANEL)).step_by(side) {
                 // The last tiles reach back into what is turned already.
                 let top = top.min(rows.saturating_sub(side));
                 for left in (block..columns.min(block + block_width)).step_by(width) {

@@ -4,9 +4,11 @@ use oarlock_sdk::{Call, Error, Kernel, KernelFlags, Result, dispatch};
 
 use super::real;
 use crate::device::Cpu;
-use crate::isa::Target;
+use crate::isa::{Isa, Target};
 use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::bundle::{Bundle, Results, SHORT, WIDTH, are_short, are_turned, turn_back, turned};
+use crate::kernels::rows::bundle::{
+    Bundle, Results, SHORT, WIDTH, are_short, are_turned, fill_registers, turn_back, turned,
+};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
@@ -15,6 +17,10 @@ use crate::kernels::rows::vector::with_isa;
 
 /// How many lines that lie side by side are gathered together, which makes use of whole cache lines.
 const SIDE_BY_SIDE: usize = 16;
+/// How many lines that lie one after the other are normalised together, at most.
+const IN_TURN: usize = 8;
+/// How many elements of lines stay in the nearest cache while they are normalised together.
+const NEAR: usize = 2048;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = Vec::new();
@@ -86,28 +92,43 @@ pub(crate) fn apply<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T
     if output.is_empty() {
         return;
     }
-    if const { are_turned::<T>() } && are_short(axis, SHORT) {
+    if const { are_turned::<T>() } && are_short(axis, SHORT) && !fill_registers(axis) {
         return short_lines(cpu, axis, line, input, output);
     }
-    let lines = Lines::new(output, axis.length, axis.inner);
-    in_parallel(cpu, axis.lines(), grain(axis.length), lines, |begin, mut part| {
-        with_isa!(cpu.isa(), Level => || {
-            if axis.inner > 1 {
-                return side_by_side::<Level, T, L>(axis, line, input, part);
+    if axis.inner > 1 {
+        let lines = Lines::new(output, axis.length, axis.inner);
+        return in_parallel(cpu, axis.lines(), grain(axis.length), lines, |_, part| {
+            if const { are_turned::<T>() } && axis.inner >= WIDTH {
+                return where_they_lie(cpu.isa(), axis, line, input, part);
             }
-            let inputs = input[begin * axis.length..].chunks(axis.length);
-            for ((index, _), input) in part.groups(1).zip(inputs) {
-                T::write_floats(part.line(index), |output| {
-                    apply_to_line::<Level, _, L>(line, &T::floats(input), output);
-                });
+            with_isa!(cpu.isa(), Level => || side_by_side::<Level, T, L>(axis, line, input, part));
+        });
+    }
+    let width = width_of_group(axis.length);
+    in_parallel(cpu, axis.outer, grain(axis.length), Rows::new(output, axis.length), |begin, part| {
+        let input = &input[begin * axis.length..][..part.len()];
+        let groups = part.chunks_mut(width).zip(input.chunks(width));
+        with_isa!(cpu.isa(), Level => || {
+            for (output, input) in groups {
+                T::write_floats(
+                    output,
+                    #[inline(always)]
+                    |output| apply_in_turn::<Level, _, L>(line, axis.length, &T::floats(input), output),
+                );
             }
         });
     });
 }
 
+/// How many elements lines have that are normalised together.
+fn width_of_group(length: usize) -> usize {
+    (NEAR / length).clamp(1, IN_TURN) * length
+}
+
 #[inline(always)]
-fn apply_to_line<I: Target, F: Float, L: Line>(line: L, input: &[F], output: &mut [F]) {
-    line.apply::<I, F, 1>(Bundle::of_line(input), Results::of_line(output));
+fn apply_in_turn<I: Target, F: Float, L: Line>(line: L, length: usize, input: &[F], output: &mut [F]) {
+    let (input, output) = (Bundle::in_turn(input, length), Results::in_turn(output, length));
+    line.apply::<I, F, IN_TURN>(input, output);
 }
 
 /// Lines of a few elements are turned to lie side by side, and their results turned back.
@@ -116,21 +137,53 @@ fn short_lines<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T], ou
     in_parallel(cpu, axis.outer, grain(block), Rows::new(output, block), |begin, part| {
         let mut results = vec![[T::of_float(T::Float::ZERO); WIDTH]; block];
         turned(isa, &input[begin * block..][..part.len()], block, |first, tile: &[[T; WIDTH]]| {
-            with_isa!(isa, Level => || {
-                let floats = T::floats(tile.as_flattened());
-                T::write_floats(results.as_flattened_mut(), |results| {
-                    let ((inputs, _), (results, _)) = (floats.as_chunks(), results.as_chunks_mut());
-                    for start in 0..axis.inner {
-                        line.apply::<Level, _, WIDTH>(
-                            Bundle::new(&inputs[start..], axis.inner),
-                            Results::new(&mut results[start..], axis.inner),
-                        );
-                    }
-                });
-            });
+            apply_to_tile(isa, line, axis.inner, tile, &mut results);
             turn_back(isa, &results, first, part);
         });
     });
+}
+
+/// Applies to lines that lie side by side in a tile, to whose next elements there are so many steps.
+fn apply_to_tile<T: Real, L: Line>(
+    isa: Isa,
+    line: L,
+    step: usize,
+    tile: &[[T; WIDTH]],
+    results: &mut [[T; WIDTH]],
+) {
+    with_isa!(isa, Level => || {
+        let floats = T::floats(tile.as_flattened());
+        T::write_floats(
+            results.as_flattened_mut(),
+            #[inline(always)]
+            |results| {
+                let ((inputs, _), (results, _)) = (floats.as_chunks(), results.as_chunks_mut());
+                for start in 0..step {
+                    line.apply::<Level, _, WIDTH>(
+                        Bundle::new(&inputs[start..], step),
+                        Results::new(&mut results[start..], step),
+                    );
+                }
+            },
+        );
+    });
+}
+
+/// Applies to lines of which at least as many lie side by side as in a tile.
+fn where_they_lie<T: Real, L: Line>(isa: Isa, axis: Axis, line: L, input: &[T], mut part: LinesPart<'_, T>) {
+    let Axis { length, inner, .. } = axis;
+    let mut tile = vec![[T::of_float(T::Float::ZERO); WIDTH]; length];
+    let mut results = tile.clone();
+    for (first, lines) in part.groups(WIDTH) {
+        let start = first / inner * length * inner + first % inner;
+        for (elements, input) in tile.iter_mut().zip(input[start..].chunks(inner)) {
+            elements[..lines].copy_from_slice(&input[..lines]);
+        }
+        apply_to_tile(isa, line, 1, &tile, &mut results);
+        for (position, results) in results.iter().enumerate() {
+            part.across(first, lines, position).copy_from_slice(&results[..lines]);
+        }
+    }
 }
 
 /// Gathers each line into one piece, applies, and scatters the result.
@@ -138,7 +191,7 @@ fn short_lines<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T], ou
 fn side_by_side<I: Target, T: Real, L: Line>(axis: Axis, line: L, input: &[T], mut part: LinesPart<'_, T>) {
     let Axis { length, inner, .. } = axis;
     let mut gathered = vec![T::Float::ZERO; length * SIDE_BY_SIDE];
-    let mut results = gathered.clone();
+    let (mut results, width) = (gathered.clone(), width_of_group(length));
     for (first, lines) in part.groups(SIDE_BY_SIDE) {
         let start = first / inner * length * inner + first % inner;
         for position in 0..length {
@@ -146,9 +199,9 @@ fn side_by_side<I: Target, T: Real, L: Line>(axis: Axis, line: L, input: &[T], m
                 gathered[index * length + position] = element.float();
             }
         }
-        for index in 0..lines {
-            let range = index * length..(index + 1) * length;
-            apply_to_line::<I, _, L>(line, &gathered[range.clone()], &mut results[range]);
+        let inputs = gathered[..lines * length].chunks(width);
+        for (input, output) in inputs.zip(results.chunks_mut(width)) {
+            apply_in_turn::<I, _, L>(line, length, input, output);
         }
         for position in 0..length {
             for (index, element) in part.across(first, lines, position).iter_mut().enumerate() {
@@ -169,12 +222,16 @@ impl Line for Softmax {
         mut output: Results<'_, F, LINES>,
     ) {
         let greatest = input.greatest();
-        output.write(input, |x, line| (x - greatest[line]).decay::<T>());
+        output.write(
+            input,
+            #[inline(always)]
+            |x, line| (x - greatest[line]).decay::<T>(),
+        );
         let mut factors = output.written().sum(|x, _| x);
         for factor in &mut factors {
             *factor = F::ONE / *factor;
         }
-        output.change(|x, line| x * factors[line]);
+        output.scale(&factors);
     }
 }
 
@@ -190,7 +247,10 @@ impl Line for LogSoftmax {
         mut output: Results<'_, F, LINES>,
     ) {
         let greatest = input.greatest();
-        let mut logarithms = input.sum(|x, line| (x - greatest[line]).decay::<T>());
+        let mut logarithms = input.sum(
+            #[inline(always)]
+            |x, line| (x - greatest[line]).decay::<T>(),
+        );
         for sum in &mut logarithms {
             *sum = sum.logarithm();
         }

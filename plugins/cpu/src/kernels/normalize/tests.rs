@@ -46,6 +46,25 @@ fn many_short_lines_are_normalized_as_each_of_them_alone() {
 }
 
 #[test]
+fn lines_of_each_length_have_the_softmax_that_a_plain_loop_gives() {
+    for length in (1..=70).chain([100, 127, 300, 1025]) {
+        let lines = 19;
+        let values: Vec<f32> =
+            (0..lines * length).map(|index| ((index * 7919) % 1013) as f32 / 70.0 - 7.3).collect();
+        let (mut shares, mut logarithms) = (Vec::new(), Vec::new());
+        for line in values.chunks(length) {
+            let sum: f64 = line.iter().map(|x| f64::from(*x).exp()).sum();
+            shares.extend(line.iter().map(|x| (f64::from(*x).exp() / sum) as f32));
+            logarithms.extend(line.iter().map(|x| (f64::from(*x) - sum.ln()) as f32));
+        }
+        let dims = [lines as i64, length as i64];
+        let data = Array::of(&dims, &values);
+        check("Softmax", 13, &[], &[Some(&data)], &[Array::of(&dims, &shares)]);
+        check("LogSoftmax", 13, &[], &[Some(&data)], &[Array::of(&dims, &logarithms)]);
+    }
+}
+
+#[test]
 fn elements_of_minus_infinity_have_no_share_of_a_softmax() {
     let mut values = vec![f32::NEG_INFINITY; 75];
     (values[2], values[40], values[74]) = (1e30, 1e30, -1e30);

@@ -101,6 +101,7 @@ fn boxes_of_many_classes_and_images_are_those_that_a_plain_search_selects() {
 fn a_few_of_many_are_what_sorting_all_of_them_gives() {
     let mut values: Vec<f32> = (0..1500).map(|index| ((index * 7919) % 211) as f32 - 100.0).collect();
     (values[3], values[700], values[1400]) = (f32::NAN, f32::INFINITY, f32::NAN);
+    (values[5], values[6], values[9]) = (-0.0, 0.0, -0.0);
     let data = Array::of(&[1, 1500, 1], &values);
     for largest in [1, 0] {
         let mut order: Vec<usize> = (0..values.len()).collect();

@@ -1,15 +1,13 @@
 //! `TopK`: the largest or smallest elements of each line, in order. Of equal elements the one with the lower index comes
 //! first, and what is not a number counts as larger than every number.
 
-use std::cmp::Ordering;
-
 use oarlock_sdk::{
     Call, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, Result, dispatch, ensure, family,
 };
 
 use crate::device::Cpu;
 use crate::kernels::rows::axis::{self, Axis};
-use crate::kernels::rows::bundle::{Bundle, are_short, are_turned, turn_back, turned};
+use crate::kernels::rows::bundle::{are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
@@ -124,7 +122,7 @@ fn find<T: Number, const LARGEST: bool>(
     let outputs = (Lines::new(values, k, axis.inner), Lines::new(places, k, axis.inner));
     in_parallel(cpu, axis.lines(), grain(axis.length), outputs, |_, (mut values, mut places)| {
         let mut elements = Vec::with_capacity(axis.length);
-        let mut order = Vec::with_capacity(axis.length);
+        let mut best = Vec::new();
         for (line, _) in values.groups(1) {
             let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
             elements.clear();
@@ -134,10 +132,11 @@ fn find<T: Number, const LARGEST: bool>(
                 let line = input[start..].iter().step_by(axis.inner).take(axis.length);
                 elements.extend(line.map(|element| element.exact()));
             }
-            with_isa!(cpu.isa(), || select::<_, LARGEST>(&elements, k, &mut order));
-            for (rank, place) in order.iter().enumerate() {
+            with_isa!(cpu.isa(), || select::<_, LARGEST>(&elements, k, &mut best));
+            for (rank, key) in best.iter().enumerate() {
+                let place = place_of(*key);
                 values.across(line, 1, rank)[0] = input[start + place * axis.inner];
-                places.across(line, 1, rank)[0] = *place as i64;
+                places.across(line, 1, rank)[0] = place as i64;
             }
         }
     });
@@ -161,8 +160,8 @@ fn short_lines<T: Number, const LARGEST: bool>(
         turned(isa, input, block, |first, tile: &[[T; SIDE_BY_SIDE]]| {
             with_isa!(isa, || {
                 for start in 0..axis.inner {
-                    let lines = Bundle::new(&tile[start..], axis.inner);
-                    let ranked = rank_each::<T, LARGEST>(lines, k);
+                    let positions = tile[start..].iter().step_by(axis.inner);
+                    let ranked = rank_each::<T, LARGEST>(positions, k);
                     for (rank, (elements, places)) in ranked.iter().enumerate().take(k) {
                         let at = rank * axis.inner + start;
                         for line in 0..SIDE_BY_SIDE {
@@ -181,12 +180,12 @@ fn short_lines<T: Number, const LARGEST: bool>(
 /// The best elements of each line and their places, best first. Each element is put after those found before that are not
 /// worse, and what follows moves on by one.
 #[inline(always)]
-fn rank_each<T: Number, const LARGEST: bool>(
-    lines: Bundle<'_, T, SIDE_BY_SIDE>,
+fn rank_each<'a, T: Number, const LARGEST: bool>(
+    positions: impl Iterator<Item = &'a [T; SIDE_BY_SIDE]>,
     k: usize,
 ) -> [([T::Exact; SIDE_BY_SIDE], [u32; SIDE_BY_SIDE]); FEW] {
     let mut ranked = [([T::Exact::ZERO; SIDE_BY_SIDE], [0; SIDE_BY_SIDE]); FEW];
-    for (place, elements) in lines.positions().enumerate() {
+    for (place, elements) in positions.enumerate() {
         let mut added = [T::Exact::ZERO; SIDE_BY_SIDE];
         for line in 0..SIDE_BY_SIDE {
             added[line] = elements[line].exact();
@@ -214,41 +213,50 @@ fn rank_each<T: Number, const LARGEST: bool>(
 /// Elements that are looked at together for one that is better than the worst of those found.
 const BLOCK: usize = 64;
 
-/// The places of the `k` best elements, best first.
+/// Keys of the `k` best elements, best first. As many are gathered as make it worth while to leave out all but the best, and
+/// what is no better than the worst of those is passed over from then on.
 #[inline(always)]
-fn select<E: Exact, const LARGEST: bool>(elements: &[E], k: usize, order: &mut Vec<usize>) {
-    let compare = |a: &usize, b: &usize| {
-        let ordering = order_of(elements[*a], elements[*b]);
-        (if LARGEST { ordering.reverse() } else { ordering }).then(a.cmp(b))
-    };
-    order.clear();
-    // With many to be found, most elements would be moved into the list and out again.
-    if k.saturating_mul(8) > elements.len() {
-        order.extend(0..elements.len());
-        if k < elements.len() {
-            order.select_nth_unstable_by(k, compare);
-            order.truncate(k);
-        }
-        order.sort_unstable_by(compare);
-        return;
-    }
-    order.extend(0..k);
-    order.sort_unstable_by(compare);
-    let Some(last) = order.last() else { return };
-    let mut worst = elements[*last];
-    for (index, block) in elements[k..].chunks(BLOCK).enumerate() {
+fn select<E: Exact, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
+    best.clear();
+    let (first, others) = elements.split_at(k);
+    best.extend(first.iter().enumerate().map(|(place, element)| key::<E, LARGEST>(*element, place)));
+    let mut worst = elements[worst_of_best(best, k)];
+    for (index, block) in others.chunks(BLOCK).enumerate() {
         if !block.iter().fold(false, |any, element| any | is_better::<E, LARGEST>(*element, worst)) {
             continue;
         }
         for (place, element) in (k + index * BLOCK..).zip(block) {
             if is_better::<E, LARGEST>(*element, worst) {
-                order.pop();
-                let rank = order.partition_point(|other| compare(other, &place) == Ordering::Less);
-                order.insert(rank, place);
-                worst = elements[order[k - 1]];
+                best.push(key::<E, LARGEST>(*element, place));
+                if best.len() / 2 >= k {
+                    worst = elements[worst_of_best(best, k)];
+                }
             }
         }
     }
+    worst_of_best(best, k);
+    best.sort_unstable();
+}
+
+/// A number that is the lower the better an element is, and of equal elements the lower their place is, which it ends with. So
+/// elements of all types are sorted by the same code.
+#[inline(always)]
+fn key<E: Exact, const LARGEST: bool>(element: E, place: usize) -> u128 {
+    let rank = if LARGEST { !element.rank() } else { element.rank() };
+    u128::from(rank) << 64 | place as u128
+}
+
+/// The place of the element that a key is of.
+fn place_of(key: u128) -> usize {
+    key as u64 as usize
+}
+
+/// Leaves out all but the `k` best, of which there is at least one, and returns the place of the worst of those.
+fn worst_of_best(keys: &mut Vec<u128>, k: usize) -> usize {
+    let (_, worst, _) = keys.select_nth_unstable(k - 1);
+    let place = place_of(*worst);
+    keys.truncate(k);
+    place
 }
 
 /// Whether an element comes before another whatever their places are, without branches.
@@ -259,10 +267,4 @@ fn is_better<E: Exact, const LARGEST: bool>(element: E, other: E) -> bool {
     } else {
         (element < other) | (other.is_unordered() & !element.is_unordered())
     }
-}
-
-/// A total order. Zeros are equal, and so are all that are not numbers.
-#[inline(always)]
-fn order_of<E: Exact>(a: E, b: E) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_unordered().cmp(&b.is_unordered()))
 }

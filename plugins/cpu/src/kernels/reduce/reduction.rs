@@ -46,14 +46,15 @@ fn extreme<T: Number>(
     is_beyond: impl Fn(&T::Exact, &T::Exact) -> bool,
 ) -> T::Exact {
     let add = |partial, element: T| join(partial, element.exact());
-    let (lanes, rest) = fold_lanes(elements, none, add, &join);
+    let Some(lanes) = fold_lanes::<true, _, _>(elements, none, add, &join) else {
+        return elements.iter().fold(none, |found, element| add(found, *element));
+    };
     // The sum is no number where a lane is none. Where it is not so for that reason, time is all that is lost.
-    let found = if joined(lanes, T::Exact::plus).is_unordered() {
+    if joined(lanes, T::Exact::plus).is_unordered() {
         lanes.into_iter().fold(none, &join)
     } else {
         joined(lanes, |a, b| if is_beyond(&a, &b) { a } else { b })
-    };
-    rest.iter().fold(found, |found, element| add(found, *element))
+    }
 }
 
 macro_rules! exact_reductions {
@@ -190,7 +191,10 @@ impl<T: Number> Reduction<T> for LogSumExp {
         for shift in &mut shifts {
             *shift = shift.finite_or_zero();
         }
-        let sums = lines.sum(|element, line| (element.float() - shifts[line]).exponential::<Baseline>());
+        let sums = lines.sum(
+            #[inline(always)]
+            |element, line| (element.float() - shifts[line]).exponential::<Baseline>(),
+        );
         std::array::from_fn(|line| Exponentials { greatest: greatest[line], sum: sums[line] })
     }
 }

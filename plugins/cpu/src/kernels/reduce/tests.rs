@@ -75,6 +75,36 @@ fn infinities_of_both_signs_are_extremes_as_others_are() {
 }
 
 #[test]
+fn lines_of_each_length_are_reduced_as_by_a_plain_loop() {
+    let axes = Array::of(&[1], &[1i64]);
+    for length in (1..=70).chain([100, 127, 300, 1025]) {
+        let lines = 19;
+        let mut values = whole_numbers(lines * length);
+        let plain = |values: &[f32], op: &dyn Fn(f32, f32) -> f32| -> Vec<f32> {
+            values.chunks(length).map(|line| line.iter().copied().reduce(op).expect("an element")).collect()
+        };
+        let sums = plain(&values, &|a, b| a + b);
+        let squares = plain(&values.iter().map(|x| x * x).collect::<Vec<_>>(), &|a, b| a + b);
+        values[(lines - 1) * length + length * 7 % 11 % length] = f32::NAN;
+        let either = |a: f32, b: f32, first: bool| if a.is_nan() || !b.is_nan() && first { a } else { b };
+        let greatest = plain(&values, &|a, b| either(a, b, a > b));
+        let least = plain(&values, &|a, b| either(a, b, a < b));
+        let (dims, reduced) = ([lines as i64, length as i64], [lines as i64, 1]);
+        let with_nan = Array::of(&dims, &values);
+        values = whole_numbers(lines * length);
+        let data = Array::of(&dims, &values);
+        for (op, data, expected) in [
+            ("ReduceSum", &data, sums),
+            ("ReduceSumSquare", &data, squares),
+            ("ReduceMax", &with_nan, greatest),
+            ("ReduceMin", &with_nan, least),
+        ] {
+            check(op, 18, &[], &[Some(data), Some(&axes)], &[Array::of(&reduced, &expected)]);
+        }
+    }
+}
+
+#[test]
 fn extremes_of_many_short_lines_keep_what_is_not_a_number_to_themselves() {
     let (lines, length) = (37, 83);
     let mut values = whole_numbers(lines * length);

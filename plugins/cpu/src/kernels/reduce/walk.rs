@@ -7,8 +7,9 @@ use super::reduction::Reduction;
 use super::shape::Shape;
 use crate::device::Cpu;
 use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::bundle::{Bundle, SHORT, WIDTH, are_short, are_turned, turn_back, turned};
-use crate::kernels::rows::fold::LANES;
+use crate::kernels::rows::bundle::{
+    Bundle, SHORT, WIDTH, are_short, are_turned, fill_registers, turn_back, turned,
+};
 use crate::kernels::rows::parts::{Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
 use crate::kernels::rows::{GRAIN, grain};
@@ -26,7 +27,7 @@ pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, inpu
         output.fill(R::finish(R::NONE, 0));
     } else if output.is_empty() {
     } else if const { are_turned::<T>() }
-        && let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT) && !fills_registers(*axis))
+        && let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT) && !fill_registers(*axis))
     {
         short_lines::<T, R>(cpu, axis, input, output);
     } else if let Some(axis) = shape.axis().filter(|axis| axis.inner == 1 && axis.length <= CHUNK) {
@@ -36,11 +37,6 @@ pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, inpu
     } else {
         columns::<T, R>(cpu, shape, input, output);
     }
-}
-
-/// Whether a line along an axis is read in whole registers, which takes less than turning it.
-fn fills_registers(axis: Axis) -> bool {
-    axis.inner == 1 && axis.length.is_multiple_of(LANES)
 }
 
 /// One dimension of a few elements is reduced: lines along it are reduced side by side.

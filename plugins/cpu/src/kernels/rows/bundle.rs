@@ -1,11 +1,12 @@
-//! Short lines, many at a time. What a loop over a line of a few elements costs is mostly its beginning and its end. So
-//! lines are turned to lie side by side, as many as fill registers, and each step handles an element of all of them.
+//! Lines, many at a time. What a loop over a line of a few elements costs is mostly its beginning and its end. So short lines
+//! are turned to lie side by side, as many as fill registers, and each step handles an element of all of them. Lines that
+//! fill registers are read where they lie.
 
 use oarlock_sdk::{Dtype, Element};
 
 use super::axis::Axis;
-use super::fold::{fold, fold_each};
-use super::number::{Exact, Float};
+use super::fold::{LANES, fold, fold_again, fold_each};
+use super::number::Float;
 use crate::isa::Isa;
 use crate::kernels::movement::plane::Plane;
 
@@ -30,6 +31,11 @@ pub(crate) const fn are_turned<T: Element>() -> bool {
 pub(crate) fn are_short(axis: Axis, most: usize) -> bool {
     let block = axis.length.saturating_mul(axis.inner);
     axis.outer >= FEWEST && axis.length <= most && (1..=BLOCK).contains(&block)
+}
+
+/// Whether lines along an axis are read in registers where they lie, which takes less than turning them.
+pub(crate) fn fill_registers(axis: Axis) -> bool {
+    axis.inner == 1 && axis.length >= LANES
 }
 
 /// Hands over blocks of so many elements in tiles: the index of the first block, and for each position the elements there of
@@ -67,39 +73,48 @@ pub(crate) fn turn_back<T: Copy, const LINES: usize>(
     Plane { input: tile.as_flattened(), stride: LINES, out, pitch: block, rows, columns: block }.turn(isa);
 }
 
-/// Some lines of the same length. What is said about one of them is calculated for all at once.
+/// How lines of the same length lie.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// The first elements of all lines, then, so many times as many elements on, the next ones.
+    SideBySide { step: usize },
+    /// Each line in one piece, at most as many as the bundle has.
+    InTurn { length: usize },
+}
+
+/// Some lines of the same length. What is said about one of them is calculated for all, before it is for any what is made of
+/// that, so that the processor need not wait for what one of them takes.
 #[derive(Clone, Copy)]
 pub(crate) struct Bundle<'a, T, const LINES: usize> {
-    elements: &'a [[T; LINES]],
-    /// How far elements of a line are apart.
-    step: usize,
+    elements: &'a [T],
+    layout: Layout,
 }
 
 impl<'a, T: Copy> Bundle<'a, T, 1> {
     /// A line that lies in one piece.
     #[inline(always)]
     pub(crate) fn of_line(line: &'a [T]) -> Self {
-        Self { elements: line.as_chunks().0, step: 1 }
+        Self::in_turn(line, line.len())
     }
 }
 
 impl<'a, T: Copy, const LINES: usize> Bundle<'a, T, LINES> {
-    /// Lines that start where the elements do.
+    /// Lines that start where the elements do and lie side by side.
     #[inline(always)]
     pub(crate) fn new(elements: &'a [[T; LINES]], step: usize) -> Self {
-        Self { elements, step }
+        Self { elements: elements.as_flattened(), layout: Layout::SideBySide { step } }
     }
 
-    /// The elements of the lines, position by position.
+    /// Lines of so many elements, one after the other.
     #[inline(always)]
-    pub(crate) fn positions(self) -> impl Iterator<Item = &'a [T; LINES]> {
-        self.elements.iter().step_by(self.step)
+    pub(crate) fn in_turn(elements: &'a [T], length: usize) -> Self {
+        Self { elements, layout: Layout::InTurn { length: length.max(1) } }
     }
 
-    /// How many elements each line has.
+    /// The elements of lines that lie side by side, position by position.
     #[inline(always)]
-    pub(crate) fn length(self) -> usize {
-        self.elements.len().div_ceil(self.step)
+    pub(crate) fn positions(self, step: usize) -> impl ExactSizeIterator<Item = &'a [T; LINES]> {
+        self.elements.as_chunks().0.iter().step_by(step)
     }
 
     /// Folds each line. What is added may depend on the line.
@@ -110,18 +125,34 @@ impl<'a, T: Copy, const LINES: usize> Bundle<'a, T, LINES> {
         add: impl Fn(P, T, usize) -> P,
         join: impl Fn(P, P) -> P,
     ) -> [P; LINES] {
-        if LINES == 1 {
-            [fold(self.elements.as_flattened(), none, |partial, element| add(partial, element, 0), join);
-                LINES]
-        } else {
-            fold_each(self, none, add, join)
+        match self.layout {
+            Layout::SideBySide { step } => fold_each(self.positions(step), none, add, join),
+            Layout::InTurn { length } => {
+                let mut found = [none; LINES];
+                let lines = found.iter_mut().zip(self.elements.chunks_exact(length));
+                for (line, (found, elements)) in lines.enumerate() {
+                    *found = fold(
+                        elements,
+                        none,
+                        #[inline(always)]
+                        |partial, element| add(partial, element, line),
+                        &join,
+                    );
+                }
+                found
+            }
         }
     }
 
     /// The sum of what becomes of the elements of each line.
     #[inline(always)]
     pub(crate) fn sum<F: Float>(self, value: impl Fn(T, usize) -> F) -> [F; LINES] {
-        self.fold(F::ZERO, |sum, element, line| sum + value(element, line), |left, right| left + right)
+        self.fold(
+            F::ZERO,
+            #[inline(always)]
+            |sum, element, line| sum + value(element, line),
+            |left, right| left + right,
+        )
     }
 }
 
@@ -129,66 +160,178 @@ impl<F: Float, const LINES: usize> Bundle<'_, F, LINES> {
     /// The greatest number of each line. What is not a number is passed over.
     #[inline(always)]
     pub(crate) fn greatest(self) -> [F; LINES] {
-        self.fold(F::LOWEST, |greatest, element, _| Exact::greater(greatest, element), F::greater)
+        let greater = |greatest: F, element: F| greatest.greater(element);
+        match self.layout {
+            Layout::SideBySide { .. } => self.fold(F::LOWEST, |greatest, x, _| greater(greatest, x), greater),
+            Layout::InTurn { length } => {
+                let mut found = [F::LOWEST; LINES];
+                for (found, line) in found.iter_mut().zip(self.elements.chunks_exact(length)) {
+                    *found = fold_again(line, F::LOWEST, greater);
+                }
+                found
+            }
+        }
     }
 }
 
 /// What becomes of the elements of a bundle.
 pub(crate) struct Results<'a, T, const LINES: usize> {
-    elements: &'a mut [[T; LINES]],
-    step: usize,
-}
-
-impl<'a, T: Copy> Results<'a, T, 1> {
-    /// Those of a line that lies in one piece.
-    #[inline(always)]
-    pub(crate) fn of_line(line: &'a mut [T]) -> Self {
-        Self { elements: line.as_chunks_mut().0, step: 1 }
-    }
+    elements: &'a mut [T],
+    layout: Layout,
 }
 
 impl<'a, T: Copy, const LINES: usize> Results<'a, T, LINES> {
-    /// Those of lines that start where the elements do.
+    /// Those of lines that start where the elements do and lie side by side.
     #[inline(always)]
     pub(crate) fn new(elements: &'a mut [[T; LINES]], step: usize) -> Self {
-        Self { elements, step }
+        Self { elements: elements.as_flattened_mut(), layout: Layout::SideBySide { step } }
+    }
+
+    /// Those of lines of so many elements, one after the other.
+    #[inline(always)]
+    pub(crate) fn in_turn(elements: &'a mut [T], length: usize) -> Self {
+        Self { elements, layout: Layout::InTurn { length: length.max(1) } }
     }
 
     /// What has been written.
     #[inline(always)]
     pub(crate) fn written(&self) -> Bundle<'_, T, LINES> {
-        Bundle { elements: self.elements, step: self.step }
+        Bundle { elements: self.elements, layout: self.layout }
     }
 
     /// Writes what becomes of each element of a bundle and its line.
     #[inline(always)]
     pub(crate) fn write(&mut self, from: Bundle<'_, T, LINES>, value: impl Fn(T, usize) -> T) {
-        if LINES == 1 {
-            let elements = from.elements.as_flattened();
-            for (result, element) in self.elements.as_flattened_mut().iter_mut().zip(elements) {
-                *result = value(*element, 0);
+        match self.layout {
+            Layout::SideBySide { step } => {
+                let (results, _) = self.elements.as_chunks_mut::<LINES>();
+                for (results, elements) in results.iter_mut().step_by(step).zip(from.positions(step)) {
+                    for line in 0..LINES {
+                        results[line] = value(elements[line], line);
+                    }
+                }
             }
-            return;
-        }
-        for (results, elements) in self.elements.iter_mut().step_by(self.step).zip(from.positions()) {
-            for line in 0..LINES {
-                results[line] = value(elements[line], line);
+            Layout::InTurn { length } => {
+                let lines = self.elements.chunks_exact_mut(length).zip(from.elements.chunks_exact(length));
+                for (line, (results, elements)) in lines.enumerate() {
+                    write_line(
+                        results,
+                        elements,
+                        #[inline(always)]
+                        |element| value(element, line),
+                    );
+                }
             }
         }
     }
 
-    /// Puts what becomes of each element and its line in its place.
+    /// Puts what becomes of each element and its line in its place, from the first position of a line to the last or at once.
     #[inline(always)]
     pub(crate) fn change(&mut self, mut value: impl FnMut(T, usize) -> T) {
-        if LINES == 1 {
-            for result in self.elements.as_flattened_mut() {
-                *result = value(*result, 0);
+        match self.layout {
+            Layout::SideBySide { step } => {
+                for results in self.elements.as_chunks_mut::<LINES>().0.iter_mut().step_by(step) {
+                    for (line, result) in results.iter_mut().enumerate() {
+                        *result = value(*result, line);
+                    }
+                }
             }
-            return;
+            Layout::InTurn { length } => {
+                for (line, results) in self.elements.chunks_exact_mut(length).enumerate() {
+                    for result in results {
+                        *result = value(*result, line);
+                    }
+                }
+            }
         }
-        for results in self.elements.iter_mut().step_by(self.step) {
-            for (line, result) in results.iter_mut().enumerate() {
-                *result = value(*result, line);
+    }
+
+    /// Puts the product of each element and the factor of its line in its place.
+    #[inline(always)]
+    pub(crate) fn scale(&mut self, factors: &[T; LINES])
+    where
+        T: Float,
+    {
+        match self.layout {
+            Layout::SideBySide { .. } => self.change(|x, line| x * factors[line]),
+            Layout::InTurn { length } => {
+                for (results, factor) in self.elements.chunks_exact_mut(length).zip(factors) {
+                    scale_line(results, *factor);
+                }
+            }
+        }
+    }
+}
+
+/// Writes what becomes of each element. Those left when registers have been filled are written together with some before
+/// them, which are written again.
+#[inline(always)]
+fn write_line<T: Copy>(results: &mut [T], elements: &[T], value: impl Fn(T) -> T) {
+    let Some(last) = elements.last_chunk::<LANES>() else { return write_all(results, elements, value) };
+    let whole = elements.len() / LANES * LANES;
+    write_all(&mut results[..whole], elements, &value);
+    if whole < elements.len()
+        && let Some(results) = results.last_chunk_mut::<LANES>()
+    {
+        write_all(results, last, value);
+    }
+}
+
+#[inline(always)]
+fn write_all<T: Copy>(results: &mut [T], elements: &[T], value: impl Fn(T) -> T) {
+    for (result, element) in results.iter_mut().zip(elements) {
+        *result = value(*element);
+    }
+}
+
+/// Puts the product of each element and a factor in its place. Those left when registers have been filled are read together
+/// with some before them, before those are changed.
+#[inline(always)]
+fn scale_line<F: Float>(elements: &mut [F], factor: F) {
+    let whole = elements.len() / LANES * LANES;
+    let Some(mut last) = elements.last_chunk::<LANES>().copied() else { return scale_all(elements, factor) };
+    scale_all(&mut elements[..whole], factor);
+    if whole < elements.len()
+        && let Some(elements) = elements.last_chunk_mut::<LANES>()
+    {
+        scale_all(&mut last, factor);
+        *elements = last;
+    }
+}
+
+#[inline(always)]
+fn scale_all<F: Float>(elements: &mut [F], factor: F) {
+    for element in elements {
+        *element = *element * factor;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::rows::number::Exact;
+
+    #[test]
+    fn lines_of_each_length_are_written_and_changed_as_element_by_element() {
+        const LINES: usize = 4;
+        for length in 1..=70 {
+            for lines in 1..=LINES {
+                let elements: Vec<f32> = (0..lines * length).map(|at| (at * 37 % 101) as f32).collect();
+                let mut results = vec![0.0; elements.len()];
+                let from = Bundle::<_, LINES>::in_turn(&elements, length);
+                let mut written = Results::in_turn(&mut results, length);
+                written.write(from, |x, line| x + 1000.0 * line as f32);
+                let sums = written.written().sum(|x, line| x - 1000.0 * line as f32);
+                written.scale(&[1.0, 2.0, -3.0, 4.0]);
+                for (line, elements) in elements.chunks(length).enumerate() {
+                    let factor = [1.0, 2.0, -3.0, 4.0][line];
+                    let expected: Vec<f32> =
+                        elements.iter().map(|x| (x + 1000.0 * line as f32) * factor).collect();
+                    assert_eq!(results[line * length..][..length], expected, "line {line} of {length}");
+                    assert_eq!(sums[line], elements.iter().sum::<f32>(), "the sum of line {line}");
+                    let greatest = elements.iter().copied().fold(f32::LOWEST, f32::max);
+                    assert_eq!(from.greatest()[line], greatest, "the greatest of line {line}");
+                }
             }
         }
     }

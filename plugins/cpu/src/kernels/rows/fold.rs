@@ -1,6 +1,6 @@
 //! Folds of lines, in an order that only their length decides.
 
-use super::bundle::Bundle;
+use std::hint::black_box;
 
 /// Partial results that fill the widest register.
 pub(crate) const LANES: usize = 16;
@@ -13,36 +13,55 @@ pub(crate) fn fold<T: Copy, P: Copy>(
     add: impl Fn(P, T) -> P,
     join: impl Fn(P, P) -> P,
 ) -> P {
-    let (lanes, rest) = fold_lanes(elements, none, &add, &join);
-    join(joined(lanes, &join), rest.iter().fold(none, |partial, element| add(partial, *element)))
+    match fold_lanes::<false, _, _>(elements, none, &add, &join) {
+        Some(lanes) => joined(lanes, join),
+        None => elements.iter().fold(none, |partial, element| add(partial, *element)),
+    }
 }
 
-/// Folds the elements of a slice that are enough for all lanes. The others are the rest.
+/// Folds a slice in the same way, where a partial result stays what it is when an element is added again.
+#[inline(always)]
+pub(crate) fn fold_again<P: Copy>(elements: &[P], none: P, add: impl Fn(P, P) -> P) -> P {
+    match fold_lanes::<true, _, _>(elements, none, &add, &add) {
+        Some(lanes) => joined(lanes, add),
+        None => elements.iter().copied().fold(none, add),
+    }
+}
+
+/// Folds a slice that has elements for all lanes. Those left in the end are read together with elements before them, as many
+/// as fill all lanes, of which those before are added again only if that changes nothing: where `AGAIN` is true.
 ///
 /// Four registers of lanes hide the latency of an addition. They are arrays of their own, and none is indexed by more than a
 /// loop of known length, since only then does the compiler keep them in registers.
 #[inline(always)]
-pub(crate) fn fold_lanes<T: Copy, P: Copy>(
+pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
     elements: &[T],
     none: P,
     add: impl Fn(P, T) -> P,
     join: impl Fn(P, P) -> P,
-) -> ([P; LANES], &[T]) {
-    let [mut first, mut second, mut third, mut fourth] = [[none; LANES]; 4];
+) -> Option<[P; LANES]> {
+    let last = elements.last_chunk::<LANES>()?;
+    let mut first = [none; LANES];
     let (blocks, rest) = elements.as_chunks::<{ 4 * LANES }>();
-    for block in blocks {
-        let (parts, _) = block.as_chunks::<LANES>();
-        for lane in 0..LANES {
-            first[lane] = add(first[lane], parts[0][lane]);
+    if !blocks.is_empty() {
+        let [mut second, mut third, mut fourth] = [first; 3];
+        for block in blocks {
+            let (parts, _) = block.as_chunks::<LANES>();
+            for lane in 0..LANES {
+                first[lane] = add(first[lane], parts[0][lane]);
+            }
+            for lane in 0..LANES {
+                second[lane] = add(second[lane], parts[1][lane]);
+            }
+            for lane in 0..LANES {
+                third[lane] = add(third[lane], parts[2][lane]);
+            }
+            for lane in 0..LANES {
+                fourth[lane] = add(fourth[lane], parts[3][lane]);
+            }
         }
         for lane in 0..LANES {
-            second[lane] = add(second[lane], parts[1][lane]);
-        }
-        for lane in 0..LANES {
-            third[lane] = add(third[lane], parts[2][lane]);
-        }
-        for lane in 0..LANES {
-            fourth[lane] = add(fourth[lane], parts[3][lane]);
+            first[lane] = join(join(first[lane], second[lane]), join(third[lane], fourth[lane]));
         }
     }
     let (parts, rest) = rest.as_chunks::<LANES>();
@@ -51,10 +70,30 @@ pub(crate) fn fold_lanes<T: Copy, P: Copy>(
             first[lane] = add(first[lane], part[lane]);
         }
     }
-    for lane in 0..LANES {
-        first[lane] = join(join(first[lane], second[lane]), join(third[lane], fourth[lane]));
+    if !rest.is_empty() {
+        let mut more = first;
+        for lane in 0..LANES {
+            more[lane] = add(more[lane], last[lane]);
+        }
+        if AGAIN {
+            return Some(black_box(more));
+        }
+        let is_new = last_lanes(rest.len());
+        for lane in 0..LANES {
+            first[lane] = if is_new[lane] == 0 { first[lane] } else { more[lane] };
+        }
     }
-    (first, rest)
+    // Else the compiler would see which lanes are joined first, and fold those in registers of their own.
+    Some(black_box(first))
+}
+
+/// Which lanes are among so many at the end: 1 for each that is, 0 for the others.
+#[inline(always)]
+fn last_lanes(count: usize) -> &'static [u32; LANES] {
+    static MARKS: [[u32; LANES]; 2] = [[0; LANES], [1; LANES]];
+    // Else the compiler would see that some lanes are never among them, and handle those apart from the others.
+    let marks = black_box(&MARKS).as_flattened();
+    marks[count..].first_chunk().unwrap_or(&MARKS[1])
 }
 
 /// Joins lanes by halves.
@@ -72,33 +111,39 @@ pub(crate) fn joined<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: i
 
 /// Folds each of some lines that lie side by side and are short, in the order in which [`fold`] folds one.
 #[inline(always)]
-pub(super) fn fold_each<T: Copy, P: Copy, const LINES: usize>(
-    lines: Bundle<'_, T, LINES>,
+pub(super) fn fold_each<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
+    mut positions: impl ExactSizeIterator<Item = &'a [T; LINES]>,
     none: P,
     add: impl Fn(P, T, usize) -> P,
     join: impl Fn(P, P) -> P,
 ) -> [P; LINES] {
-    let mut positions = lines.positions();
-    let mut found = [none; LINES];
-    let rounds = lines.length() / LANES;
-    if rounds > 0 {
-        let mut lanes = [[none; LINES]; LANES];
-        for _ in 0..rounds {
-            for (lane, elements) in lanes.iter_mut().zip(&mut positions) {
-                for line in 0..LINES {
-                    lane[line] = add(lane[line], elements[line], line);
-                }
-            }
-        }
-        found = joined(lanes, |left, right| each(left, right, &join));
+    let (rounds, rest) = (positions.len() / LANES, positions.len() % LANES);
+    if rounds == 0 {
+        let mut found = [none; LINES];
+        positions.for_each(|elements| add_each(&mut found, elements, &add));
+        return found;
     }
-    let mut rest = [none; LINES];
-    for elements in positions {
-        for line in 0..LINES {
-            rest[line] = add(rest[line], elements[line], line);
-        }
+    let mut lanes = [[none; LINES]; LANES];
+    for _ in 0..rounds {
+        lanes.iter_mut().zip(&mut positions).for_each(|(lane, elements)| add_each(lane, elements, &add));
     }
-    if rounds > 0 { each(found, rest, &join) } else { rest }
+    lanes[LANES - rest..]
+        .iter_mut()
+        .zip(positions)
+        .for_each(|(lane, elements)| add_each(lane, elements, &add));
+    joined(lanes, |left, right| each(left, right, &join))
+}
+
+/// Adds an element to the partial result of each line.
+#[inline(always)]
+fn add_each<T: Copy, P: Copy, const LINES: usize>(
+    partials: &mut [P; LINES],
+    elements: &[T; LINES],
+    add: impl Fn(P, T, usize) -> P,
+) {
+    for line in 0..LINES {
+        partials[line] = add(partials[line], elements[line], line);
+    }
 }
 
 /// Joins the partial results of each line.
@@ -112,4 +157,30 @@ fn each<P: Copy, const LINES: usize>(
         left[line] = join(left[line], right[line]);
     }
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_each_length_are_folded_once_and_in_the_same_way_side_by_side() {
+        let elements: Vec<f32> = (0..150).map(|at| ((at * 7919) % 1013) as f32 / 7.0 - 71.3).collect();
+        for length in 0..=elements.len() {
+            let line = &elements[..length];
+            let whole: Vec<i64> = line.iter().map(|element| *element as i64).collect();
+            assert_eq!(
+                fold(&whole, 0, |a, b| a + b * b, |a, b| a + b),
+                whole.iter().map(|x| x * x).sum::<i64>()
+            );
+            let least = line.iter().copied().fold(f32::INFINITY, f32::min);
+            assert_eq!(fold_again(line, f32::INFINITY, f32::min), least, "the least of {length}");
+            if length < 4 * LANES {
+                let sum = fold(line, 0.0, |a, b| a + b, |a, b| a + b);
+                let lines: Vec<[f32; 3]> = line.iter().map(|element| [*element; 3]).collect();
+                let sums = fold_each(lines.iter(), 0.0, |a, b, _| a + b, |a, b| a + b);
+                assert_eq!(sums, [sum; 3], "sums of {length}");
+            }
+        }
+    }
 }

@@ -50,8 +50,15 @@ pub(crate) trait Exact: Copy + Send + Sync + PartialOrd + 'static {
         if (self < other) | self.is_unordered() { self } else { other }
     }
 
-    /// The greater of two, of which one that is not a number is passed over.
-    fn greater(self, other: Self) -> Self;
+    /// The greater of a number and another, which is passed over if it is not a number.
+    #[inline(always)]
+    fn greater(self, other: Self) -> Self {
+        if other > self { other } else { self }
+    }
+
+    /// A number that is the greater the greater it is. Zeros are equal, and so are all that are not numbers, which are greater
+    /// than all others.
+    fn rank(self) -> u64;
 }
 
 /// A float that is calculated in.
@@ -131,7 +138,7 @@ wide_reals!(f32, f64);
 narrow_reals!(f16, bf16);
 
 macro_rules! integers {
-    ($($ty:ty: $magnitude:ident;)*) => {
+    ($($ty:ty: $magnitude:ident $rank:ident;)*) => {
         $(
             impl Number for $ty {
                 type Exact = Self;
@@ -160,7 +167,7 @@ macro_rules! integers {
                 #[inline(always)]
                 fn magnitude(self) -> Self { $magnitude!(self) }
                 #[inline(always)]
-                fn greater(self, other: Self) -> Self { self.max(other) }
+                fn rank(self) -> u64 { $rank!(self) }
             }
         )*
     };
@@ -177,8 +184,21 @@ macro_rules! unsigned {
     };
 }
 
+/// The lowest gets 0.
+macro_rules! from_lowest {
+    ($value:expr) => {
+        i64::from($value).wrapping_sub(i64::MIN) as u64
+    };
+}
+macro_rules! from_zero {
+    ($value:expr) => {
+        u64::from($value)
+    };
+}
+
 integers! {
-    i8: signed; i16: signed; i32: signed; i64: signed; u8: unsigned; u16: unsigned; u32: unsigned; u64: unsigned;
+    i8: signed from_lowest; i16: signed from_lowest; i32: signed from_lowest; i64: signed from_lowest;
+    u8: unsigned from_zero; u16: unsigned from_zero; u32: unsigned from_zero; u64: unsigned from_zero;
 }
 
 /// Truth is the greater of the two values.
@@ -234,7 +254,7 @@ macro_rules! floats {
                 #[inline(always)]
                 fn magnitude(self) -> Self { self.abs() }
                 #[inline(always)]
-                fn greater(self, other: Self) -> Self { self.max(other) }
+                fn rank(self) -> u64 { rank_of_float(f64::from(self)) }
             }
 
             impl Float for $ty {
@@ -260,6 +280,15 @@ macro_rules! floats {
 }
 
 floats!(f32, f64);
+
+/// The bits of numbers are in their order, but for those of negative ones, which are in the opposite order.
+#[inline(always)]
+fn rank_of_float(value: f64) -> u64 {
+    // It makes both zeros one.
+    let bits = (value + 0.0).to_bits() as i64;
+    let rank = (bits ^ (bits >> 63) & i64::MAX).wrapping_sub(i64::MIN) as u64;
+    if value.is_nan() { u64::MAX } else { rank }
+}
 
 macro_rules! narrow_floats {
     ($($ty:ident: $widen:ident, $round:ident;)*) => {
@@ -301,5 +330,19 @@ mod tests {
         assert_eq!(i32::MAX.plus(1), i32::MIN);
         assert_eq!(u8::of_float(-3.5), 0);
         assert_eq!(i32::of_float(f64::NEG_INFINITY), i32::MIN);
+    }
+
+    #[test]
+    fn ranks_are_in_the_order_of_what_has_them() {
+        let floats =
+            [f64::NEG_INFINITY, -1e300, -1.5, -5e-324, 0.0, 5e-324, 1.5, 1e300, f64::INFINITY, f64::NAN];
+        assert!(floats.windows(2).all(|pair| pair[0].rank() < pair[1].rank()));
+        assert_eq!((-0f32).rank(), 0f32.rank());
+        assert_eq!((-f32::NAN).rank(), f32::NAN.rank());
+        assert!(
+            f32::from_bits(1).rank() > 0f32.rank() && f32::from_bits(1).rank() < f32::MIN_POSITIVE.rank()
+        );
+        assert!([i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|pair| pair[0].rank() < pair[1].rank()));
+        assert!((-128i8).rank() < 127i8.rank() && 0u64.rank() < u64::MAX.rank());
     }
 }

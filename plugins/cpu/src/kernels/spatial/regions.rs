@@ -102,7 +102,7 @@ impl Settings {
         let start = start * scale - shift;
         let mut length = end * scale - shift - start;
         if self.shift == 0.0 {
-            length = length.greater(F::ONE);
+            length = F::ONE.greater(length);
         }
         let cell = (length / F::of(cells as f64)).to_f64();
         let samples = if self.samples > 0.0 { self.samples } else { cell.ceil() };
