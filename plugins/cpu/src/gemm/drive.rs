@@ -90,6 +90,25 @@ pub(super) fn compute<T: Number>(product: Product<'_, T>, team: &dyn Team, scrat
     });
 }
 
+/// What tasks after this one, or other blocks of it, read of a right operand that was packed before, for the tiles of this
+/// block to ask for: each for a part of the panel in its own place.
+struct Ahead {
+    /// Where the panels start.
+    start: *const u8,
+    /// How many bytes a panel has.
+    panel: usize,
+    /// How many bytes each panel of rows asks for.
+    share: usize,
+}
+
+impl Ahead {
+    /// What the tile in a place asks for, and by how many bytes it goes on with each step.
+    fn of_tile(&self, row: usize, column: usize, steps: usize) -> (*const u8, isize) {
+        let start = self.start.wrapping_add(column * self.panel + row * self.share);
+        (start, self.share.div_ceil(steps.max(1)) as isize)
+    }
+}
+
 struct Job<'a, T: 'static> {
     plan: Plan,
     kernels: &'static Kernels<T>,
@@ -130,10 +149,36 @@ impl<T: Number> Job<'_, T> {
         let task = Task { item, rows, columns, output, output_row };
         for depth in depth_blocks(sizes.depth, self.plan.depth_block) {
             self.pack_right(&task, &depth, right);
+            let ahead = self.ahead(&task, &depth, index);
             for row in task.rows.clone().step_by(tile.0) {
-                self.multiply(&task, depth.clone(), row, right);
+                self.multiply(&task, depth.clone(), row, right, ahead.as_ref());
             }
         }
+    }
+
+    /// What is read after a block, as far as it is known: the same columns further down, or those of the next task.
+    fn ahead(&self, task: &Task<T>, depth: &Range<usize>, index: usize) -> Option<Ahead> {
+        let Side::Packed(packed) = &self.right else { return None };
+        let Plan { sizes, tile, task: (_, width), lanes, .. } = &self.plan;
+        let (down, across) = self.plan.tasks_of_item();
+        let (start, column) = if depth.end < sizes.depth {
+            (depth.end, task.columns.start)
+        } else {
+            let next = index + lanes;
+            let (item, place) = (next / (down * across), next % (down * across));
+            let column = place / down * width;
+            // Otherwise it is in the cache already.
+            if item != task.item || column == task.columns.start {
+                return None;
+            }
+            (0, column)
+        };
+        let steps = self.plan.depth_block.min(sizes.depth - start);
+        let elements = packed.elements();
+        let first = packed.layout().start(task.item, start, column / tile.1, steps);
+        let panel = steps * tile.1 * size_of::<T>();
+        let share = panel.div_ceil(task.rows.len().div_ceil(tile.0).max(1));
+        Some(Ahead { start: elements[first..].as_ptr().cast(), panel, share })
     }
 
     /// Packs what a task needs of the right operand and cannot read where it lies.
@@ -160,17 +205,27 @@ impl<T: Number> Job<'_, T> {
     }
 
     /// Computes the tiles of one panel of rows, and finishes them together, while they are in the nearest cache.
-    fn multiply(&self, task: &Task<T>, depth: Range<usize>, row: usize, right_block: &[T]) {
+    fn multiply(
+        &self,
+        task: &Task<T>,
+        depth: Range<usize>,
+        row: usize,
+        right_block: &[T],
+        ahead: Option<&Ahead>,
+    ) {
         let Plan { sizes, tile, .. } = &self.plan;
         let rows = row..task.rows.end.min(row + tile.0);
         let left = self.left_panel(task.item, &depth, row);
         let last = depth.end == sizes.depth;
         let first = task.output.wrapping_add((row - task.rows.start) * task.output_row);
-        for column in task.columns.clone().step_by(tile.1) {
+        for (place, column) in task.columns.clone().step_by(tile.1).enumerate() {
             let columns = column..task.columns.end.min(column + tile.1);
             let (right, right_depth) = self.right_panel(task, &depth, &columns, right_block);
             let output = first.wrapping_add(column - task.columns.start);
             let kernel = self.kernels.tile(rows.len(), columns.len());
+            let (ahead, ahead_step) = ahead.map_or((right.cast(), 0), |ahead| {
+                ahead.of_tile((row - task.rows.start) / tile.0, place, depth.len())
+            });
             // SAFETY: the panels have these rows, columns and steps, and the output's tile is this task's alone.
             unsafe {
                 kernel(&Tile {
@@ -184,6 +239,8 @@ impl<T: Number> Job<'_, T> {
                     output_row: task.output_row,
                     columns: columns.len(),
                     add: depth.start > 0,
+                    ahead,
+                    ahead_step,
                 });
             }
         }

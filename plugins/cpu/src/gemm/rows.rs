@@ -94,6 +94,8 @@ pub(crate) fn multiply_rows<T: Number>(
                 output_row: output.stride,
                 columns,
                 add,
+                ahead: panel.as_ptr().cast(),
+                ahead_step: 0,
             });
         }
     }

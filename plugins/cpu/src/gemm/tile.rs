@@ -31,6 +31,10 @@ pub(super) struct Tile<T> {
     pub(super) columns: usize,
     /// Whether the sums are added to what is there.
     pub(super) add: bool,
+    /// What other tiles will read, to be asked for meanwhile, and by how many bytes it goes on with each step in depth. Nobody
+    /// reads there now, so it may be any address.
+    pub(super) ahead: *const u8,
+    pub(super) ahead_step: isize,
 }
 
 /// Computes one tile.

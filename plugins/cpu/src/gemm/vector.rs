@@ -22,6 +22,9 @@ const OUTPUTS_AT_ONCE: usize = 1 << 15;
 const LINE: usize = 64;
 /// Bytes of a matrix that may be in the second cache from the last time, where asking for them early only costs time.
 const NEAR: usize = 1 << 20;
+/// How far behind what is read of a long row, in bytes, more of it is asked for: beyond the page that a processor expects, as to
+/// find where the next one lies takes long.
+pub(super) const LATER: usize = 8192;
 /// Rows of the matrix that are added up at once where the outputs lie side by side.
 const ROWS: usize = 8;
 
@@ -236,7 +239,7 @@ impl<T: Number> Job<T> {
 /// Asks for the memory at an address, which need not be there, before it is needed: into the second cache, since the nearest
 /// is too small for rows that come so much later.
 #[inline(always)]
-fn ask_for<T>(address: *const T) {
+pub(super) fn ask_for<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: it only is a hint, and every processor of the architecture has it.
     unsafe {

@@ -11,6 +11,7 @@ macro_rules! kernels {
 
             use super::super::{Kernels, MicroKernel, Tile};
 use crate::unrolled::unrolled;
+use super::super::super::vector::{LATER, ask_for};
 
             /// All kernels of the type.
             pub(in super::super::super) static KERNELS: Kernels<$float> =
@@ -29,6 +30,7 @@ use crate::unrolled::unrolled;
                     for block in 0..count / BLOCK {
                         unrolled!(SUM in 0..4, at most 4 {
                             let place = block * BLOCK + SUM * $lanes;
+                            ask_for(right.wrapping_add(place).cast::<u8>().wrapping_add(LATER));
                             sums[SUM] = $fused($load(left.add(place)), $load(right.add(place)), sums[SUM]);
                         });
                     }

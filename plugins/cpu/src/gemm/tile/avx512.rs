@@ -1,7 +1,13 @@
 //! Micro-kernels for AVX-512: 14 rows of two vectors are 28 sums, which leaves registers for the right panel's two vectors
 //! and one broadcast element of the left.
+//!
+//! Two products a step start in each cycle of some processors, which leaves no time to wait for the right panel: it is asked
+//! for some steps before, and what tiles of the next block will read long before.
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
+
+/// How many steps before it is read the right panel is asked for.
+const NEAR: isize = 16;
 
 /// Makes the module of a type from its lanes and its intrinsics.
 macro_rules! kernels {
@@ -11,7 +17,9 @@ macro_rules! kernels {
             use std::arch::x86_64::*;
 
             use super::super::{Kernels, MicroKernel, Tile};
+use super::NEAR;
 use crate::unrolled::unrolled;
+use super::super::super::vector::{LATER, ask_for};
 
             /// All kernels of the type.
             pub(in super::super::super) static KERNELS: Kernels<$float> =
@@ -30,6 +38,7 @@ use crate::unrolled::unrolled;
                     for block in 0..count / BLOCK {
                         unrolled!(SUM in 0..4, at most 4 {
                             let place = block * BLOCK + SUM * $lanes;
+                            ask_for(right.wrapping_add(place).cast::<u8>().wrapping_add(LATER));
                             sums[SUM] = $fused($load(left.add(place)), $load(right.add(place)), sums[SUM]);
                         });
                     }
@@ -55,8 +64,26 @@ use crate::unrolled::unrolled;
 
             #[target_feature(enable = "avx512f")]
             unsafe fn tile<const ROWS: usize, const VECTORS: usize>(tile: &Tile<$float>) {
+                // SAFETY: as the caller vouches.
+                unsafe {
+                    if tile.left_row == 1 {
+                        sum_up::<ROWS, VECTORS, true>(tile);
+                    } else {
+                        sum_up::<ROWS, VECTORS, false>(tile);
+                    }
+                }
+            }
+
+            /// Computes a tile of which it is known whether the rows of the left panel lie side by side: then one pointer reaches
+            /// all of them.
+            #[target_feature(enable = "avx512f")]
+            unsafe fn sum_up<const ROWS: usize, const VECTORS: usize, const SIDE_BY_SIDE: bool>(
+                tile: &Tile<$float>,
+            ) {
                 let mut sums = [[$zero(); 2]; 14];
                 let mut right = tile.right;
+                let mut near = tile.right.wrapping_offset(NEAR * tile.right_depth);
+                let mut ahead = tile.ahead;
                 // One pointer for each three rows: the other two are at once and at twice the step, which an address can
                 // hold, so all rows are reached with few registers.
                 let mut left = [tile.left; 5];
@@ -68,9 +95,15 @@ use crate::unrolled::unrolled;
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         // SAFETY: the right panel has whole vectors at each step.
                         columns[VECTOR] = unsafe { $load(right.add(VECTOR * $lanes)) };
+                        _mm_prefetch::<_MM_HINT_T0>(near.wrapping_add(VECTOR * $lanes).cast());
                     });
+                    _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
                     unrolled!(ROW in 0..ROWS, at most 14 {
-                        let place = left[ROW / 3].wrapping_offset((ROW % 3) as isize * tile.left_row);
+                        let place = if SIDE_BY_SIDE {
+                            left[0].wrapping_add(ROW)
+                        } else {
+                            left[ROW / 3].wrapping_offset((ROW % 3) as isize * tile.left_row)
+                        };
                         // SAFETY: the left panel has this row at each step.
                         let value = $splat(unsafe { *place });
                         unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -81,6 +114,8 @@ use crate::unrolled::unrolled;
                         *pointer = pointer.wrapping_offset(tile.left_depth);
                     }
                     right = right.wrapping_offset(tile.right_depth);
+                    near = near.wrapping_offset(tile.right_depth);
+                    ahead = ahead.wrapping_offset(tile.ahead_step);
                 }
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     let count = tile.columns - VECTOR * $lanes;

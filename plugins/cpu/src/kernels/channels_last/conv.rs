@@ -72,7 +72,14 @@ fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Convolution, Activation)> 
             );
             Convolution::of_rounded_images(cpu, &geometry)?
         }
-        Precision::Bf16 => Convolution::rounded(cpu, &geometry, paired)?,
+        Precision::Bf16 => {
+            ensure!(
+                cpu.isa().gains_by_bf16(),
+                unimplemented,
+                "expected a processor that multiplies bf16 faster than f32, found one that does not"
+            );
+            Convolution::rounded(cpu, &geometry, paired)?
+        }
     };
     Ok((convolution, activation))
 }

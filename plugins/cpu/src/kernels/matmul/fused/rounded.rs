@@ -39,9 +39,9 @@ pub(super) fn product(cpu: &Cpu, plan: &Plan, call: &Call<'_>) -> Result<Rounded
     );
     let is_few = rows <= FEW && cpu.isa() >= Isa::Avx2;
     ensure!(
-        cpu.isa().has_bf16() || is_few,
+        cpu.isa().gains_by_bf16() || is_few,
         unimplemented,
-        "expected a processor with AVX512-BF16 for products of more than {FEW} rows in bf16, found one without"
+        "expected at most {FEW} rows, or a processor that multiplies bf16 faster than f32, found {rows} and none"
     );
     Ok(RoundedProduct::new(cpu, rows, columns, depth))
 }
