@@ -90,8 +90,12 @@ fn tell_kernel(op: &Op, runtime: &Runtime, invocation: &Invocation<'_>, device: 
 /// The opset that is meant when none is named. A domain without schemas has those of its kernels.
 fn newest_opset(runtime: &Runtime, domain: &str, op: &str) -> u32 {
     let of_kernels = || {
-        let rows = runtime.registry().rows_of(domain, op);
-        rows.map(|row| row.info().version_max.unwrap_or(row.info().version_min)).max().unwrap_or(1)
+        let registry = runtime.registry();
+        registry
+            .rows_of(domain, op)
+            .map(|row| row.info().version_max.unwrap_or(row.info().version_min))
+            .max()
+            .unwrap_or(1)
     };
     schema::newest_opset(domain).unwrap_or_else(|_| of_kernels())
 }
