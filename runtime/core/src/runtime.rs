@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use oarlock_host::{Host, HostOptions, LogLevel, LogSink};
+use oarlock_host::{Host, HostOptions, LogLevel, LogSink, Plugin};
 
 use crate::device::DeviceName;
 use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
 use crate::flags::Flags;
 use crate::memory::PoolOptions;
-use crate::registry::Registry;
+use crate::registry::{Registry, Row, domain_name};
 use crate::stream::Stream;
-use crate::{Device, Error, Result, Tensor};
+use crate::{Device, Error, Result, Tensor, schema};
 
 /// What a program starts from: plugins, their devices and kernels, and the flags.
 pub struct Runtime {
@@ -90,32 +90,44 @@ impl Runtime {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The opset that is meant when none is named. A domain without schemas has those of its kernels.
+    pub fn newest_opset(&self, domain: &str, op: &str) -> u32 {
+        schema::newest_opset(domain_name(domain)).unwrap_or_else(|_| {
+            let registry = self.registry();
+            let newest = |row: &Row| row.info().version_max.unwrap_or(row.info().version_min);
+            registry.rows_of(domain, op).map(newest).max().unwrap_or(1)
+        })
+    }
+
     /// Adds the kernels of a plugin, which is judged as any other. Its ops can be called, and models loaded that have them,
     /// from now on. A plugin of devices or of a layer has to be there from the start.
-    pub fn add_plugin(&self, file: &Path) -> Result<()> {
+    pub fn add_plugin(&self, file: &Path) -> Result<Arc<Plugin>> {
         let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
         let host = Host::start(&self.options.for_one(file))
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
         if let Some(refusal) = host.report().refused().next() {
             return Err(Error::invalid_argument(refusal.to_string()).hint(refusal.remedy.clone()));
         }
-        let known = || std::iter::once(&self.host).chain(added.iter()).flat_map(Host::plugins);
-        for plugin in host.plugins() {
-            let info = plugin.info();
-            if known().any(|known| known.info().name == info.name) {
-                let found = format!("`{}`, which is loaded already", info.name);
-                return Err(Error::invalid_argument(format!("expected a new plugin, found {found}")));
-            }
-            if info.device_type.is_some() || plugin.kernel_handles().next().is_none() {
-                let message = format!("expected a plugin of kernels only, found `{}`", info.name);
-                return Err(Error::invalid_argument(message)
-                    .hint("name the plugin in the configuration, or start the program with it"));
-            }
+        let [plugin] = host.plugins() else {
+            let (file, found) = (file.display(), host.plugins().len());
+            return Err(Error::invalid_argument(format!("expected one plugin in `{file}`, found {found}")));
+        };
+        let plugin = plugin.clone();
+        let info = plugin.info();
+        let mut known = std::iter::once(&self.host).chain(added.iter()).flat_map(Host::plugins);
+        if known.any(|known| known.info().name == info.name) {
+            let found = format!("`{}`, which is loaded already", info.name);
+            return Err(Error::already_exists(format!("expected a new plugin, found {found}")));
+        }
+        if info.device_type.is_some() || plugin.kernel_handles().next().is_none() {
+            let message = format!("expected a plugin of kernels only, found `{}`", info.name);
+            return Err(Error::invalid_argument(message)
+                .hint("name the plugin in the configuration, or start the program with it"));
         }
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         *registry = Arc::new(registry.with(host.plugins()));
         added.push(host);
-        Ok(())
+        Ok(plugin)
     }
 
     /// The flags. They are fixed once the runtime has started: set them before. [`set_device`](Self::set_device) changes

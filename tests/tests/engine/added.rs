@@ -1,0 +1,110 @@
+//! Plugins of kernels that are added while a runtime runs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock};
+
+use oarlock_core::{Attribute, Attributes, Dtype, ErrorKind, Op, Runtime, Tensor};
+use oarlock_engine::graph::Node;
+use oarlock_engine::{Session, SessionOptions};
+use oarlock_sdk::abi;
+use tempfile::TempDir;
+
+use crate::sketch::{Sketch, bytes, run, runtime};
+
+static PLACE: LazyLock<TempDir> = LazyLock::new(|| {
+    let place = tempfile::tempdir().expect("a directory for temporary files");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).expect("it is ours");
+    place
+});
+
+/// Compiles a plugin of `tests/plugins`, under a name of its own.
+fn compiled(source: &str, target: &str) -> PathBuf {
+    let file = PLACE.path().join(target);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sanitized = abi::SANITIZER == abi::Sanitizer::ADDRESS;
+    let mut compiler = Command::new(if sanitized { "clang" } else { "cc" });
+    compiler.args(sanitized.then_some("-fsanitize=address"));
+    compiler.args(["-std=c11", "-O2", "-fPIC", "-shared", "-I"]).arg(root.join("../device-sdk/include"));
+    compiler.arg("-o").arg(&file).arg(root.join("plugins").join(source));
+    assert!(compiler.status().expect("a compiler").success(), "{compiler:?}");
+    file
+}
+
+fn started() -> Arc<Runtime> {
+    Arc::new(runtime("mode random; seed 1; devices 1", &[]))
+}
+
+fn times(runtime: &Runtime, factor: f64) -> oarlock_core::Result<Op> {
+    let mut attributes = Attributes::new();
+    attributes.set("factor", Attribute::Float(factor));
+    Op::new(runtime, "test.ops", "times", runtime.newest_opset("test.ops", "times"), attributes)
+}
+
+#[test]
+fn an_op_of_an_added_plugin_is_called_and_is_a_node_of_models() {
+    let runtime = started();
+    let early = times(&runtime, 3.0).err().expect("nobody has the op yet");
+    assert_eq!(early.kind(), ErrorKind::NotFound, "{early}");
+    let added = runtime.add_plugin(&compiled("good_ops.c", "libgood_ops.so")).unwrap();
+    assert_eq!((added.info().name.as_str(), added.info().kernel_count), ("extension", 1));
+
+    let cpu = runtime.device("cpu").unwrap();
+    let x = Tensor::from_slice(&cpu, &[2, 2], &[1f32, -2.0, 0.5, f32::INFINITY]).unwrap();
+    let made = times(&runtime, 3.0).unwrap().run(&runtime, &[&x]).unwrap();
+    assert_eq!(made.dims(), [2, 2]);
+    assert_eq!(made.to_vec::<f32>().unwrap(), [3.0, -6.0, 1.5, f32::INFINITY]);
+    let wrong = Tensor::from_slice(&cpu, &[1], &[1i64]).unwrap();
+    let error = times(&runtime, 3.0).unwrap().run(&runtime, &[&wrong]).expect_err("no kernel for i64");
+    assert!(error.to_string().contains("i64"), "{error}");
+
+    let mut sketch = Sketch::new();
+    let input = sketch.input("x", Dtype::F32, &[-1]);
+    let relu = sketch.op("Relu", &[input]);
+    let y = sketch.op("of a domain of its own", &[relu]);
+    let node = sketch.graph.nodes.last_mut().unwrap();
+    *node = Node { domain: "test.ops".into(), op: "times".into(), opset: 1, ..node.clone() };
+    node.attributes.set("factor", Attribute::Float(5.0));
+    let end = sketch.op("Neg", &[y]);
+    let sketch = sketch.output(&[end]);
+    let session = Session::new(runtime.clone(), &sketch.model(), &SessionOptions::default()).unwrap();
+    for size in [0, 1, 3] {
+        let elements: Vec<f32> = (0..size).map(|index| index as f32 - 1.0).collect();
+        let fed = Tensor::from_slice(&cpu, &[i64::from(size)], &elements).unwrap();
+        let expected: Vec<u8> =
+            elements.iter().flat_map(|element| (-(element.max(0.0) * 5.0)).to_ne_bytes()).collect();
+        assert_eq!(bytes(&run(&session, &[fed.into()])[0]), expected, "{size}");
+    }
+}
+
+#[test]
+fn a_plugin_is_added_once_and_what_is_none_changes_nothing() {
+    let runtime = started();
+    let file = compiled("good_ops.c", "libonce.so");
+    runtime.add_plugin(&file).unwrap();
+    let kernels = runtime.registry().rows().len();
+    let copy = PLACE.path().join("libcopy.so");
+    fs::copy(&file, &copy).unwrap();
+    let text = PLACE.path().join("libtext.so");
+    fs::write(&text, "no plugin").unwrap();
+    let device = compiled("good.c", "libdevice.so");
+    let missing = PLACE.path().join("libmissing.so");
+    let refused = [
+        (&file, "once"),
+        (&copy, "loaded already"),
+        (&text, "ELF"),
+        (&device, "plugin of kernels only"),
+        (&missing, "libmissing.so"),
+    ];
+    for (file, words) in refused {
+        let error = runtime.add_plugin(file).expect_err(words).to_string();
+        assert!(error.contains(words), "expected `{words}` in: {error}");
+        assert_eq!(runtime.registry().rows().len(), kernels);
+    }
+    let cpu = runtime.device("cpu").unwrap();
+    let x = Tensor::from_slice(&cpu, &[1], &[2f32]).unwrap();
+    let made = times(&runtime, 2.0).unwrap().run(&runtime, &[&x]).unwrap();
+    assert_eq!(made.to_vec::<f32>().unwrap(), [4.0]);
+}
