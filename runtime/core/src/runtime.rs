@@ -106,7 +106,7 @@ impl Runtime {
         let host = Host::start(&self.options.for_one(file))
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
         if let Some(refusal) = host.report().refused().next() {
-            return Err(Error::invalid_argument(refusal.to_string()).hint(refusal.remedy.clone()));
+            return Err(Error::invalid_argument(refusal.to_string()));
         }
         let [plugin] = host.plugins() else {
             let (file, found) = (file.display(), host.plugins().len());

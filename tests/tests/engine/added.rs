@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 use oarlock_core::{Attribute, Attributes, Dtype, ErrorKind, Op, Runtime, Tensor};
 use oarlock_engine::graph::Node;
 use oarlock_engine::{Session, SessionOptions};
+use oarlock_host::Manifest;
 use oarlock_sdk::abi;
 use tempfile::TempDir;
 
@@ -20,8 +21,12 @@ static PLACE: LazyLock<TempDir> = LazyLock::new(|| {
     place
 });
 
-/// Compiles a plugin of `tests/plugins`, under a name of its own.
-fn compiled(source: &str, target: &str) -> PathBuf {
+const KERNELS: &str = "name = \"extension\"\nkind = \"kernels\"\n";
+const DEVICE: &str = "name = \"Good\"\nkind = \"device\"\ndevice_type = \"Good\"\nprofiles = [\"core\"]\n";
+
+/// Compiles a plugin of `tests/plugins`, under a name of its own, and says in a manifest what it is: this program cannot be
+/// started to ask it.
+fn compiled(source: &str, target: &str, about: &str) -> PathBuf {
     let file = PLACE.path().join(target);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sanitized = abi::SANITIZER == abi::Sanitizer::ADDRESS;
@@ -30,7 +35,16 @@ fn compiled(source: &str, target: &str) -> PathBuf {
     compiler.args(["-std=c11", "-O2", "-fPIC", "-shared", "-I"]).arg(root.join("../device-sdk/include"));
     compiler.arg("-o").arg(&file).arg(root.join("plugins").join(source));
     assert!(compiler.status().expect("a compiler").success(), "{compiler:?}");
+    write_manifest(&file, about);
     file
+}
+
+fn write_manifest(file: &Path, about: &str) {
+    let contract = oarlock_host::HOST_CONTRACT;
+    let more = format!("contract = \"{contract}\"\narchitecture = \"{}-linux\"\n", std::env::consts::ARCH);
+    let version = if about == DEVICE { "1.0.0" } else { "0" };
+    let text = format!("{about}version = \"{version}\"\n{more}");
+    fs::write(Manifest::path_beside(file), text).unwrap();
 }
 
 fn started() -> Arc<Runtime> {
@@ -48,7 +62,7 @@ fn an_op_of_an_added_plugin_is_called_and_is_a_node_of_models() {
     let runtime = started();
     let early = times(&runtime, 3.0).err().expect("nobody has the op yet");
     assert_eq!(early.kind(), ErrorKind::NotFound, "{early}");
-    let added = runtime.add_plugin(&compiled("good_ops.c", "libgood_ops.so")).unwrap();
+    let added = runtime.add_plugin(&compiled("good_ops.c", "libgood_ops.so", KERNELS)).unwrap();
     assert_eq!((added.info().name.as_str(), added.info().kernel_count), ("extension", 1));
 
     let cpu = runtime.device("cpu").unwrap();
@@ -82,19 +96,20 @@ fn an_op_of_an_added_plugin_is_called_and_is_a_node_of_models() {
 #[test]
 fn a_plugin_is_added_once_and_what_is_none_changes_nothing() {
     let runtime = started();
-    let file = compiled("good_ops.c", "libonce.so");
+    let file = compiled("good_ops.c", "libonce.so", KERNELS);
     runtime.add_plugin(&file).unwrap();
     let kernels = runtime.registry().rows().len();
     let copy = PLACE.path().join("libcopy.so");
     fs::copy(&file, &copy).unwrap();
+    write_manifest(&copy, KERNELS);
     let text = PLACE.path().join("libtext.so");
     fs::write(&text, "no plugin").unwrap();
-    let device = compiled("good.c", "libdevice.so");
+    let device = compiled("good.c", "libdevice.so", DEVICE);
     let missing = PLACE.path().join("libmissing.so");
     let refused = [
         (&file, "once"),
         (&copy, "loaded already"),
-        (&text, "ELF"),
+        (&text, "shared object"),
         (&device, "plugin of kernels only"),
         (&missing, "libmissing.so"),
     ];
