@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use oarlock_host::{Host, HostOptions, LogLevel, LogSink, Plugin};
+use oarlock_host::{BuiltIn, Host, HostOptions, LogLevel, LogSink, Plugin};
 
 use crate::device::DeviceName;
 use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
@@ -102,15 +102,23 @@ impl Runtime {
     /// Adds the kernels of a plugin, which is judged as any other. Its ops can be called, and models loaded that have them,
     /// from now on. A plugin of devices or of a layer has to be there from the start.
     pub fn add_plugin(&self, file: &Path) -> Result<Arc<Plugin>> {
+        self.add(&self.options.for_one(file))
+    }
+
+    /// Adds the kernels of a plugin that is linked into the program.
+    pub fn add_built_in(&self, plugin: BuiltIn) -> Result<Arc<Plugin>> {
+        self.add(&self.options.for_built_in(plugin))
+    }
+
+    fn add(&self, options: &HostOptions) -> Result<Arc<Plugin>> {
         let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-        let host = Host::start(&self.options.for_one(file))
-            .map_err(|error| Error::invalid_argument(error.to_string()))?;
+        let host = Host::start(options).map_err(|error| Error::invalid_argument(error.to_string()))?;
         if let Some(refusal) = host.report().refused().next() {
             return Err(Error::invalid_argument(refusal.to_string()));
         }
         let [plugin] = host.plugins() else {
-            let (file, found) = (file.display(), host.plugins().len());
-            return Err(Error::invalid_argument(format!("expected one plugin in `{file}`, found {found}")));
+            let found = host.plugins().len();
+            return Err(Error::invalid_argument(format!("expected one plugin, found {found}")));
         };
         let plugin = plugin.clone();
         let info = plugin.info();

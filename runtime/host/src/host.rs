@@ -73,9 +73,17 @@ impl HostOptions {
 
     /// The options of a host that takes this plugin and no other.
     pub fn for_one(&self, file: &Path) -> Self {
+        self.for_only(vec![file.to_owned()], Vec::new())
+    }
+
+    /// The options of a host that takes this plugin, which is linked into the program, and no other.
+    pub fn for_built_in(&self, plugin: BuiltIn) -> Self {
+        self.for_only(Vec::new(), vec![plugin])
+    }
+
+    fn for_only(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltIn>) -> Self {
         let mut options = self.clone();
-        options.paths = vec![file.to_owned()];
-        options.built_in.clear();
+        (options.paths, options.built_in) = (paths, built_in);
         options.layers.clear();
         options.config.plugins.layers.clear();
         options.is_for_one = true;

@@ -44,6 +44,8 @@ class Extension:
         self.file = file
         self.ops: dict[str, Function] = {}
         kernels: list[Kernel] = json.loads(_oarlock._kernels(name))
+        if not kernels:
+            raise ValueError(f"expected a plugin of kernels that is loaded, found none of the name `{name}`")
         of_ops: dict[tuple[str, str], list[Kernel]] = {}
         for kernel in kernels:
             of_ops.setdefault((kernel["domain"], kernel["op"]), []).append(kernel)

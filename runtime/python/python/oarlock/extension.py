@@ -1,28 +1,31 @@
-"""Ops of your own, in C, C++ or Rust: compiled while a program runs, or built into wheels.
+"""Ops of your own, in C, C++, Rust or Python: compiled while a program runs, or built into wheels.
 
 `load` compiles sources into a plugin of kernels, which is kept for the next time, and gives a function for each op:
 
     acme = oarlock.extension.load("acme", "swish.c")
     y = acme.swish(x)
 
-From then on models may have nodes of these ops.
+`op` makes a function of Python an op. From then on models may have nodes of these ops.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from . import _oarlock
+from . import _function, _oarlock
 from ._compile import compiled, headers, recipe
 from ._extension import Extension
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
-__all__ = ["Extension", "include_directory", "load", "loaded", "setup_arguments"]
+__all__ = ["Extension", "include_directory", "load", "loaded", "op", "setup_arguments"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _loaded: dict[str, Extension] = {}
 _loading = Lock()
@@ -62,6 +65,29 @@ def loaded(name: str) -> Extension:
     """The ops of a plugin that is there already, such as one that an installed package brings."""
     with _loading:
         return _loaded.get(name) or Extension(name, None)
+
+
+def op(name: str, *, outputs: int = 1) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Makes a function of Python the op of a name: models may have it as a node, and `oarlock.op` calls it.
+
+    >>> import oarlock as ol
+    >>> @ol.extension.op("example::softsign")
+    ... def softsign(x, *, sharpness=1.0):
+    ...     return x / (abs(x) + 1 / sharpness)
+    >>> ol.op("softsign", [ol.asarray([1.0, -3.0])], domain="example").tolist()
+    [0.5, -0.75]
+
+    Its positional parameters are the inputs, of which those with a default may be left out, and the others are attributes. It
+    gets arrays of the CPU, and gives an array, or a tuple of as many as `outputs` says, of any shapes and dtypes. It is called
+    wherever a run finds the op, on several threads perhaps, and should do nothing else than compute. The function itself stays
+    as it was; to make another one with the same parameters the op of the name puts it in its place.
+    """
+
+    def register(function: Callable[P, T]) -> Callable[P, T]:
+        _function.register(name, function, outputs)
+        return function
+
+    return register
 
 
 def include_directory() -> str:

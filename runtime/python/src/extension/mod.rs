@@ -1,6 +1,8 @@
 //! What `oarlock.extension` needs of the runtime: the headers that kernels are compiled with, plugins that are added, and
 //! what their kernels do.
 
+pub(crate) mod function;
+
 use std::path::PathBuf;
 
 use oarlock_core::{Dtype, DtypeSet};
@@ -13,10 +15,10 @@ use crate::start::runtime;
 
 /// The headers of the contract, each with its name.
 const HEADERS: [(&str, &str); 4] = [
-    ("contract.h", include_str!("../../../device-sdk/include/oarlock/contract.h")),
-    ("contract_layout.h", include_str!("../../../device-sdk/include/oarlock/contract_layout.h")),
-    ("op.h", include_str!("../../../device-sdk/include/oarlock/op.h")),
-    ("plugin.h", include_str!("../../../device-sdk/include/oarlock/plugin.h")),
+    ("contract.h", include_str!("../../../../device-sdk/include/oarlock/contract.h")),
+    ("contract_layout.h", include_str!("../../../../device-sdk/include/oarlock/contract_layout.h")),
+    ("op.h", include_str!("../../../../device-sdk/include/oarlock/op.h")),
+    ("plugin.h", include_str!("../../../../device-sdk/include/oarlock/plugin.h")),
 ];
 
 /// The headers of the contract, each with its name.
