@@ -2,15 +2,15 @@
 #include "oarlock/op.h"
 
 static oarlock_error run(void *context, void *state, const oarlock_call *call) {
-    const oarlock_attribute *const factor = oarlock_find_attribute(call, "factor");
-    const double times = factor != NULL && factor->floats_count > 0 ? factor->floats[0] : 2;
+    double factor = 2;
     const uint64_t count = oarlock_element_count(call->inputs[0]);
     const float *const x = oarlock_data(call->inputs[0]);
     float *const y = oarlock_data(call->outputs[0]);
     (void)context;
     (void)state;
+    OARLOCK_TRY(oarlock_read_float(call, "factor", &factor));
     for (uint64_t i = 0; i < count; i++) {
-        y[i] = (float)(times * (double)x[i]);
+        y[i] = (float)(factor * (double)x[i]);
     }
     return 0;
 }

@@ -66,6 +66,34 @@
     }                                                                                       \
     OARLOCK_PLUGIN(oarlock_extension_describe)
 
+/** Reads an attribute that is a number, such as `beta=2` or `beta=0.5`. `value` stays as it is where none is given. */
+static inline oarlock_error oarlock_read_float(const oarlock_call *call, const char *name, double *value) {
+    const oarlock_attribute *attribute = oarlock_find_attribute(call, name);
+    if (attribute == OARLOCK_NULL) {
+        return 0;
+    }
+    if (attribute->kind == OARLOCK_ATTRIBUTE_KIND_INT && attribute->ints_count == 1) {
+        *value = OARLOCK_CAST(double, attribute->ints[0]);
+        return 0;
+    }
+    OARLOCK_ENFORCE(attribute->kind == OARLOCK_ATTRIBUTE_KIND_FLOAT && attribute->floats_count == 1,
+        OARLOCK_CODE_INVALID_ARGUMENT, "expected `%s` to be a number, found something else", name);
+    *value = attribute->floats[0];
+    return 0;
+}
+
+/** Reads an attribute that is a whole number; otherwise as `oarlock_read_float`. */
+static inline oarlock_error oarlock_read_int(const oarlock_call *call, const char *name, int64_t *value) {
+    const oarlock_attribute *attribute = oarlock_find_attribute(call, name);
+    if (attribute == OARLOCK_NULL) {
+        return 0;
+    }
+    OARLOCK_ENFORCE(attribute->kind == OARLOCK_ATTRIBUTE_KIND_INT && attribute->ints_count == 1,
+        OARLOCK_CODE_INVALID_ARGUMENT, "expected `%s` to be a whole number, found something else", name);
+    *value = attribute->ints[0];
+    return 0;
+}
+
 /** The `infer` of an op whose outputs all have the dtype and the shape of its first input. */
 static inline oarlock_error oarlock_infer_like_first(void *context, const oarlock_call *call) {
     uint32_t i;

@@ -4,13 +4,13 @@
 #include "oarlock/op.h"
 
 static oarlock_error swish_run(void *context, void *state, const oarlock_call *call) {
-    const oarlock_attribute *sharpness = oarlock_find_attribute(call, "sharpness");
-    const float beta = sharpness != NULL && sharpness->floats_count == 1 ? (float)sharpness->floats[0] : 1;
+    double sharpness = 1;
     const float *x = oarlock_data(call->inputs[0]);
     float *y = oarlock_data(call->outputs[0]);
     (void)context, (void)state;
+    OARLOCK_TRY(oarlock_read_float(call, "sharpness", &sharpness));
     for (uint64_t i = 0; i < oarlock_element_count(call->inputs[0]); i++) {
-        y[i] = x[i] / (1 + expf(-beta * x[i]));
+        y[i] = x[i] / (1 + expf((float)-sharpness * x[i]));
     }
     return 0;
 }

@@ -20,13 +20,15 @@ OPS = """
 #include "factor.h"
 
 static oarlock_error scaled(void *context, void *state, const oarlock_call *call) {
-    const oarlock_attribute *by = oarlock_find_attribute(call, "by");
-    const double factor = by != NULL ? by->floats[0] : FACTOR;
+    double factor = FACTOR;
+    int64_t times = 1;
     const float *x = oarlock_data(call->inputs[0]);
     float *y = oarlock_data(call->outputs[0]);
     (void)context, (void)state;
+    OARLOCK_TRY(oarlock_read_float(call, "by", &factor));
+    OARLOCK_TRY(oarlock_read_int(call, "times", &times));
     for (uint64_t i = 0; i < oarlock_element_count(call->inputs[0]); i++) {
-        y[i] = (float)(factor * x[i]);
+        y[i] = (float)(factor * (double)times * x[i]);
     }
     return 0;
 }
@@ -155,6 +157,7 @@ def test_ops_are_functions_that_take_attributes_by_name(scaling):
     x = ol.asarray([[1.0, -2.0], [0.5, float("inf")]])
     same(scaling.scale(x), np.asarray(x) * 2)
     same(scaling.scale(x=x, by=-3.0), np.asarray(x) * -3)
+    same(scaling.scale(x, by=3, times=2), np.asarray(x) * 6)
     same(scaling.scale(x.mT), np.asarray(x).T * 2)
     assert scaling.scale(ol.zeros((0, 3))).shape == (0, 3)
     same(ol.op("scale", [x], {"by": 4.0}, domain="test.scaling"), np.asarray(x) * 4)
@@ -179,6 +182,8 @@ def test_a_function_says_what_it_takes(scaling):
         (lambda op: op(ol.ones(1), ol.ones(1)), TypeError, "too many"),
         (lambda op: op(ol.asarray([1])), NotImplementedError, "i64"),
         (lambda op: op(ol.ones(1), by=object()), TypeError, "object"),
+        (lambda op: op(ol.ones(1), by="much"), ValueError, "expected `by` to be a number"),
+        (lambda op: op(ol.ones(1), times=1.5), ValueError, "expected `times` to be a whole number"),
     ],
 )
 def test_wrong_inputs_are_named(scaling, call, error, words):

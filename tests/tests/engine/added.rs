@@ -44,7 +44,7 @@ fn write_manifest(file: &Path, about: &str) {
     let more = format!("contract = \"{contract}\"\narchitecture = \"{}-linux\"\n", std::env::consts::ARCH);
     let version = if about == DEVICE { "1.0.0" } else { "0" };
     let text = format!("{about}version = \"{version}\"\n{more}");
-    fs::write(Manifest::path_beside(file), text).unwrap();
+    fs::write(Manifest::path_beside(file), text).expect("the directory can be written");
 }
 
 fn started() -> Arc<Runtime> {
@@ -83,7 +83,7 @@ fn an_op_of_an_added_plugin_is_called_and_is_a_node_of_models() {
     node.attributes.set("factor", Attribute::Float(5.0));
     let end = sketch.op("Neg", &[y]);
     let sketch = sketch.output(&[end]);
-    let session = Session::new(runtime.clone(), &sketch.model(), &SessionOptions::default()).unwrap();
+    let session = Session::new(runtime, &sketch.model(), &SessionOptions::default()).unwrap();
     for size in [0, 1, 3] {
         let elements: Vec<f32> = (0..size).map(|index| index as f32 - 1.0).collect();
         let fed = Tensor::from_slice(&cpu, &[i64::from(size)], &elements).unwrap();
