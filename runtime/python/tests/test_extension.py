@@ -14,6 +14,7 @@ import oarlock as ol
 import pytest
 from conftest import REPOSITORY, same
 from oarlock import extension
+from oarlock._compile import recipe
 
 OPS = """
 #include "oarlock/op.h"
@@ -250,6 +251,25 @@ def test_a_header_a_flag_or_a_compiler_that_changed_compiles_anew(place):
     assert child(loading(place, "changing"), CC=compiler) == "[2.0]\n"
     assert (place / "runs").read_text() == "ran\n" * 2
     (place / "runs").unlink()
+
+
+def test_names_of_files_may_be_odd(place, tmp_path):
+    odd = tmp_path / "a $b #c"
+    odd.mkdir()
+    for name in ("ops.c", "factor.h"):
+        shutil.copy(place / name, odd / name)
+    assert child(loading(odd, "odd.name")) == "[2.0]\n"
+    (odd / "factor.h").write_text("#define FACTOR 3\n")
+    assert child(loading(odd, "odd.name")) == "[3.0]\n"
+
+
+def test_what_is_made_for_this_processor_is_kept_for_it_alone(place, monkeypatch):
+    def key(*flags):
+        return recipe("native", place / "ops.c", flags, (), ()).key()
+
+    before = key(), key("-march=native")
+    monkeypatch.setattr("oarlock._compile.processor", lambda: "another one")
+    assert key() == before[0] and key("-march=native") not in (*before, key("-mtune=generic"))
 
 
 def test_of_processes_that_come_at_once_one_compiles(place):

@@ -1,5 +1,7 @@
 //! Plugins of kernels that are added while a runtime runs.
 
+#![expect(unsafe_code, reason = "one plugin is linked in, whose kernel reads the elements of its operands")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,8 +11,8 @@ use std::sync::{Arc, LazyLock};
 use oarlock_core::{Attribute, Attributes, Dtype, ErrorKind, Op, Runtime, Tensor};
 use oarlock_engine::graph::Node;
 use oarlock_engine::{Session, SessionOptions};
-use oarlock_host::Manifest;
-use oarlock_sdk::abi;
+use oarlock_host::{BuiltIn, Manifest};
+use oarlock_sdk::{DtypeSet, Host, Kernel, Operand, Plugin, abi};
 use tempfile::TempDir;
 
 use crate::sketch::{Sketch, bytes, run, runtime};
@@ -122,4 +124,33 @@ fn a_plugin_is_added_once_and_what_is_none_changes_nothing() {
     let x = Tensor::from_slice(&cpu, &[1], &[2f32]).unwrap();
     let made = times(&runtime, 2.0).unwrap().run(&runtime, &[&x]).unwrap();
     assert_eq!(made.to_vec::<f32>().unwrap(), [4.0]);
+}
+
+#[test]
+fn a_plugin_that_is_linked_in_is_added_likewise() {
+    fn negating(_: &Host) -> oarlock_sdk::Result<Plugin> {
+        let kernel = Kernel::new("negate", |_, call| {
+            let (x, y) = (call.input(0)?, call.output(0)?);
+            // SAFETY: the memory of the CPU can be addressed, and the output is nobody else's.
+            let (x, y) = unsafe { (x.elements::<f32>()?, y.elements_mut::<f32>()?) };
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
+            Ok(())
+        });
+        let kernel = kernel
+            .domain("test.linked")
+            .device_type("cpu")
+            .inputs([Operand::new(DtypeSet::F32)])
+            .outputs([Operand::new(DtypeSet::F32)])
+            .infer(|_, call| call.allocate_output(0, call.input(0)?.dtype(), call.input(0)?.dims()));
+        Ok(Plugin::without_device("negating", "1").kernels([kernel]))
+    }
+    let runtime = started();
+    let plugin = BuiltIn { name: "negating", query: oarlock_sdk::query!(negating) };
+    runtime.add_built_in(plugin).unwrap();
+    let again = runtime.add_built_in(plugin).expect_err("it is there").to_string();
+    assert!(again.contains("loaded already"), "{again}");
+    let cpu = runtime.device("cpu").unwrap();
+    let x = Tensor::from_slice(&cpu, &[2], &[1f32, -2.0]).unwrap();
+    let op = Op::new(&runtime, "test.linked", "negate", 1, Attributes::new()).unwrap();
+    assert_eq!(op.run(&runtime, &[&x]).unwrap().to_vec::<f32>().unwrap(), [-1.0, 2.0]);
 }

@@ -289,7 +289,7 @@ def run(command: list[str], verbose: bool) -> str:
     """Runs a compiler, and gives what it wrote."""
     if verbose:
         print(shlex.join(command), file=sys.stderr)
-    outcome = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    outcome = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if outcome.returncode != 0:
         raise Error(f"expected sources that compile, found that this fails:\n{shlex.join(command)}\n{outcome.stderr}")
     if verbose:

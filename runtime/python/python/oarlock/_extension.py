@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from inspect import Signature
 
-    Function = Callable[..., Tensor | tuple[Tensor, ...]]
+    # Types cannot tell how many outputs an op has that is compiled later.
+    Function = Callable[..., Any]
 
 
 class Operand(TypedDict):

@@ -50,6 +50,9 @@ class BuildPlugin(build_ext):
         return str(usual.get_ext_filename(fullname))
 
     def get_outputs(self) -> list[str]:
+        if self.inplace:
+            # A plugin that changes while it is worked on has no manifest, and is asked.
+            return super().get_outputs()
         plugins = [ext for ext in self.extensions if isinstance(ext, Plugin)]
         manifests = [Path(self.get_ext_fullpath(ext.name)).with_suffix(".oarlock.toml") for ext in plugins]
         return [*super().get_outputs(), *map(str, manifests)]
