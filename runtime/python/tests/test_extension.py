@@ -209,17 +209,21 @@ def test_cpp_has_optional_inputs_several_outputs_and_exceptions(place):
         split(ol.zeros(0, dtype=ol.float64))
 
 
-def test_a_model_has_nodes_of_the_ops(scaling):
-    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
-    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
+def model_with(domain, op, **attributes):
+    """-op(max(x, 0)), for any number of elements."""
     nodes = [
         onnx.helper.make_node("Relu", ["x"], ["a"]),
-        onnx.helper.make_node("scale", ["a"], ["b"], domain="test.scaling", by=5.0),
+        onnx.helper.make_node(op, ["a"], ["b"], domain=domain, **attributes),
         onnx.helper.make_node("Neg", ["b"], ["y"]),
     ]
-    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("test.scaling", 1)]
-    graph = onnx.helper.make_graph(nodes, "g", [x], [y])
-    model = ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid(domain, 1)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n"]) for name in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+
+
+def test_a_model_has_nodes_of_the_ops(scaling):
+    model = model_with("test.scaling", "scale", by=5.0)
     for size in (0, 1, 5):
         data = np.arange(size, dtype=np.float32) - 2
         same(model(data), -np.maximum(data, 0) * np.float32(5))
@@ -291,7 +295,12 @@ def test_what_a_process_left_half_done_is_not_used(place):
     assert child(loading(place, "broken")) == "[2.0]\n"
     assert not left.exists()
     (library,) = home.glob("lib*.so")
+    for spoilt in (library.read_bytes()[:100], b""):
+        library.write_bytes(spoilt)
+        assert child(loading(place, "broken")) == "[2.0]\n"
     library.unlink()
+    for header in (place / "cache").glob("include-*/oarlock/*.h"):
+        header.unlink()
     assert child(loading(place, "broken")) == "[2.0]\n"
 
 
@@ -480,15 +489,7 @@ def test_a_domain_with_schemas_takes_no_function():
 
 
 def test_a_model_has_functions_as_nodes_on_many_threads():
-    nodes = [
-        onnx.helper.make_node("Relu", ["x"], ["a"]),
-        onnx.helper.make_node("soft", ["a"], ["b"], domain="test.python", sharpness=2.0),
-        onnx.helper.make_node("Neg", ["b"], ["y"]),
-    ]
-    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("test.python", 1)]
-    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n"]) for name in "xy"]
-    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
-    model = ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+    model = model_with("test.python", "soft", sharpness=2.0)
 
     def run(size):
         data = np.arange(size, dtype=np.float32) - 2

@@ -5,7 +5,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
 use oarlock_core::{Attribute, Attributes, Dtype, ErrorKind, Op, Runtime, Tensor};
@@ -13,6 +12,7 @@ use oarlock_engine::graph::Node;
 use oarlock_engine::{Session, SessionOptions};
 use oarlock_host::{BuiltIn, Manifest};
 use oarlock_sdk::{DtypeSet, Host, Kernel, Operand, Plugin, abi};
+use oarlock_tests::plugin_compiler;
 use tempfile::TempDir;
 
 use crate::sketch::{Sketch, bytes, run, runtime};
@@ -31,10 +31,7 @@ const DEVICE: &str = "name = \"Good\"\nkind = \"device\"\ndevice_type = \"Good\"
 fn compiled(source: &str, target: &str, about: &str) -> PathBuf {
     let file = PLACE.path().join(target);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sanitized = abi::SANITIZER == abi::Sanitizer::ADDRESS;
-    let mut compiler = Command::new(if sanitized { "clang" } else { "cc" });
-    compiler.args(sanitized.then_some("-fsanitize=address"));
-    compiler.args(["-std=c11", "-O2", "-fPIC", "-shared", "-I"]).arg(root.join("../device-sdk/include"));
+    let mut compiler = plugin_compiler(false, abi::SANITIZER == abi::Sanitizer::ADDRESS);
     compiler.arg("-o").arg(&file).arg(root.join("plugins").join(source));
     assert!(compiler.status().expect("a compiler").success(), "{compiler:?}");
     write_manifest(&file, about);

@@ -129,19 +129,26 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
     """The plugin of a recipe, which is compiled unless that has been done."""
     cache = cache_directory() if cache is None else cache.absolute()
     place = cache / f"{recipe.name}-{recipe.key()}"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     compilers = [Compiler.of(language) for language in recipe.languages()]
-    with locked(place / "lock"):
-        missing = [compiler for compiler in compilers if compiler.path is None]
-        identity = sha256(json.dumps([compiler.identity() for compiler in compilers]).encode()).hexdigest()[:12]
+    identity = sha256(json.dumps([compiler.identity() for compiler in compilers]).encode()).hexdigest()[:12]
+    missing = [compiler for compiler in compilers if compiler.path is None]
+
+    def kept() -> Path | None:
         # Without a compiler what any has made is as good as one can get.
-        records = place.glob("made-*.json") if missing else [place / f"made-{identity}.json"]
-        for record in records:
-            library = found(record)
-            if library is not None:
-                return library
-        if missing:
-            raise missing[0].missing()
+        records = sorted(place.glob("made-*.json")) if missing else [place / f"made-{identity}.json"]
+        return next((library for library in map(found, records) if library is not None), None)
+
+    # Whoever only reads needs no lock, which a cache that cannot be written would not have.
+    library = kept()
+    if library is not None:
+        return library
+    if missing:
+        raise missing[0].missing()
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(place / "lock"):
+        library = kept()
+        if library is not None:
+            return library
         # What is left of a process that was ended meanwhile.
         for left in place.glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -152,22 +159,27 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
             library = place / f"lib{recipe.name}-{digest(made)[:12]}.so"
             os.replace(made, library)
             made_of = {str(file): digest(file) for file in sorted(read)}
-            written = Path(directory) / "record"
-            written.write_text(json.dumps({"library": library.name, "made_of": made_of}))
-            os.replace(written, place / f"made-{identity}.json")
+            put(place / f"made-{identity}.json", json.dumps({"library": library.name, "made_of": made_of}))
         return library
 
 
 def found(record: Path) -> Path | None:
-    """The plugin that a record names, if what it was made of is as it was."""
+    """The plugin that a record names, if it and what it was made of are as they were."""
     try:
         said = json.loads(record.read_text())
         library = record.with_name(said["library"])
         made_of = said["made_of"].items()
     except (OSError, ValueError, KeyError):
         return None
-    is_same = all(digest(Path(file)) == known for file, known in made_of)
-    return library if is_same and library.is_file() else None
+    is_whole = library.stem.endswith(f"-{digest(library)[:12]}")
+    return library if is_whole and all(digest(Path(file)) == known for file, known in made_of) else None
+
+
+def put(file: Path, text: str) -> None:
+    """Writes a file that others see whole or not at all."""
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", delete=False) as written:
+        written.write(text)
+    os.replace(written.name, file)
 
 
 @contextmanager
@@ -183,19 +195,11 @@ def headers(cache: Path | None = None) -> Path:
     cache = cache_directory() if cache is None else cache
     texts = _oarlock._headers()
     place = cache / f"include-{sha256(json.dumps(texts).encode()).hexdigest()[:24]}"
-    if not place.is_dir():
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="headers-", dir=cache) as directory:
-            inner = Path(directory) / "include/oarlock"
-            inner.mkdir(parents=True)
-            for name, text in texts:
-                (inner / name).write_text(text)
-            try:
-                os.replace(inner.parent, place)
-            except OSError:
-                # Another process was faster.
-                if not place.is_dir():
-                    raise
+    for name, text in texts:
+        file = place / "oarlock" / name
+        if not file.is_file():
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            put(file, text)
     return place
 
 
