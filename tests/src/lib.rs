@@ -1,4 +1,4 @@
-//! Tests that cross crates. They are in `tests/`; what stands here has the examples of the book compiled.
+//! Tests that cross crates. They are in `tests/`; what stands here several of them use, or has the examples of the book compiled.
 
 use std::path::Path;
 use std::process::Command;

@@ -233,11 +233,17 @@ def test_a_model_has_nodes_of_the_ops(scaling):
 def test_what_was_compiled_is_found_again_even_without_a_compiler(place):
     compiler = counting(place)
     runs = place / "runs"
+    # The headers are written anew with it, and are as they were.
+    shutil.rmtree(next((place / "cache").glob("include-*")), ignore_errors=True)
     for _ in range(2):
         assert child(loading(place, "kept"), CC=compiler) == "[2.0]\n"
         # One source is compiled, and linked.
         assert runs.read_text() == "ran\n" * 2
+    (lock,) = (place / "cache").glob("kept-*/lock")
+    lock.unlink()
     assert child(loading(place, "kept"), CC="/nonexistent/cc") == "[2.0]\n"
+    # Nothing is written then, so that the cache may be one that cannot be.
+    assert not lock.exists()
     runs.unlink()
 
 
@@ -255,6 +261,17 @@ def test_a_header_a_flag_or_a_compiler_that_changed_compiles_anew(place):
     assert child(loading(place, "changing"), CC=compiler) == "[2.0]\n"
     assert (place / "runs").read_text() == "ran\n" * 2
     (place / "runs").unlink()
+
+
+def test_what_changes_while_it_is_compiled_is_compiled_again(place):
+    compiler = place / "slow-cc"
+    compiler.write_text(f'#!/bin/sh\ncc "$@"\nsleep 0.1\necho "#define FACTOR 9" > "{place}/slow/factor.h"\n')
+    compiler.chmod(0o755)
+    (place / "slow").mkdir()
+    for name in ("ops.c", "factor.h"):
+        shutil.copy(place / name, place / "slow" / name)
+    assert child(loading(place / "slow", "slow"), CC=compiler) == "[2.0]\n"
+    assert child(loading(place / "slow", "slow"), CC=compiler) == "[9.0]\n"
 
 
 def test_names_of_files_may_be_odd(place, tmp_path):
@@ -302,6 +319,12 @@ def test_what_a_process_left_half_done_is_not_used(place):
     for header in (place / "cache").glob("include-*/oarlock/*.h"):
         header.unlink()
     assert child(loading(place, "broken")) == "[2.0]\n"
+
+
+def test_without_a_compiler_what_was_never_compiled_is_an_error_that_says_what_to_do(place, monkeypatch):
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    with pytest.raises(ol.Error, match=r"compiler of C as `/nonexistent/cc`, found none\nhint: .*`CC`"):
+        load(place, "never")
 
 
 def test_a_mistake_in_a_source_is_told_with_the_compilers_words_and_its_command(place):

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from ._oarlock import Error
 C_ENDINGS = (".c",)
 CPP_ENDINGS = (".cc", ".cpp", ".cxx", ".C")
 MANIFEST = "Cargo.toml"
+LOCK = "Cargo.lock"
 
 
 @dataclass(frozen=True)
@@ -152,14 +154,17 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
         # What is left of a process that was ended meanwhile.
         for left in place.glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
+        include, began = headers(cache), time.time_ns()
         with tempfile.TemporaryDirectory(prefix="build-", dir=place) as directory:
             build = build_crate if recipe.is_rust else build_objects
-            made, read = build(recipe, compilers, Path(directory), headers(cache), verbose)
+            made, read = build(recipe, compilers, Path(directory), include, verbose)
             made.chmod(0o755)
             library = place / f"lib{recipe.name}-{digest(made)[:12]}.so"
             os.replace(made, library)
             made_of = {str(file): digest(file) for file in sorted(read)}
-            put(place / f"made-{identity}.json", json.dumps({"library": library.name, "made_of": made_of}))
+            # Whether what was written meanwhile was read before or after, nobody knows. Cargo writes its own file.
+            if not any(file.stat().st_mtime_ns >= began for file in read if file.name != LOCK and file.exists()):
+                put(place / f"made-{identity}.json", json.dumps({"library": library.name, "made_of": made_of}))
         return library
 
 
@@ -279,7 +284,7 @@ def build_crate(
     if len(libraries) != 1:
         raise Error(f'expected `crate-type = ["cdylib"]` in `{manifest}`, found {len(libraries)} shared objects')
     read = dependencies(libraries[0].with_suffix(".d").read_text())
-    return libraries[0], read | {manifest, manifest.with_name("Cargo.lock")}
+    return libraries[0], read | {manifest, manifest.with_name(LOCK)}
 
 
 def dependencies(rule: str) -> set[Path]:
