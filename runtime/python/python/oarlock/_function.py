@@ -17,27 +17,31 @@ class Registered(NamedTuple):
     function: Callable[..., Any]
     inputs: list[tuple[str, bool, bool]]
     outputs: int
+    deterministic: bool
 
 
 _registered: dict[str, Registered] = {}
 _registering = Lock()
 
 
-def register(name: str, function: Callable[..., Any], outputs: int) -> None:
+def register(name: str, function: Callable[..., Any], outputs: int, deterministic: bool) -> None:
     """Makes a function the op of a name, or puts it in the place of the one that was."""
     domain, is_there, op = name.partition("::")
     if not (domain and is_there and op):
         raise ValueError(f"expected a domain and an op, such as `acme::swish`, found {name!r}")
     if outputs < 1:
         raise ValueError(f"expected at least one output, found {outputs}")
-    made = Registered(function, inputs_of(function), outputs)
+    made = Registered(function, inputs_of(function), outputs, deterministic)
     with _registering:
         known = _registered.get(name)
         if known is None:
-            _oarlock._add_function(domain, op, made.inputs, outputs, lambda *inputs, **attributes: call(name, inputs, attributes))
+            def current(*inputs: Any, **attributes: Any) -> Any:
+                return call(name, inputs, attributes)
+
+            _oarlock._add_function(domain, op, made.inputs, outputs, deterministic, current)
         elif known[1:] != made[1:]:
             raise ValueError(
-                f"expected `{name}` with the parameters and outputs that it had, found others\n"
+                f"expected `{name}` with the parameters, outputs and promise that it had, found others\n"
                 "hint: start the program anew, or choose another name"
             )
         _registered[name] = made

@@ -386,6 +386,7 @@ def _add_function(
     op: builtins.str,
     inputs: Sequence[tuple[builtins.str, builtins.bool, builtins.bool]],
     outputs: int,
+    deterministic: builtins.bool,
     call: Callable[..., Any],
 ) -> None: ...
 def _add_plugin(file: builtins.str) -> builtins.str: ...

@@ -67,7 +67,7 @@ def loaded(name: str) -> Extension:
         return _loaded.get(name) or Extension(name, None)
 
 
-def op(name: str, *, outputs: int = 1) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Makes a function of Python the op of a name: models may have it as a node, and `oarlock.op` calls it.
 
     >>> import oarlock as ol
@@ -79,12 +79,13 @@ def op(name: str, *, outputs: int = 1) -> Callable[[Callable[P, T]], Callable[P,
 
     Its positional parameters are the inputs, of which those with a default may be left out, and the others are attributes. It
     gets arrays of the CPU, and gives an array, or a tuple of as many as `outputs` says, of any shapes and dtypes. It is called
-    wherever a run finds the op, on several threads perhaps, and should do nothing else than compute. The function itself stays
-    as it was; to make another one with the same parameters the op of the name puts it in its place.
+    wherever a run finds the op, on several threads perhaps, and should do nothing else than compute. With `deterministic` you
+    promise that it gives the same bits each time, without which it is refused where the flag `deterministic` is on. The
+    function itself stays as it was; to make another one with the same parameters the op of the name puts it in its place.
     """
 
     def register(function: Callable[P, T]) -> Callable[P, T]:
-        _function.register(name, function, outputs)
+        _function.register(name, function, outputs, deterministic)
         return function
 
     return register

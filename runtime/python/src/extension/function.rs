@@ -31,6 +31,7 @@ struct Function {
     op: String,
     inputs: Vec<Told>,
     outputs: usize,
+    deterministic: bool,
     call: Py<PyAny>,
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn _add_function(
     op: String,
     inputs: Vec<Told>,
     outputs: usize,
+    deterministic: bool,
     call: Py<PyAny>,
 ) -> PyResult<()> {
     static ADDING: Mutex<()> = Mutex::new(());
@@ -62,7 +64,7 @@ pub(crate) fn _add_function(
         return Err(PyValueError::new_err(message));
     }
     let runtime = runtime(py)?;
-    let function = Arc::new(Function { domain, op, inputs, outputs, call });
+    let function = Arc::new(Function { domain, op, inputs, outputs, deterministic, call });
     let asked_for = || ASKED_FOR.lock().unwrap_or_else(PoisonError::into_inner);
     let add = || {
         let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,11 +94,13 @@ fn describe(_: &Host) -> Result<Plugin> {
             flag(*is_optional, OperandFlags::OPTIONAL).union(flag(*is_variadic, OperandFlags::VARIADIC));
         named.flags(bits)
     };
+    let same_each_time = if function.deterministic { KernelFlags::DETERMINISTIC } else { KernelFlags(0) };
     let called = function.clone();
     let kernel = Kernel::new(function.op.clone(), move |_: &(), call| called.run(call))
         .domain(function.domain.clone())
         .device_type("cpu")
         .flags(KernelFlags::ALLOCATES_OUTPUTS)
+        .flags(same_each_time)
         .inputs(function.inputs.iter().map(input))
         .outputs((0..function.outputs).map(|_| all));
     Ok(Plugin::without_device(name, env!("CARGO_PKG_VERSION")).kernels([kernel]))
