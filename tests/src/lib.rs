@@ -1,4 +1,23 @@
-//! Tests that cross crates. They are in `tests/`; what stands here has the examples of the book compiled.
+//! Tests that cross crates. They are in `tests/`; what stands here several of them use, or has the examples of the book compiled.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The compiler as a vendor calls it for a plugin of `plugins`, up to the names of the files. A host refuses plugins that are
+/// built with another sanitizer than it is. Unlike gcc, clang leaves the sanitizer's own code to the program.
+pub fn plugin_compiler(is_cpp: bool, is_sanitized: bool) -> Command {
+    let mut compiler = Command::new(match (is_cpp, is_sanitized) {
+        (false, false) => "cc",
+        (false, true) => "clang",
+        (true, false) => "c++",
+        (true, true) => "clang++",
+    });
+    compiler.args(if is_cpp { ["-std=c++17", "-fvisibility=hidden"] } else { ["-std=c11", "-O2"] });
+    compiler.args(is_sanitized.then_some("-fsanitize=address"));
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-sdk/include");
+    compiler.args(["-O2", "-fPIC", "-shared", "-I"]).arg(include);
+    compiler
+}
 
 /// The page about devices in Rust.
 #[cfg(doctest)]

@@ -160,12 +160,13 @@ fn an_explanation_names_the_chosen_kernel_and_the_others_reasons() {
 #[test]
 fn every_row_of_the_cpu_makes_sense() {
     let (runtime, _) = start();
-    let problems = runtime.registry().problems();
+    let registry = runtime.registry();
+    let problems = registry.problems();
     let told: Vec<String> =
         problems.iter().map(|problem| format!("{}: {}", problem.row.info().op, problem.error)).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
     let ops: std::collections::BTreeSet<&str> =
-        runtime.registry().rows().iter().map(|row| row.info().op.as_str()).collect();
+        registry.rows().iter().map(|row| row.info().op.as_str()).collect();
     assert!(ops.len() >= 100, "{} ops", ops.len());
 }
 

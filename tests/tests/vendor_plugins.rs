@@ -13,6 +13,7 @@ use oarlock_host::{
     Config, Environment, Host, HostOptions, Identity, Outcome, ProbeCommand, probe_child_main,
 };
 use oarlock_sdk::abi;
+use oarlock_tests::plugin_compiler;
 
 const PROBE: &str = "__probe";
 
@@ -115,19 +116,8 @@ impl Row {
 fn compile(source: &str, target: &Path) -> Result<(), Failed> {
     let source = plugins().join(source);
     let is_cpp = source.extension().is_some_and(|ending| ending == "cpp");
-    // A host refuses plugins that are built with another sanitizer than it is. Unlike gcc, clang leaves the sanitizer's
-    // own code to the program.
-    let sanitized = abi::SANITIZER == abi::Sanitizer::ADDRESS;
-    let mut compiler = Command::new(match (is_cpp, sanitized) {
-        (false, false) => "cc",
-        (false, true) => "clang",
-        (true, false) => "c++",
-        (true, true) => "clang++",
-    });
-    compiler.args(if is_cpp { ["-std=c++17", "-fvisibility=hidden"] } else { ["-std=c11", "-O2"] });
-    compiler.args(sanitized.then_some("-fsanitize=address"));
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-sdk/include");
-    expect(compiler.args(["-O2", "-fPIC", "-shared", "-I"]).arg(include).arg("-o").arg(target).arg(source))
+    let mut compiler = plugin_compiler(is_cpp, abi::SANITIZER == abi::Sanitizer::ADDRESS);
+    expect(compiler.arg("-o").arg(target).arg(source))
 }
 
 fn expect(command: &mut Command) -> Result<(), Failed> {

@@ -111,6 +111,15 @@ static inline oarlock_error oarlock_parallel_for(uint64_t count, uint64_t grain,
     return oarlock_services()->parallel_for(oarlock_services_context(), count, grain, task, user);
 }
 
+/** Gives an output of a call its dtype and shape: in `infer` of a kernel, and in `run` of one that allocates its outputs. */
+static inline oarlock_error oarlock_allocate_output(const oarlock_call *call, uint32_t index, oarlock_dtype dtype,
+    const int64_t *dims, uint64_t dims_count) {
+    if (oarlock_services() == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
+    return oarlock_services()->output_allocate(oarlock_services_context(), call, index, dtype, dims, dims_count);
+}
+
 /** Says in a few words how a kernel does the call that it is being readied for. Nothing happens on a host that does not listen. */
 static inline oarlock_error oarlock_describe(const oarlock_call *call, const char *way) {
     const oarlock_host_table *services = oarlock_services();

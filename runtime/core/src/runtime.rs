@@ -1,22 +1,23 @@
 //! The runtime: devices, kernels and flags of one program.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use oarlock_host::{Host, HostOptions, LogLevel, LogSink};
+use oarlock_host::{BuiltIn, Host, HostOptions, LogLevel, LogSink, Plugin};
 
 use crate::device::DeviceName;
 use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
 use crate::flags::Flags;
 use crate::memory::PoolOptions;
-use crate::registry::Registry;
+use crate::registry::{Registry, Row, domain_name};
 use crate::stream::Stream;
-use crate::{Device, Error, Result, Tensor};
+use crate::{Device, Error, Result, Tensor, schema};
 
 /// What a program starts from: plugins, their devices and kernels, and the flags.
 pub struct Runtime {
-    registry: Registry,
+    registry: RwLock<Arc<Registry>>,
     devices: Vec<Device>,
     flags: Flags,
     watch: Arc<Watch>,
@@ -26,6 +27,9 @@ pub struct Runtime {
     fallbacks: Fallbacks,
     identity: OnceLock<Op>,
     log: Arc<dyn LogSink>,
+    /// The hosts of plugins that were added later, which end before those that were there first.
+    added: Mutex<Vec<Host>>,
+    options: HostOptions,
     host: Host,
 }
 
@@ -44,7 +48,7 @@ impl Runtime {
             let runs_at_once = !registry.leaves_work_behind(device.device_type());
             Device::new(device, pool_options, runs_at_once)
         };
-        let log = options.log;
+        let log = options.log.clone();
         let mut devices = Vec::new();
         for device in host.devices() {
             let name = device.to_string();
@@ -54,7 +58,7 @@ impl Runtime {
             }
         }
         let runtime = Self {
-            registry,
+            registry: RwLock::new(Arc::new(registry)),
             devices,
             watch: Arc::new(Watch::new(&flags)),
             default: AtomicUsize::new(0),
@@ -66,6 +70,8 @@ impl Runtime {
             identity: OnceLock::new(),
             flags,
             log,
+            added: Mutex::default(),
+            options,
             host,
         };
         if let Some(device) = runtime.flags.device() {
@@ -79,9 +85,57 @@ impl Runtime {
         &self.host
     }
 
-    /// The kernels.
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    /// The kernels there are now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The opset that is meant when none is named. A domain without schemas has those of its kernels.
+    pub fn newest_opset(&self, domain: &str, op: &str) -> u32 {
+        schema::newest_opset(domain_name(domain)).unwrap_or_else(|_| {
+            let registry = self.registry();
+            let newest = |row: &Row| row.info().version_max.unwrap_or(row.info().version_min);
+            registry.rows_of(domain, op).map(newest).max().unwrap_or(1)
+        })
+    }
+
+    /// Adds the kernels of a plugin, which is judged as any other. Its ops can be called, and models loaded that have them,
+    /// from now on. A plugin of devices or of a layer has to be there from the start.
+    pub fn add_plugin(&self, file: &Path) -> Result<Arc<Plugin>> {
+        self.add(&self.options.for_one(file))
+    }
+
+    /// Adds the kernels of a plugin that is linked into the program.
+    pub fn add_built_in(&self, plugin: BuiltIn) -> Result<Arc<Plugin>> {
+        self.add(&self.options.for_built_in(plugin))
+    }
+
+    fn add(&self, options: &HostOptions) -> Result<Arc<Plugin>> {
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = Host::start(options).map_err(|error| Error::invalid_argument(error.to_string()))?;
+        if let Some(refusal) = host.report().refused().next() {
+            return Err(Error::invalid_argument(refusal.to_string()));
+        }
+        let [plugin] = host.plugins() else {
+            let found = host.plugins().len();
+            return Err(Error::invalid_argument(format!("expected one plugin, found {found}")));
+        };
+        let plugin = plugin.clone();
+        let info = plugin.info();
+        let mut known = std::iter::once(&self.host).chain(added.iter()).flat_map(Host::plugins);
+        if known.any(|known| known.info().name == info.name) {
+            let found = format!("`{}`, which is loaded already", info.name);
+            return Err(Error::already_exists(format!("expected a new plugin, found {found}")));
+        }
+        if info.device_type.is_some() || plugin.kernel_handles().next().is_none() {
+            let message = format!("expected a plugin of kernels only, found `{}`", info.name);
+            return Err(Error::invalid_argument(message)
+                .hint("name the plugin in the configuration, or start the program with it"));
+        }
+        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        *registry = Arc::new(registry.with(host.plugins()));
+        added.push(host);
+        Ok(plugin)
     }
 
     /// The flags. They are fixed once the runtime has started: set them before. [`set_device`](Self::set_device) changes
@@ -127,7 +181,7 @@ impl Runtime {
             return Ok(tensor.clone());
         }
         let is_here = |row: &crate::registry::Row| row.info().device_type == tensor.device().device_type();
-        if !self.registry.usable_rows("", "Identity").any(is_here) {
+        if !self.registry().usable_rows("", "Identity").any(is_here) {
             return tensor.gathered_again();
         }
         let call = Invocation { inputs: &[Some(tensor)], outputs: 1, device: None, stream: Some(stream) };

@@ -1,7 +1,7 @@
 //! The host: every plugin of a program, from the search to the unloading.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub struct HostOptions {
     pub cache_home: Option<PathBuf>,
     /// Who hears what plugins have to say.
     pub log: Arc<dyn LogSink>,
+    /// Whether plugins are looked for in `paths` and nowhere else.
+    pub(crate) is_for_one: bool,
     /// How many threads plugins may use together; as many as there are processors when `None`.
     pub threads: Option<NonZeroUsize>,
 }
@@ -64,8 +66,28 @@ impl HostOptions {
             layers: Vec::new(),
             probe: None,
             log: Arc::new(Silent),
+            is_for_one: false,
             threads: None,
         }
+    }
+
+    /// The options of a host that takes this plugin and no other.
+    pub fn for_one(&self, file: &Path) -> Self {
+        self.for_only(vec![file.to_owned()], Vec::new())
+    }
+
+    /// The options of a host that takes this plugin, which is linked into the program, and no other.
+    pub fn for_built_in(&self, plugin: BuiltIn) -> Self {
+        self.for_only(Vec::new(), vec![plugin])
+    }
+
+    fn for_only(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltIn>) -> Self {
+        let mut options = self.clone();
+        (options.paths, options.built_in) = (paths, built_in);
+        options.layers.clear();
+        options.config.plugins.layers.clear();
+        options.is_for_one = true;
+        options
     }
 
     pub(crate) fn probe_timeout(&self) -> Duration {

@@ -96,6 +96,16 @@ pub fn search(explicit: &[PathBuf], wheels: &[PathBuf], config: &Config, environ
     search.found
 }
 
+/// Lists the files that may be plugins in these places, which may be relative, and nowhere else.
+pub(crate) fn search_only(explicit: &[PathBuf], environment: &Environment) -> Found {
+    let mut search =
+        Search { identity: environment.identity, found: Found::default(), seen: BTreeSet::new() };
+    for path in explicit {
+        search.asked_for(&std::path::absolute(path).unwrap_or_else(|_| path.clone()), Origin::Explicit);
+    }
+    search.found
+}
+
 /// The directories distributions and administrators install plugins to.
 fn system_directories() -> [PathBuf; 3] {
     let multiarch = format!("/usr/lib/{}-linux-gnu/oarlock/plugins", std::env::consts::ARCH);

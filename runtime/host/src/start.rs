@@ -15,7 +15,7 @@ use crate::services::{Services, Shared};
 use crate::{
     BuiltIn, ConfigError, Environment, HOST_CONTRACT, JudgeContext, Judged, Kind, LoadReport, LoadedPlugin,
     Manifest, Origin, Outcome, Plugin, PluginInfo, PluginReport, Reason, Refusal, group_variants, judge,
-    passed_over, search,
+    passed_over, search, search::search_only,
 };
 
 /// A plugin that answered well and waits to be started, or one that never will.
@@ -93,7 +93,12 @@ fn find(
     context: &JudgeContext,
     rows: &mut Vec<Row>,
 ) -> Vec<(VecDeque<Judged>, Option<Probed>)> {
-    let found = search(&options.paths, &options.wheels, &options.config, &options.environment);
+    let HostOptions { paths, wheels, config, environment, .. } = options;
+    let found = if options.is_for_one {
+        search_only(paths, environment)
+    } else {
+        search(paths, wheels, config, environment)
+    };
     rows.extend(found.refusals.into_iter().map(|refusal| Row::refused(refusal, None)));
     let mut judged = Vec::new();
     for candidate in found.candidates {

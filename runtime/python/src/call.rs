@@ -108,7 +108,7 @@ pub(crate) fn find(runtime: &Runtime, domain: &str, name: &str, attributes: Attr
         return Ok(op.clone());
     }
     drop(known);
-    let opset = newest_opset(domain).or_raise()?;
+    let opset = runtime.newest_opset(domain, name);
     let op = Arc::new(Op::new(runtime, domain, name, opset, attributes).or_raise()?);
     let mut known = OPS.write().unwrap_or_else(PoisonError::into_inner);
     Ok(known.get_or_insert_default().entry(key).or_insert(op).clone())

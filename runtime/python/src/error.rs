@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use oarlock_core::ErrorKind;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyException, PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -21,7 +23,14 @@ pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
     if let Some(advice) = error.advice() {
         let _ = write!(message, "\nhint: {advice}");
     }
-    match error.kind() {
+    let cause = crate::extension::function::raised(&message);
+    if let Some(cause) = cause.as_ref()
+        && Python::attach(|py| !cause.is_instance_of::<PyException>(py))
+    {
+        // An interrupt stays what it is.
+        return Python::attach(|py| cause.clone_ref(py));
+    }
+    let made = match error.kind() {
         // What an op does not find is a kernel.
         ErrorKind::NotFound if error.op().is_some() => PyNotImplementedError::new_err(message),
         ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
@@ -31,7 +40,11 @@ pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
         ErrorKind::ResourceExhausted => PyMemoryError::new_err(message),
         ErrorKind::Unimplemented => PyNotImplementedError::new_err(message),
         _ => Error::new_err(message),
+    };
+    if let Some(cause) = cause {
+        Python::attach(|py| made.set_cause(py, Some(cause)));
     }
+    made
 }
 
 /// Results of the core as results of Python.

@@ -9,6 +9,7 @@ mod device;
 mod dtype;
 mod elementwise;
 mod error;
+mod extension;
 mod model;
 mod probe;
 mod promote;
@@ -30,6 +31,10 @@ mod _oarlock {
     use crate::device::{_plugins, Device, default_device, devices, set_default_device};
     #[pymodule_export]
     use crate::dtype::DType;
+    #[pymodule_export]
+    use crate::extension::function::_add_function;
+    #[pymodule_export]
+    use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
     use crate::model::{Recorder, Session, Slot, Stop};
     #[pymodule_export]

@@ -31,8 +31,9 @@ def examples():
 
 
 @pytest.mark.parametrize(("name", "text", "names"), [pytest.param(*example, id=example[0]) for example in examples()])
-def test_an_example_shows_what_happens(name, text, names, monkeypatch):
+def test_an_example_shows_what_happens(name, text, names, monkeypatch, tmp_path):
     monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     names |= {"oarlock": oarlock}
     test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     told = []

@@ -23,6 +23,11 @@ name: str = model.inputs[0].name
 made: dict[str, ol.Tensor] = model.run({"x": a})
 with ol.Device("cpu") as device, ol.Stream(device) as stream:
     event: ol.Event = stream.record_event()
+added: ol.Tensor = ol.extension.load("acme", ["swish.c"], flags=["-O3"]).swish(a, beta=2.0)
+@ol.extension.op("acme::twice")
+def twice(x: ol.Tensor, /) -> ol.Tensor:
+    return x + x
+doubled: ol.Tensor = twice(a)
 reveal_type(ol.fft.fft(a).dtype)
 """
 

@@ -1,5 +1,6 @@
 //! The engine on the CPU and on a simulated device: passes, plans, runs, and what it makes of bad input.
 
+mod added;
 mod contrib;
 mod defaults;
 mod dynamic;

@@ -53,7 +53,8 @@ pub(crate) fn run(global: &Global, filter: &KernelFilter, output: &mut Output) -
 
 /// A domain or a type of devices that nobody has was probably not meant.
 fn check_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Problem> {
-    let rows = || runtime.registry().rows().iter().map(|row| row.info());
+    let registry = runtime.registry();
+    let rows = || registry.rows().iter().map(|row| row.info());
     if let Some(domain) = &filter.domain
         && schema::newest_opset(domain).is_err()
     {

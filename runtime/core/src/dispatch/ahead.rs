@@ -100,10 +100,9 @@ impl Op {
                 None => Some(later(form.as_ref()?, false)),
             })
             .collect();
-        let mut site = attempt.with(&given).ready(row).map_err(of_op)?;
+        let mut site = attempt.with(&given).ready(&row).map_err(of_op)?;
         drop(given);
         site._constants = constants.into_iter().flatten().collect();
-        let row = row.clone();
         Ok(Readied::Kernel(Ready { site: Arc::new(site), row }))
     }
 
@@ -128,13 +127,7 @@ impl Op {
         inputs: &[Option<Expected<'_>>],
         outputs: usize,
     ) -> Result<Option<Option<Row>>> {
-        let choose = |attempt: &Attempt<'_>| {
-            Ok(match attempt.choose()? {
-                Resolution::Done(row) => Resolution::Done(row.cloned()),
-                Resolution::NeedsValues(more) => Resolution::NeedsValues(more),
-            })
-        };
-        self.attempt(runtime, device, inputs, outputs, choose)
+        self.attempt(runtime, device, inputs, outputs, |attempt| attempt.choose())
     }
 
     /// Asks something about a call whose operands are nowhere yet; nothing where kernels want to know more of the inputs.

@@ -16,7 +16,7 @@ use super::site::{Input, InputWay, KernelSite, Output, Site, Way};
 use crate::flags::Fallback;
 use crate::infer::{self, Fact, Inference};
 use crate::registry::fit::{Misfit, Operand, Wanted, fit};
-use crate::registry::{Considered, Explanation, Row};
+use crate::registry::{Considered, Explanation, Registry, Row};
 use crate::runtime::Runtime;
 use crate::stream::Stream;
 use crate::tensor::Form;
@@ -123,7 +123,7 @@ pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolu
         Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
     };
     let way = match chosen {
-        Some(row) => Way::Kernel(Arc::new(attempt.ready(row)?)),
+        Some(row) => Way::Kernel(Arc::new(attempt.ready(&row)?)),
         None if runtime.flags().kernel_fallback() == Fallback::Cpu && device.device_type() != "cpu" => {
             Way::Fallback
         }
@@ -165,11 +165,11 @@ impl<'a> Attempt<'a> {
     }
 
     /// The row that runs the call, which is the first that takes it; nothing where none does.
-    pub(crate) fn choose(&self) -> Result<Resolution<Option<&'a Row>>> {
-        let operands = self.operands();
-        for row in self.rows() {
+    pub(crate) fn choose(&self) -> Result<Resolution<Option<Row>>> {
+        let (operands, registry) = (self.operands(), self.request.runtime.registry());
+        for row in self.rows(&registry) {
             match self.misfit(row, &operands.wanted(self, false))? {
-                Resolution::Done(None) => return Ok(Resolution::Done(Some(row))),
+                Resolution::Done(None) => return Ok(Resolution::Done(Some(row.clone()))),
                 Resolution::Done(Some(_)) => {}
                 Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
             }
@@ -180,9 +180,9 @@ impl<'a> Attempt<'a> {
     /// Looks at every row of the op, and says what is wrong with those that do not take the call.
     pub(crate) fn consider(&self) -> Result<Resolution<Explanation>> {
         let Request { node, device, .. } = self.request;
-        let operands = self.operands();
+        let (operands, registry) = (self.operands(), self.request.runtime.registry());
         let mut considered: Vec<Considered> = Vec::new();
-        for row in self.rows() {
+        for row in self.rows(&registry) {
             match self.misfit(row, &operands.wanted(self, true))? {
                 Resolution::Done(misfit) => considered.push(Considered { row: row.clone(), misfit }),
                 // Whatever a row would want to know, it is behind one that takes the call.
@@ -201,12 +201,12 @@ impl<'a> Attempt<'a> {
     }
 
     /// The rows of the op, the preferred ones first.
-    fn rows(&self) -> SmallVec<[&'a Row; 8]> {
-        let Request { node, runtime, inputs, .. } = self.request;
+    fn rows<'r>(&self, registry: &'r Registry) -> SmallVec<[&'r Row; 8]> {
+        let Request { node, inputs, .. } = self.request;
         let has_strides: SmallVec<[bool; 8]> =
             inputs.iter().map(|given| given.is_some_and(|given| given.form.strides.is_some())).collect();
-        let mut rows: SmallVec<[&Row; 8]> = runtime.registry().rows_of(&node.domain, node.name).collect();
-        runtime.registry().rank(&mut rows, &has_strides);
+        let mut rows: SmallVec<[&Row; 8]> = registry.rows_of(&node.domain, node.name).collect();
+        registry.rank(&mut rows, &has_strides);
         rows
     }
 

@@ -59,7 +59,7 @@ impl fmt::Display for Row {
 }
 
 /// All kernels of all plugins.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Registry {
     rows: Vec<Row>,
     /// What is wrong with each row, once somebody asked.
@@ -71,7 +71,7 @@ pub struct Registry {
 }
 
 /// What the user says about which kernels come first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Preference {
     /// The op it is for, or every op.
     op: Option<String>,
@@ -81,19 +81,25 @@ struct Preference {
 impl Registry {
     /// The kernels of these plugins. `preferences` are those of the flag `kernel_preference`.
     pub(crate) fn new(plugins: &[Arc<Plugin>], preferences: &[String]) -> Self {
-        let handles = plugins.iter().flat_map(|plugin| plugin.kernel_handles());
-        let rows: Vec<Row> = handles.enumerate().map(|(order, handle)| Row { handle, order }).collect();
-        let mut by_op: HashMap<String, Vec<usize>> = HashMap::new();
-        for (index, row) in rows.iter().enumerate() {
-            by_op.entry(row.info().op.clone()).or_default().push(index);
-        }
         let preference = |text: &String| match text.split_once('=') {
             Some((op, plugin)) => Preference { op: Some(op.to_owned()), plugin: plugin.to_owned() },
             None => Preference { op: None, plugin: text.clone() },
         };
         let device_types = plugins.iter().filter_map(|plugin| plugin.info().device_type.clone()).collect();
-        let errors = rows.iter().map(|_| OnceLock::new()).collect();
-        Self { rows, errors, by_op, preferences: preferences.iter().map(preference).collect(), device_types }
+        let preferences = preferences.iter().map(preference).collect();
+        Self { preferences, device_types, ..Self::default() }.with(plugins)
+    }
+
+    /// These kernels, and behind them those of further plugins.
+    pub(crate) fn with(&self, plugins: &[Arc<Plugin>]) -> Self {
+        let mut all = self.clone();
+        for handle in plugins.iter().flat_map(|plugin| plugin.kernel_handles()) {
+            let order = all.rows.len();
+            all.by_op.entry(handle.info().op.clone()).or_default().push(order);
+            all.rows.push(Row { handle, order });
+            all.errors.push(OnceLock::new());
+        }
+        all
     }
 
     /// Every row, in the order of loading.

@@ -173,7 +173,8 @@ impl Scene<'_> {
 
     /// Whether the device has any kernel for an op of Oarlock's own, so that it is worth to look for places for it.
     pub(super) fn has(&self, op: &str) -> bool {
-        let mut rows = self.runtime.registry().rows_of(OARLOCK, op);
+        let registry = self.runtime.registry();
+        let mut rows = registry.rows_of(OARLOCK, op);
         rows.any(|row| row.info().device_type == self.device.device_type())
     }
 }

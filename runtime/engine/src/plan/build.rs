@@ -327,7 +327,8 @@ impl<'a> Builder<'a> {
     fn eager_device(&self, node: &Node) -> Device {
         let Environment { runtime, devices, host, .. } = self.environment;
         let has_kernel = |device: &&Device| {
-            let mut rows = runtime.registry().rows_of(&node.domain, &node.op);
+            let registry = runtime.registry();
+            let mut rows = registry.rows_of(&node.domain, &node.op);
             rows.any(|row| row.info().device_type == device.device_type())
         };
         devices.iter().find(has_kernel).unwrap_or(host).clone()

@@ -82,7 +82,8 @@ pub fn ability(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -
 fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Result<Ability> {
     let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
     let rows = || {
-        let rows = runtime.registry().rows_of(&node.domain, &node.op);
+        let registry = runtime.registry();
+        let rows = registry.rows_of(&node.domain, &node.op);
         Ability::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
     };
     let considered =

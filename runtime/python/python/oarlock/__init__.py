@@ -267,6 +267,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "expm1",
+    "extension",
     "eye",
     "fft",
     "finfo",
@@ -392,7 +393,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     # They are loaded when they are used.
-    from . import device, fft, linalg, onnx_backend, onnxruntime, profiler
+    from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler
 
 to_tensor = asarray
 
@@ -444,6 +445,6 @@ __array_api_version__ = "2024.12"
 
 def __getattr__(name: str) -> ModuleType:
     """Parts of the package that are loaded when they are used."""
-    if name in ("device", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler"):
+    if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module `oarlock` has no `{name}`")

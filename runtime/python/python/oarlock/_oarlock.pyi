@@ -1,7 +1,7 @@
 """What the native half of the package has. Whether it is true is tested by mypy's `stubtest`."""
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, final, overload
@@ -381,6 +381,18 @@ def result_type(*arrays_and_dtypes: Tensor | DType | Number) -> DType:
 >>> oarlock.result_type(oarlock.int8, oarlock.uint8)
 oarlock.int16"""
 
+def _add_function(
+    domain: builtins.str,
+    op: builtins.str,
+    inputs: Sequence[tuple[builtins.str, builtins.bool, builtins.bool]],
+    outputs: int,
+    deterministic: builtins.bool,
+    call: Callable[..., Any],
+) -> None: ...
+def _add_plugin(file: builtins.str) -> builtins.str: ...
+def _contract() -> builtins.str: ...
+def _headers() -> list[tuple[builtins.str, builtins.str]]: ...
+def _kernels(plugin: builtins.str) -> builtins.str: ...
 def _plugins() -> builtins.str: ...
 def _probe(path: builtins.str) -> int: ...
 

@@ -140,8 +140,8 @@ impl Door {
 
     /// The ops that the device has kernels for, each with its domain.
     pub(crate) fn ops(&self) -> BTreeSet<(String, String)> {
-        let rows = self.runtime.registry().rows().iter();
-        let own = rows.filter(|row| row.info().device_type == self.device.device_type());
+        let registry = self.runtime.registry();
+        let own = registry.rows().iter().filter(|row| row.info().device_type == self.device.device_type());
         own.map(|row| (row.info().domain.clone(), row.info().op.clone())).collect()
     }
 

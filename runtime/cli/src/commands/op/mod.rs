@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, call: &OpCall, output: &mut Output) -> Verdic
     };
     let opset = match call.opset {
         Some(opset) => opset,
-        None => newest_opset(runtime, &call.domain, &call.name),
+        None => runtime.newest_opset(&call.domain, &call.name),
     };
     let plugin = named(device.host_device().plugin());
     watched::tell(&format!("`{device}` of {plugin} was given the inputs of `{}`", call.name));
@@ -92,15 +92,6 @@ fn tell_kernel(op: &Op, runtime: &Runtime, invocation: &Invocation<'_>, device: 
     let plugin = explanation.chosen().and_then(|row| runtime.host().plugin(row.plugin()));
     let plugin = plugin.map_or_else(|| "the CPU".to_owned(), |plugin| named(plugin));
     watched::tell(&format!("the kernel for `{}` of {plugin} ran on `{device}`", op.name()));
-}
-
-/// The opset that is meant when none is named. A domain without schemas has those of its kernels.
-fn newest_opset(runtime: &Runtime, domain: &str, op: &str) -> u32 {
-    let of_kernels = || {
-        let rows = runtime.registry().rows_of(domain, op);
-        rows.map(|row| row.info().version_max.unwrap_or(row.info().version_min)).max().unwrap_or(1)
-    };
-    schema::newest_opset(domain).unwrap_or_else(|_| of_kernels())
 }
 
 /// How many outputs the call is to have.

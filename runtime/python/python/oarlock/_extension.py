@@ -1,0 +1,141 @@
+"""What a plugin of kernels is in Python: a function for each of its ops, which says what it takes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from . import _oarlock
+from ._arguments import first_wrong
+from ._oarlock import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from inspect import Signature
+
+    # Types cannot tell how many outputs an op has that is compiled later.
+    Function = Callable[..., Any]
+
+
+class Operand(TypedDict):
+    """What a kernel says of one operand."""
+
+    name: str
+    dtypes: list[str]
+    optional: bool
+    variadic: bool
+
+
+class Kernel(TypedDict):
+    """One way of running an op on one kind of device."""
+
+    op: str
+    domain: str
+    device: str
+    inputs: list[Operand]
+    outputs: list[Operand]
+
+
+class Extension:
+    """The ops of a plugin of kernels, as functions: `extension.swish(x)`. `ops` has them by their full names, such as
+    `acme::swish`, and `file` is the plugin."""
+
+    def __init__(self, name: str, file: str | None) -> None:
+        self.name = name
+        self.file = file
+        self.ops: dict[str, Function] = {}
+        kernels: list[Kernel] = json.loads(_oarlock._kernels(name))
+        if not kernels:
+            raise ValueError(f"expected a plugin of kernels that is loaded, found none of the name `{name}`")
+        of_ops: dict[tuple[str, str], list[Kernel]] = {}
+        for kernel in kernels:
+            of_ops.setdefault((kernel["domain"], kernel["op"]), []).append(kernel)
+        for (domain, op), rows in of_ops.items():
+            function = made(domain, op, rows)
+            self.ops[f"{domain}::{op}"] = function
+            # Where two domains have ops of one name, it stands for the first.
+            self.__dict__.setdefault(op, function)
+
+    def __getattr__(self, name: str) -> Function:
+        known = ", ".join(f"`{op}`" for op in self.ops)
+        raise AttributeError(f"expected an op of the extension `{self.name}` ({known}), found `{name}`")
+
+    def __repr__(self) -> str:
+        return f"<extension {self.name}: {', '.join(self.ops)}>"
+
+
+def made(domain: str, op: str, kernels: list[Kernel]) -> Function:
+    """The function that calls an op."""
+    signature = signature_of(kernels)
+    names = [name for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD]
+    outputs = len(kernels[0]["outputs"])
+    is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values() if each.name in names)
+
+    def function(*given: Tensor | None, **named: Any) -> Tensor | tuple[Tensor, ...]:
+        operands, attributes = given, named
+        if not is_plain or len(given) != len(names):
+            bound = signature.bind(*given, **named)
+            bound.apply_defaults()
+            operands, attributes = bound.args, bound.kwargs
+        try:
+            return _oarlock.op(op, operands, attributes, outputs=outputs, domain=domain)
+        except TypeError as error:
+            wrong = first_wrong(function, given, named)
+            if wrong is None:
+                raise
+            raise TypeError(wrong) from error
+
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = described(domain, op, kernels)
+    function.__module__ = __name__
+    function.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
+    function.__annotations__["return"] = signature.return_annotation
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+def signature_of(kernels: list[Kernel]) -> Signature:
+    """Operands by their names, and attributes as they come."""
+    # It takes longer to load than all of the package.
+    from inspect import Parameter, Signature
+
+    first = kernels[0]
+    parameters = list[Parameter]()
+    for name, operand in zip(named(first["inputs"]), first["inputs"], strict=True):
+        if operand["variadic"]:
+            parameters.append(Parameter(name, Parameter.VAR_POSITIONAL, annotation=Tensor))
+        elif operand["optional"]:
+            kind = Parameter.POSITIONAL_OR_KEYWORD
+            parameters.append(Parameter(name, kind, annotation=Tensor | None, default=None))
+        else:
+            parameters.append(Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, annotation=Tensor))
+    parameters.append(Parameter("attributes", Parameter.VAR_KEYWORD, annotation=Any))
+    given_back: Any = Tensor
+    if len(first["outputs"]) != 1:
+        given_back = tuple.__class_getitem__((Tensor,) * len(first["outputs"]))
+    return Signature(parameters, return_annotation=given_back)
+
+
+def named(operands: list[Operand]) -> list[str]:
+    """What operands are called in Python: as the kernel says, where each has a name of its own that Python allows."""
+    from keyword import iskeyword
+
+    names = [operand["name"] for operand in operands]
+    allowed = all(name.isidentifier() and not iskeyword(name) and name != "attributes" for name in names)
+    return names if allowed and len(set(names)) == len(names) else [f"x{index + 1}" for index in range(len(names))]
+
+
+def described(domain: str, op: str, kernels: list[Kernel]) -> str:
+    """Which devices run an op, and what they take and give."""
+
+    def told(operand: Operand, name: str) -> str:
+        like = ", optional" if operand["optional"] else ", any number" if operand["variadic"] else ""
+        return f"    {name}: {' or '.join(operand['dtypes'])}{like}"
+
+    lines = [f"The op `{op}` of the domain `{domain}`. Attributes are given by their names."]
+    for kernel in kernels:
+        inputs = zip(kernel["inputs"], named(kernel["inputs"]), strict=True)
+        outputs = zip(kernel["outputs"], named(kernel["outputs"]), strict=True)
+        lines += ["", f"On `{kernel['device']}` it takes", *(told(*each) for each in inputs)]
+        lines += ["and gives", *(told(*each) for each in outputs)]
+    return "\n".join(lines)

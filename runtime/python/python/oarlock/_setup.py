@@ -1,0 +1,87 @@
+"""How setuptools builds a plugin of kernels into a wheel."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+
+from . import _oarlock
+from ._compile import Recipe, compiled, digest
+from ._plugins import GROUP
+
+
+class Plugin(Extension):
+    """A plugin that is built in place of a module of Python."""
+
+    def __init__(self, recipe: Recipe, package: str) -> None:
+        # Dots would make packages of it.
+        super().__init__(f"{package}.lib{recipe.name.replace('.', '-')}", sources=[str(source) for source in recipe.sources])
+        self.recipe = recipe
+
+
+class BuildPlugin(build_ext):
+    """Compiles plugins as `load` does, and writes their manifests."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if not isinstance(ext, Plugin):
+            usual: Any = super()
+            usual.build_extension(ext)
+            return
+        made = compiled(ext.recipe, Path(self.build_temp), verbose=True)
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made, target)
+        target.chmod(0o755)
+        target.with_suffix(".oarlock.toml").write_text(manifest(ext.recipe, target))
+
+    def get_ext_filename(self, fullname: str) -> str:
+        *package, last = fullname.split(".")
+        for ext in self.extensions:
+            if isinstance(ext, Plugin) and ext.name.rpartition(".")[2] == last:
+                # It is no module, so that its name says nothing of an interpreter.
+                return "/".join([*package, f"lib{ext.recipe.name}.so"])
+        usual: Any = super()
+        return str(usual.get_ext_filename(fullname))
+
+    def get_outputs(self) -> list[str]:
+        if self.inplace:
+            # A plugin that changes while it is worked on has no manifest, and is asked.
+            return super().get_outputs()
+        plugins = [ext for ext in self.extensions if isinstance(ext, Plugin)]
+        manifests = [Path(self.get_ext_fullpath(ext.name)).with_suffix(".oarlock.toml") for ext in plugins]
+        return [*super().get_outputs(), *map(str, manifests)]
+
+
+class Wheel(bdist_wheel):
+    """A wheel for every Python: a plugin knows none."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return ("py3", "none", super().get_tag()[2])
+
+
+def arguments(recipe: Recipe, package: str) -> dict[str, Any]:
+    """What `setuptools.setup` is called with."""
+    return {
+        "ext_modules": [Plugin(recipe, package)],
+        "cmdclass": {"build_ext": BuildPlugin, "bdist_wheel": Wheel},
+        "entry_points": {GROUP: [f"{recipe.name} = {package}"]},
+    }
+
+
+def manifest(recipe: Recipe, library: Path) -> str:
+    """From it the host knows what the plugin is, without a process to ask it."""
+    said = {
+        "name": recipe.name,
+        "version": recipe.version,
+        "kind": "kernels",
+        "contract": _oarlock._contract(),
+        "architecture": f"{platform.machine()}-linux",
+        "sha256": digest(library),
+    }
+    return "".join(f'{key} = "{value}"\n' for key, value in said.items())

@@ -1,0 +1,72 @@
+//! What `oarlock.extension` needs of the runtime: the headers that kernels are compiled with, plugins that are added, and
+//! what their kernels do.
+
+pub(crate) mod function;
+
+use std::path::PathBuf;
+
+use oarlock_core::{Dtype, DtypeSet};
+use oarlock_host::{HOST_CONTRACT, KernelInfo, OperandInfo};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::error::{Error, OrRaise as _};
+use crate::start::runtime;
+
+/// The headers of the contract, each with its name.
+const HEADERS: [(&str, &str); 4] = [
+    ("contract.h", include_str!("../../../../device-sdk/include/oarlock/contract.h")),
+    ("contract_layout.h", include_str!("../../../../device-sdk/include/oarlock/contract_layout.h")),
+    ("op.h", include_str!("../../../../device-sdk/include/oarlock/op.h")),
+    ("plugin.h", include_str!("../../../../device-sdk/include/oarlock/plugin.h")),
+];
+
+/// The headers of the contract, each with its name.
+#[pyfunction]
+pub(crate) fn _headers() -> Vec<(&'static str, &'static str)> {
+    HEADERS.to_vec()
+}
+
+/// The version of the contract that the headers are of, such as `1.1`.
+#[pyfunction]
+pub(crate) fn _contract() -> String {
+    HOST_CONTRACT.to_string()
+}
+
+/// Adds the plugin in a file to the runtime, and gives its name.
+#[pyfunction]
+pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
+    let runtime = runtime(py)?;
+    let added = py.detach(|| runtime.add_plugin(&file)).or_raise()?;
+    Ok(added.info().name.clone())
+}
+
+/// The kernels of a plugin, as JSON.
+#[pyfunction]
+pub(crate) fn _kernels(py: Python<'_>, plugin: &str) -> PyResult<String> {
+    let registry = runtime(py)?.registry();
+    let own = registry.rows().iter().filter(|row| row.plugin() == plugin);
+    let rows: Vec<Value> = own.map(|row| told(row.info())).collect();
+    serde_json::to_string(&rows).map_err(|error| Error::new_err(error.to_string()))
+}
+
+fn told(kernel: &KernelInfo) -> Value {
+    let all = |operands: &[OperandInfo]| operands.iter().map(operand).collect::<Vec<_>>();
+    json!({
+        "op": kernel.op,
+        "domain": kernel.domain,
+        "device": kernel.device_type,
+        "inputs": all(&kernel.inputs),
+        "outputs": all(&kernel.outputs),
+    })
+}
+
+fn operand(operand: &OperandInfo) -> Value {
+    let taken = Dtype::ALL.iter().filter(|dtype| dtype.is_in(DtypeSet(operand.dtypes)));
+    json!({
+        "name": operand.name,
+        "dtypes": taken.map(|dtype| dtype.numpy_name()).collect::<Vec<_>>(),
+        "optional": operand.optional,
+        "variadic": operand.variadic,
+    })
+}

@@ -1,0 +1,545 @@
+"""Ops of one's own: compiled once, called like any other, in models, and in wheels."""
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnx
+import oarlock as ol
+import pytest
+from conftest import REPOSITORY, same
+from oarlock import extension
+from oarlock._compile import recipe
+
+OPS = """
+#include "oarlock/op.h"
+#include "factor.h"
+
+static oarlock_error scaled(void *context, void *state, const oarlock_call *call) {
+    double factor = FACTOR;
+    int64_t times = 1;
+    const float *x = oarlock_data(call->inputs[0]);
+    float *y = oarlock_data(call->outputs[0]);
+    (void)context, (void)state;
+    OARLOCK_TRY(oarlock_read_float(call, "by", &factor));
+    OARLOCK_TRY(oarlock_read_int(call, "times", &times));
+    for (uint64_t i = 0; i < oarlock_element_count(call->inputs[0]); i++) {
+        y[i] = (float)(factor * (double)times * x[i]);
+    }
+    return 0;
+}
+
+OARLOCK_OPERAND(x, OARLOCK_DTYPE_SET_F32, 0);
+OARLOCK_OPERAND(y, OARLOCK_DTYPE_SET_F32, 0);
+OARLOCK_OP(scale, DOMAIN, OARLOCK_KERNEL_FLAGS_DETERMINISTIC, (&x), (&y), oarlock_infer_like_first, scaled);
+OARLOCK_EXTENSION(&scale_op);
+"""
+
+SPLIT = """
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "oarlock/op.h"
+
+static oarlock_error sorted(void *, void *, const oarlock_call *call) {
+    return oarlock::guard([&]() -> oarlock_error {
+        const oarlock_tensor *x = call->inputs[0], *most = call->inputs[1];
+        const auto *from = static_cast<const double *>(oarlock_data(x));
+        std::vector<double> all(from, from + oarlock_element_count(x));
+        if (all.empty()) {
+            throw std::length_error("nothing to sort");
+        }
+        std::sort(all.begin(), all.end());
+        const double limit = oarlock_is_present(most) ? *static_cast<const double *>(oarlock_data(most)) : all.back();
+        auto *low = static_cast<double *>(oarlock_data(call->outputs[0]));
+        auto *high = static_cast<double *>(oarlock_data(call->outputs[1]));
+        for (size_t i = 0; i < all.size(); i++) {
+            low[i] = std::min(all[i], limit);
+            high[i] = std::max(all[i], limit);
+        }
+        return 0;
+    });
+}
+
+OARLOCK_OPERAND(x, OARLOCK_DTYPE_SET_F64, 0);
+OARLOCK_OPERAND(low, OARLOCK_DTYPE_SET_F64, 0);
+OARLOCK_OPERAND(high, OARLOCK_DTYPE_SET_F64, 0);
+static const oarlock_operand limit = [] {
+    auto operand = oarlock::make<oarlock_operand>();
+    operand.name = OARLOCK_STR("limit");
+    operand.dtypes = OARLOCK_DTYPE_SET_F64;
+    operand.rank_max = OARLOCK_RANK_ANY;
+    operand.bits = OARLOCK_OPERAND_FLAGS_OPTIONAL;
+    return operand;
+}();
+OARLOCK_OP(split, "test.cpp", 0, (&x, &limit), (&low, &high), oarlock_infer_like_first, sorted);
+OARLOCK_EXTENSION(&split_op);
+"""
+
+RUST = """
+use oarlock_sdk::{Call, DtypeSet, Host, Kernel, Operand, Plugin, Result, export};
+
+fn negated(_: &(), call: &Call<'_>) -> Result<()> {
+    let (x, y) = (call.input(0)?, call.output(0)?);
+    // SAFETY: the kernel is for the CPU, whose memory the host can address, and the output is nobody else's.
+    let (x, y) = unsafe { (x.elements::<f32>()?, y.elements_mut::<f32>()?) };
+    y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
+    Ok(())
+}
+
+fn plugin(_: &Host) -> Result<Plugin> {
+    let kernel = Kernel::new("negated", negated)
+        .domain("test.rusty")
+        .device_type("cpu")
+        .inputs([Operand::new(DtypeSet::F32).named("x")])
+        .outputs([Operand::new(DtypeSet::F32).named("y")])
+        .infer(|_, call| call.allocate_output(0, call.input(0)?.dtype(), call.input(0)?.dims()));
+    Ok(Plugin::without_device("rusty", "0.1.0").kernels([kernel]))
+}
+
+export!(plugin);
+"""
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A directory with the sources."""
+    place = tmp_path_factory.mktemp("extension")
+    (place / "ops.c").write_text(OPS)
+    (place / "split.cpp").write_text(SPLIT)
+    (place / "factor.h").write_text("#define FACTOR 2\n")
+    return place
+
+
+def load(place, name, **more):
+    flags = [f'-DDOMAIN="test.{name}"']
+    return extension.load(name, place / "ops.c", flags=flags, cache=place / "cache", **more)
+
+
+@pytest.fixture(scope="session")
+def scaling(place):
+    return load(place, "scaling")
+
+
+def child(code, **variables):
+    """What a program in another process prints."""
+    environment = os.environ | {name: str(value) for name, value in variables.items()}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout
+
+
+def loading(place, name):
+    """A program that loads an extension and calls its op."""
+    return f"""
+    import oarlock as ol
+    flags = ['-DDOMAIN="test.{name}"']
+    made = ol.extension.load("{name}", {str(place / "ops.c")!r}, flags=flags, cache={str(place / "cache")!r})
+    print(made.scale(ol.asarray([1.0])).tolist())
+    """
+
+
+def counting(place):
+    """A compiler that notes each time that it is run."""
+    script = place / "counting-cc"
+    script.write_text(f'#!/bin/sh\necho ran >> "{place}/runs"\nexec cc "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_ops_are_functions_that_take_attributes_by_name(scaling):
+    x = ol.asarray([[1.0, -2.0], [0.5, float("inf")]])
+    same(scaling.scale(x), np.asarray(x) * 2)
+    same(scaling.scale(x=x, by=-3.0), np.asarray(x) * -3)
+    same(scaling.scale(x, by=3, times=2), np.asarray(x) * 6)
+    same(scaling.scale(x.mT), np.asarray(x).T * 2)
+    assert scaling.scale(ol.zeros((0, 3))).shape == (0, 3)
+    same(ol.op("scale", [x], {"by": 4.0}, domain="test.scaling"), np.asarray(x) * 4)
+    assert scaling.ops["test.scaling::scale"] is scaling.scale
+
+
+def test_a_function_says_what_it_takes(scaling):
+    signature = inspect.signature(scaling.scale)
+    assert list(signature.parameters) == ["x", "attributes"]
+    assert signature.parameters["x"].annotation is ol.Tensor and signature.return_annotation is ol.Tensor
+    assert scaling.scale.__annotations__["return"] is ol.Tensor
+    assert scaling.scale.__name__ == "scale"
+    for words in ["`scale` of the domain `test.scaling`", "On `cpu`", "x: float32", "y: float32"]:
+        assert words in scaling.scale.__doc__
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda op: op([1.0]), TypeError, "expected an array as `x`, found list"),
+        (lambda op: op(), TypeError, "'x'"),
+        (lambda op: op(ol.ones(1), ol.ones(1)), TypeError, "too many"),
+        (lambda op: op(ol.asarray([1])), NotImplementedError, "i64"),
+        (lambda op: op(ol.ones(1), by=object()), TypeError, "object"),
+        (lambda op: op(ol.ones(1), by="much"), ValueError, "expected `by` to be a number"),
+        (lambda op: op(ol.ones(1), times=1.5), ValueError, "expected `times` to be a whole number"),
+    ],
+)
+def test_wrong_inputs_are_named(scaling, call, error, words):
+    with pytest.raises(error, match=words):
+        call(scaling.scale)
+
+
+def test_an_op_that_is_not_there_is_named_with_those_that_are(scaling):
+    with pytest.raises(AttributeError, match=r"test\.scaling::scale.*found `scael`"):
+        scaling.scael  # noqa: B018
+
+
+def test_cpp_has_optional_inputs_several_outputs_and_exceptions(place):
+    split = extension.load("splitting", [place / "split.cpp"], cache=place / "cache").split
+    low, high = split(ol.asarray([3.0, 1.0, 2.0], dtype=ol.float64), limit=ol.asarray(2.0, dtype=ol.float64))
+    same(low, np.array([1.0, 2.0, 2.0]))
+    same(high, np.array([2.0, 2.0, 3.0]))
+    low, high = split(ol.asarray([3.0, 1.0], dtype=ol.float64))
+    same(high, np.array([3.0, 3.0]))
+    assert inspect.signature(split).parameters["limit"].default is None
+    with pytest.raises(ol.Error, match="nothing to sort"):
+        split(ol.zeros(0, dtype=ol.float64))
+
+
+def model_with(domain, op, **attributes):
+    """-op(max(x, 0)), for any number of elements."""
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["a"]),
+        onnx.helper.make_node(op, ["a"], ["b"], domain=domain, **attributes),
+        onnx.helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid(domain, 1)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n"]) for name in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+
+
+def test_a_model_has_nodes_of_the_ops(scaling):
+    model = model_with("test.scaling", "scale", by=5.0)
+    for size in (0, 1, 5):
+        data = np.arange(size, dtype=np.float32) - 2
+        same(model(data), -np.maximum(data, 0) * np.float32(5))
+    assert "scale" in str(model.explain(np.zeros(3, np.float32)))
+
+
+def test_what_was_compiled_is_found_again_even_without_a_compiler(place):
+    compiler = counting(place)
+    runs = place / "runs"
+    # The headers are written anew with it, and are as they were.
+    for headers in (place / "cache").glob("include-*"):
+        shutil.rmtree(headers)
+    for _ in range(2):
+        assert child(loading(place, "kept"), CC=compiler) == "[2.0]\n"
+        # One source is compiled, and linked.
+        assert runs.read_text() == "ran\n" * 2
+    (lock,) = (place / "cache").glob("kept-*/lock")
+    lock.unlink()
+    assert child(loading(place, "kept"), CC="/nonexistent/cc") == "[2.0]\n"
+    # Nothing is written then, so that the cache may be one that cannot be.
+    assert not lock.exists()
+    runs.unlink()
+
+
+def test_a_header_a_flag_or_a_compiler_that_changed_compiles_anew(place):
+    compiler = counting(place)
+    assert child(loading(place, "changing"), CC=compiler) == "[2.0]\n"
+    (place / "factor.h").write_text("#define FACTOR 7\n")
+    try:
+        assert child(loading(place, "changing"), CC=compiler) == "[7.0]\n"
+    finally:
+        (place / "factor.h").write_text("#define FACTOR 2\n")
+    assert child(loading(place, "changing"), CC=compiler) == "[2.0]\n"
+    (place / "runs").unlink()
+    compiler.write_text(compiler.read_text() + "\n")
+    assert child(loading(place, "changing"), CC=compiler) == "[2.0]\n"
+    assert (place / "runs").read_text() == "ran\n" * 2
+    (place / "runs").unlink()
+
+
+def test_what_changes_while_it_is_compiled_is_compiled_again(place):
+    compiler = place / "slow-cc"
+    compiler.write_text(f'#!/bin/sh\ncc "$@"\nsleep 0.1\necho "#define FACTOR 9" > "{place}/slow/factor.h"\n')
+    compiler.chmod(0o755)
+    (place / "slow").mkdir()
+    for name in ("ops.c", "factor.h"):
+        shutil.copy(place / name, place / "slow" / name)
+    assert child(loading(place / "slow", "slow"), CC=compiler) == "[2.0]\n"
+    assert child(loading(place / "slow", "slow"), CC=compiler) == "[9.0]\n"
+
+
+def test_names_of_files_may_be_odd(place, tmp_path):
+    odd = tmp_path / "a $b #c"
+    odd.mkdir()
+    for name in ("ops.c", "factor.h"):
+        shutil.copy(place / name, odd / name)
+    assert child(loading(odd, "odd.name")) == "[2.0]\n"
+    (odd / "factor.h").write_text("#define FACTOR 3\n")
+    assert child(loading(odd, "odd.name")) == "[3.0]\n"
+
+
+def test_what_is_made_for_this_processor_is_kept_for_it_alone(place, monkeypatch):
+    def key(*flags):
+        return recipe("native", place / "ops.c", flags, (), ()).key()
+
+    before = key(), key("-march=native")
+    monkeypatch.setattr("oarlock._compile.processor", lambda: "another one")
+    assert key() == before[0] and key("-march=native") not in (*before, key("-mtune=generic"))
+
+
+def test_of_processes_that_come_at_once_one_compiles(place):
+    command = [sys.executable, "-c", textwrap.dedent(loading(place, "racing"))]
+    environment = os.environ | {"CC": str(counting(place))}
+    racing = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(4)]
+    assert [process.communicate(timeout=120)[0] for process in racing] == ["[2.0]\n"] * 4
+    assert (place / "runs").read_text() == "ran\n" * 2
+    (place / "runs").unlink()
+
+
+def test_what_a_process_left_half_done_is_not_used(place):
+    assert child(loading(place, "broken")) == "[2.0]\n"
+    (home,) = (place / "cache").glob("broken-*")
+    (record,) = home.glob("made-*.json")
+    record.write_text(record.read_text()[:20])
+    left = home / "build-left"
+    left.mkdir()
+    assert child(loading(place, "broken")) == "[2.0]\n"
+    assert not left.exists()
+    (library,) = home.glob("lib*.so")
+    for spoilt in (library.read_bytes()[:100], b""):
+        library.write_bytes(spoilt)
+        assert child(loading(place, "broken")) == "[2.0]\n"
+    library.unlink()
+    for header in (place / "cache").glob("include-*/oarlock/*.h"):
+        header.unlink()
+    assert child(loading(place, "broken")) == "[2.0]\n"
+
+
+def test_without_a_compiler_what_was_never_compiled_is_an_error_that_says_what_to_do(place, monkeypatch):
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    with pytest.raises(ol.Error, match=r"compiler of C as `/nonexistent/cc`, found none\nhint: .*`CC`"):
+        load(place, "never")
+
+
+def test_a_mistake_in_a_source_is_told_with_the_compilers_words_and_its_command(place):
+    (place / "wrong.c").write_text('#include "oarlock/op.h"\nint f(void) { return nobody_knows_this; }\n')
+    with pytest.raises(ol.Error, match=r"cc .*-c .*wrong\.c") as raised:
+        extension.load("wrong", place / "wrong.c", cache=place / "cache")
+    assert "nobody_knows_this" in str(raised.value)
+
+
+def test_a_source_that_is_no_plugin_is_refused(place):
+    (place / "none.c").write_text("int f(void) { return 1; }\n")
+    with pytest.raises(ValueError, match="oarlock_plugin_query"):
+        extension.load("none", place / "none.c", cache=place / "cache")
+
+
+@pytest.mark.parametrize(
+    ("name", "sources", "error", "words"),
+    [
+        ("a b", "ops.c", ValueError, "found 'a b'"),
+        ("a", [], ValueError, "found none"),
+        ("a", "missing.c", FileNotFoundError, "missing.c"),
+        ("a", "factor.h", ValueError, "`.cpp`"),
+    ],
+)
+def test_names_and_sources_that_cannot_be_are_refused(place, monkeypatch, name, sources, error, words):
+    monkeypatch.chdir(place)
+    with pytest.raises(error, match=words):
+        extension.load(name, sources)
+
+
+def test_what_is_loaded_is_the_same_again_and_cannot_change(place, scaling):
+    assert load(place, "scaling") is scaling is extension.loaded("scaling")
+    with pytest.raises(ValueError, match="it has changed\nhint: start the program anew"):
+        load(place, "scaling", include=[place])
+    with pytest.raises(ValueError, match="none of the name `nobody`"):
+        extension.loaded("nobody")
+
+
+def test_a_crate_is_built_by_cargo(place):
+    if shutil.which("cargo") is None:
+        pytest.skip("there is no cargo")
+    crate = place / "crate"
+    (crate / "src").mkdir(parents=True)
+    sdk = REPOSITORY / "device-sdk/sdk"
+    (crate / "Cargo.toml").write_text(
+        f'[package]\nname = "rusty"\nversion = "0.1.0"\nedition = "2024"\n\n[lib]\ncrate-type = ["cdylib"]\n\n'
+        f'[dependencies]\noarlock-sdk = {{ path = "{sdk}" }}\n\n[workspace]\n'
+    )
+    (crate / "src/lib.rs").write_text(RUST)
+    shutil.copy(REPOSITORY / "Cargo.lock", crate / "Cargo.lock")
+    made = extension.load("rusty", crate / "Cargo.toml", cache=place / "cache")
+    same(made.negated(ol.asarray([1.0, -2.0])), np.array([-1, 2], np.float32))
+    assert extension.load("rusty", crate / "Cargo.toml", cache=place / "cache") is made
+
+
+def test_a_wheel_brings_ops_to_where_it_is_installed(place, tmp_path):
+    project = tmp_path / "project"
+    (project / "acme_ops").mkdir(parents=True)
+    (project / "acme_ops/__init__.py").write_text("")
+    for name in ("ops.c", "factor.h"):
+        shutil.copy(place / name, project / name)
+    (project / "setup.py").write_text(
+        "from setuptools import setup\n"
+        "from oarlock.extension import setup_arguments\n"
+        "plugin = setup_arguments('acme-ops', ['ops.c'], package='acme_ops', version='1.2', flags=['-DDOMAIN=\"acme\"'])\n"
+        "setup(name='acme-ops', version='1.2', packages=['acme_ops'], **plugin)\n"
+    )
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    offline = ["--no-index", "--no-deps"]
+    build = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(tmp_path), str(project)]
+    # What pip warns of is not what is tested.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    outcome = subprocess.run(build, capture_output=True, text=True, env=environment)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith("acme_ops-1.2-py3-none-linux_")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([*pip, "--python", str(python), "install", "--quiet", *offline, str(wheel)], check=True, env=environment)
+    code = """
+        import oarlock as ol
+        acme = ol.extension.loaded("acme-ops")
+        print(acme.scale(ol.asarray([1.0]), by=3.0).tolist(), acme.file)
+    """
+    found = subprocess.run([str(python), "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment)
+    assert found.stdout == "[3.0] None\n", found.stderr
+    report = subprocess.run([str(python), "-m", "oarlock", "doctor"], capture_output=True, text=True, env=environment)
+    assert "acme-ops" in report.stdout and report.returncode == 0, report.stdout
+
+
+@extension.op("test.python::soft")
+def soft(x, bias=None, *, sharpness=1.0):
+    made = x / (abs(x) + 1 / sharpness)
+    return made if bias is None else made + bias
+
+
+def call(name, *inputs, outputs=1, **attributes):
+    return ol.op(name, inputs, attributes, outputs=outputs, domain="test.python")
+
+
+def test_a_function_of_python_is_an_op_with_optional_inputs_and_attributes():
+    x = ol.asarray([1.0, -3.0])
+    same(soft(x), np.array([0.5, -0.75], np.float32))
+    same(call("soft", x), np.array([0.5, -0.75], np.float32))
+    same(call("soft", x, x, sharpness=0.5), np.asarray(x) / (abs(np.asarray(x)) + np.float32(2)) + np.asarray(x))
+    same(call("soft", ol.zeros((0, 2))), np.zeros((0, 2), np.float32))
+
+
+def test_a_function_gives_any_shapes_and_dtypes_of_any_library():
+    @extension.op("test.python::several", outputs=3)
+    def several(*all_inputs, times=(1,), kind="plain"):
+        return all_inputs[0] > 0, np.array([len(all_inputs), *times]), [[kind == "other", True]]
+
+    x = ol.asarray([[1.0, -3.0]]).mT
+    first, second, third = call("several", x, ol.asarray([1]), outputs=3, times=[5, 6], kind="other")
+    same(first, np.array([[True], [False]]))
+    same(second, np.array([2, 5, 6]))
+    same(third, np.array([[True, True]]))
+
+
+def test_an_array_that_a_function_kept_stays_as_it_was():
+    kept = []
+
+    @extension.op("test.python::keeps")
+    def keeps(x):
+        kept.append(x)
+        return x + 1
+
+    for value in range(5):
+        call("keeps", ol.full((1000,), value))
+    assert [int(each[0]) for each in kept] == list(range(5))
+
+
+def test_what_a_function_raises_is_the_cause_of_the_error():
+    @extension.op("test.python::raises")
+    def raises(x):
+        error = KeyboardInterrupt if x.shape == (2,) else KeyError
+        raise error("what went wrong" * 100)
+
+    with pytest.raises(ol.Error, match=r"`raises` on `cpu:0`.*KeyError.*what went wrong") as raised:
+        call("raises", ol.ones(1))
+    assert isinstance(raised.value.__cause__, KeyError)
+    with pytest.raises(KeyboardInterrupt):
+        call("raises", ol.ones(2))
+    with pytest.raises(NotImplementedError) as raised:
+        call("raises", ol.ones(1), ol.ones(1))
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("given", [(1, 2), "text", object()])
+def test_what_is_no_array_or_too_many_is_refused(given):
+    @extension.op("test.python::odd")
+    def odd(x):
+        return given
+
+    with pytest.raises((ol.Error, ValueError, TypeError)):
+        call("odd", ol.ones(1))
+
+
+def test_a_function_is_put_in_the_place_of_one_with_the_same_parameters():
+    @extension.op("test.python::again")
+    def again(x):
+        return x
+
+    same(call("again", ol.ones(1)), np.ones(1, np.float32))
+
+    @extension.op("test.python::again")
+    def another(x):
+        return -x
+
+    same(call("again", ol.ones(1)), -np.ones(1, np.float32))
+    with pytest.raises(ValueError, match="hint: start the program anew"):
+        extension.op("test.python::again")(lambda x, y: x)
+
+
+@pytest.mark.parametrize(("name", "outputs"), [("again", 1), ("::again", 1), ("test::", 1), ("test::x", 0)])
+def test_names_and_outputs_that_cannot_be_are_refused(name, outputs):
+    with pytest.raises(ValueError, match="expected"):
+        extension.op(name, outputs=outputs)(abs)
+
+
+def test_a_domain_with_schemas_takes_no_function():
+    with pytest.raises(ValueError, match=r"ai\.onnx"):
+        extension.op("ai.onnx::Relu")(lambda X: X)
+
+
+def test_a_model_has_functions_as_nodes_on_many_threads():
+    model = model_with("test.python", "soft", sharpness=2.0)
+
+    def run(size):
+        data = np.arange(size, dtype=np.float32) - 2
+        positive = np.maximum(data, 0)
+        for _ in range(50):
+            same(model(data), -(positive / (positive + np.float32(0.5))))
+            same(call("soft", ol.asarray(data)), data / (abs(data) + 1))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(run, range(8), timeout=100))
+
+
+def test_where_all_must_be_deterministic_a_function_promises_it():
+    program = """
+    import oarlock as ol
+    ol.set_flags({"deterministic": True})
+    for promise in (True, False):
+        ol.extension.op(f"test.promise::op{promise}", deterministic=promise)(lambda x: x + 1)
+        try:
+            print(ol.op(f"op{promise}", [ol.ones(1)], domain="test.promise").tolist())
+        except NotImplementedError as error:
+            print("other bits each time" in str(error))
+    """
+    assert child(program) == "[2.0]\nTrue\n"
+
+
+def test_in_a_stream_a_function_is_refused_and_not_waited_for():
+    with ol.Stream("cpu"), pytest.raises(NotImplementedError, match="outside of streams"):
+        call("soft", ol.ones(3))
