@@ -45,12 +45,13 @@ pub(super) struct Tile<T> {
 /// touches the output meanwhile, and the processor has the instruction set of the table the function is from.
 pub(super) type MicroKernel<T> = unsafe fn(&Tile<T>);
 
-/// Computes the sum of the products of so many elements that lie side by side.
+/// Computes the sum of the products of so many elements that lie side by side. It is told whether the right ones come from
+/// memory, where more of them lie behind.
 ///
 /// # Safety
 ///
 /// Both sides have so many elements, and the processor has the instruction set of the table the function is from.
-pub(super) type Dot<T> = unsafe fn(*const T, *const T, usize) -> T;
+pub(super) type Dot<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
 
 /// The micro-kernels of one type for one instruction set.
 pub(super) struct Kernels<T: 'static> {

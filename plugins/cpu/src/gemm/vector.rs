@@ -141,11 +141,16 @@ impl<N: Number, const VECTORS: usize> Vectorized for Work<'_, N, VECTORS> {
 }
 
 impl<T: Number> Job<T> {
+    /// Whether the matrix is too large to be in the second cache.
+    fn is_far(&self) -> bool {
+        self.depth * self.lanes.len() * size_of::<T>() > NEAR
+    }
+
     /// Adds rows to the outputs, eight at a time, where the lanes lie side by side.
     #[inline(always)]
     unsafe fn combine<const FUSED: bool, const VECTORS: usize>(&self, mut outputs: [&mut [T]; VECTORS]) {
         let whole = self.depth / ROWS * ROWS;
-        let is_far = self.depth * self.lanes.len() * size_of::<T>() > NEAR;
+        let is_far = self.is_far();
         for begin in (0..whole).step_by(ROWS) {
             // The rows after these are far away, so that no processor expects them.
             let is_asked_for = is_far && begin + 2 * ROWS <= whole;
@@ -222,6 +227,7 @@ impl<T: Number> Job<T> {
         T: 'a,
     {
         let first = self.lanes.start;
+        let is_far = self.is_far();
         let mut outputs: [&mut [T]; FEW] = Default::default();
         outputs.iter_mut().take(vectors).enumerate().for_each(|(vector, target)| *target = output(vector));
         for lane in self.lanes.clone() {
@@ -230,7 +236,7 @@ impl<T: Number> Job<T> {
                 let vector = self.vector.pointer.wrapping_add(vector * self.vector.lane);
                 // SAFETY: the vectors and the lanes have steps for the depth, which lie side by side, and tables are of
                 // instruction sets that the machine has.
-                output[lane - first] = unsafe { dot(vector, row, self.depth) };
+                output[lane - first] = unsafe { dot(vector, row, self.depth, is_far) };
             }
         }
     }

@@ -30,7 +30,7 @@ use super::super::super::vector::{LATER, ask_for};
 
             /// Four sums hide how long a product takes. The right side may lie at any address.
             #[target_feature(enable = "avx512f")]
-            unsafe fn dot(left: *const $float, right: *const $float, count: usize) -> $float {
+            unsafe fn dot(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
                 const BLOCK: usize = 4 * $lanes;
                 let mut sums = [$zero(); 4];
                 // SAFETY: the caller vouches for so many elements on both sides.
@@ -38,7 +38,9 @@ use super::super::super::vector::{LATER, ask_for};
                     for block in 0..count / BLOCK {
                         unrolled!(SUM in 0..4, at most 4 {
                             let place = block * BLOCK + SUM * $lanes;
-                            ask_for(right.wrapping_add(place).cast::<u8>().wrapping_add(LATER));
+                            if is_far {
+                                ask_for(right.wrapping_add(place).cast::<u8>().wrapping_add(LATER));
+                            }
                             sums[SUM] = $fused($load(left.add(place)), $load(right.add(place)), sums[SUM]);
                         });
                     }

@@ -59,20 +59,20 @@ unsafe fn avx512_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
+unsafe fn avx2_dot<T: Number>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
     // SAFETY: as the caller vouches.
-    unsafe { dot(left, right, count) }
+    unsafe { dot(left, right, count, is_far) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn avx512_dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
+unsafe fn avx512_dot<T: Number>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
     // SAFETY: as the caller vouches.
-    unsafe { dot(left, right, count) }
+    unsafe { dot(left, right, count, is_far) }
 }
 
 #[inline(always)]
-unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize) -> T {
+unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize, _is_far: bool) -> T {
     const LANES: usize = 64;
     let mut sums = [T::default(); LANES];
     let whole = count / LANES * LANES;
