@@ -73,10 +73,14 @@ impl Exporter {
         let is_given: Vec<bool> = names.iter().map(Option::is_some).collect();
         let mut passed = Vec::new();
         for (id, wanted) in graph.outputs.iter().zip(outputs) {
+            if graph.value(*id).weight.is_some() {
+                // Not everybody takes a constant that no node reads.
+                self.name(graph, *id, &mut names);
+            }
             match &names[id.index()] {
                 None => names[id.index()] = Some(wanted.clone()),
                 Some(name) if name == wanted => {}
-                // An input, or an output for the second time.
+                // An input, a constant, or an output for the second time.
                 Some(name) => passed.push(passed_on(name, wanted)),
             }
         }

@@ -173,6 +173,15 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_that_is_given_is_read_by_a_node() {
+        let mut graph = Graph::new("constant");
+        let given = weight(&mut graph, "y", 2);
+        graph.outputs = vec![given];
+        let (_, read) = again(&graph, &["y"], Weights::inside());
+        assert_eq!(lines(&read), ["y = Identity([0.0, 1.0])", "output y"]);
+    }
+
+    #[test]
     fn a_node_of_another_opset_keeps_it() {
         let mut graph = Graph::new("mixed");
         let x = input(&mut graph, "x");
