@@ -8,12 +8,24 @@ use std::path::{Path, PathBuf};
 
 use crate::problem::Problem;
 
+/// What the standard output is called among files. What a command has to say goes there.
+const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
+/// The problem of an output that is to go where the command says what it has to say.
+pub(crate) fn no_output(file: &Path) -> Problem {
+    let message = format!("`{}`: expected a file, found the standard output", file.display());
+    Problem::new(message).hint("name a file")
+}
+
 /// Whether outputs can have these files: each its own, none that is protected from writing, and all in directories that
 /// take them. A new file takes the place of an old one, which asks for rights in the directory only, so nothing else
 /// heeds the protection.
 pub(crate) fn check<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Problem> {
     let mut seen = BTreeSet::new();
     for file in files {
+        if STANDARD_OUTPUT.iter().any(|name| file == Path::new(name)) {
+            return Err(no_output(file));
+        }
         let metadata = fs::metadata(file).ok();
         if metadata.as_ref().is_some_and(|metadata| metadata.is_dir()) {
             let message = format!("`{}`: expected a file to write to, found a directory", file.display());

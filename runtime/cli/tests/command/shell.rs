@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::user::User;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &[],
     &["devices"],
     &["plugins"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["explain"],
     &["trace"],
     &["check"],
+    &["optimise"],
     &["op"],
     &["doctor"],
     &["plugin"],

@@ -2,8 +2,9 @@
 
 #![expect(unsafe_code, reason = "what a mapping holds is as sure as the file behind it")]
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -40,13 +41,27 @@ pub(super) fn map(path: &Path) -> Result<Bytes> {
     let mapped = unsafe { Mmap::map(&file) }.map_err(failed)?;
     let mapped = Arc::new(mapped);
     let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    live.retain(|other| other.strong_count() > 0);
-    live.push(Arc::downgrade(&mapped));
+    live.retain(|(other, _)| other.strong_count() > 0);
+    live.push((Arc::downgrade(&mapped), identity(&metadata)));
     Ok(Bytes::from_owner(Owner(mapped)))
 }
 
 /// Every mapping that is there. Bytes do not say where they come from, so who wants to give memory back looks here.
-static LIVE: Mutex<Vec<Weak<Mmap>>> = Mutex::new(Vec::new());
+static LIVE: Mutex<Vec<(Weak<Mmap>, Identity)>> = Mutex::new(Vec::new());
+
+/// Which file it is, whatever it is called: its device and its number there.
+type Identity = (u64, u64);
+
+fn identity(metadata: &Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Whether a model that is loaded, or what was made of it, is read from this file.
+pub fn is_in_use(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else { return false };
+    let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    live.iter().any(|(mapped, file)| *file == identity(&metadata) && mapped.strong_count() > 0)
+}
 
 /// What keeps a mapping for its bytes.
 struct Owner(Arc<Mmap>);
@@ -61,7 +76,7 @@ impl AsRef<[u8]> for Owner {
 pub(crate) fn release(bytes: &[u8]) {
     let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
     let begin = bytes.as_ptr() as usize;
-    for mapped in live.iter().filter_map(Weak::upgrade) {
+    for mapped in live.iter().filter_map(|(mapped, _)| mapped.upgrade()) {
         let first = mapped.as_ptr() as usize;
         let Some(offset) = begin.checked_sub(first).filter(|offset| offset + bytes.len() <= mapped.len())
         else {

@@ -6,6 +6,7 @@ pub mod paddle;
 mod place;
 mod weight;
 
+pub use mapped::is_in_use;
 pub(crate) use mapped::release;
 
 use std::collections::BTreeMap;

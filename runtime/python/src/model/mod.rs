@@ -148,8 +148,8 @@ impl Session {
     /// The bytes of an ONNX file of the model as passes left it, and the parts of a file beside it of this name, each with
     /// its place.
     fn _onnx<'py>(&self, py: Python<'py>, weights_file: &str) -> PyResult<Written<'py>> {
-        let metadata = self.about.metadata.clone().into_iter().collect();
-        let about = oarlock_engine::export::onnx::About { metadata, weights_file };
+        let (metadata, opsets) = (self.about.metadata.clone(), self.about.opsets.clone());
+        let about = oarlock_engine::export::onnx::About { metadata, opsets, weights_file };
         let files = py.detach(|| self.session.to_onnx(&about)).or_raise()?;
         let part = |(place, bytes): &(u64, bytes::Bytes)| (*place, PyBytes::new(py, bytes));
         Ok((PyBytes::new(py, &files.model), files.weights.iter().map(part).collect()))

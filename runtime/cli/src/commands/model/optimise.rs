@@ -4,6 +4,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use oarlock_engine::export::onnx::{About, Files};
+use oarlock_engine::import;
 use serde::Serialize;
 
 use super::explain::PassReport;
@@ -40,8 +41,11 @@ struct Written {
 
 pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> Verdict {
     let model_file = call.output.as_path();
+    if model_file.as_os_str() == "-" {
+        return Err(target::no_output(model_file));
+    }
+    target::check([model_file])?;
     let weights_file = beside(model_file);
-    target::check([model_file, &weights_file])?;
     let name = weights_file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
         Problem::new(format!(
             "`{}`: expected a name of letters in UTF-8, found another",
@@ -56,7 +60,9 @@ pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> 
     watched::tell(&format!("`{}` was written", model_file.display()));
     let mut metadata = subject.model.metadata.clone();
     metadata.insert("oarlock.optimised_for".to_owned(), subject.devices().join(", "));
-    let files = subject.session.to_onnx(&About { metadata, weights_file: name })?;
+    let about = About { metadata, opsets: subject.model.opsets.clone(), weights_file: name };
+    let files = subject.session.to_onnx(&about)?;
+    check_apart(&files, &call.choice.file, model_file, &weights_file)?;
     let written = write(&files, model_file, &weights_file)?;
     super::clear(&subject.progress);
     let effects = subject.session.effects().iter();
@@ -68,20 +74,22 @@ pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> 
         own_nodes: files.own_nodes,
         passes: effects.map(|effect| PassReport::of(effect, false)).collect(),
         files: written,
-        notes: notes(&subject, &files),
+        notes: notes(&subject, &files, &weights_file),
     };
     super::tell(global, output, &report, |output| report.print(output))?;
     Ok(subject.is_complete)
 }
 
 /// What the file does not keep, or not for everybody.
-fn notes(subject: &Subject, files: &Files) -> Vec<String> {
+fn notes(subject: &Subject, files: &Files, weights_file: &Path) -> Vec<String> {
     let mut notes = Vec::new();
     if files.own_nodes > 0 {
         let nodes = count(files.own_nodes, "node is", "nodes are");
-        notes.push(format!(
-            "{nodes} of an op, or of an opset, that only Oarlock understands; `--plain` keeps to the ops of the model"
-        ));
+        let advice = if subject.is_plain { "" } else { "; `--plain` keeps to the ops of the model" };
+        notes.push(format!("{nodes} of an op, or of an opset, that only Oarlock understands{advice}"));
+    }
+    if files.weights.is_empty() && weights_file.exists() {
+        notes.push(format!("`{}` is no part of the model", weights_file.display()));
     }
     let optional = subject.session.optional_inputs().len();
     if optional > 0 {
@@ -96,6 +104,25 @@ fn beside(model_file: &Path) -> PathBuf {
     let mut name = model_file.as_os_str().to_owned();
     name.push(".data");
     name.into()
+}
+
+/// Checks that nothing is written over that the model is read from, unless it is the model itself, which the file then
+/// takes the place of.
+fn check_apart(files: &Files, source: &Path, model_file: &Path, weights_file: &Path) -> Result<(), Problem> {
+    let is_replaced =
+        model_file.canonicalize().is_ok_and(|file| source.canonicalize().is_ok_and(|own| own == file));
+    let beside = (!files.weights.is_empty()).then_some(weights_file);
+    target::check(beside)?;
+    match [Some(model_file), beside].into_iter().flatten().find(|file| import::is_in_use(file)) {
+        Some(file) if !is_replaced => {
+            let message = format!(
+                "`{}`: expected a file of its own, found one that the model is read from",
+                file.display()
+            );
+            Err(Problem::new(message).hint("name another file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes the weights before the model, which is of no use without them.

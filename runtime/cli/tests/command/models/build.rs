@@ -1,9 +1,11 @@
 //! Small models, made from a few words.
 
 use oarlock_engine::import::onnx::messages::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
-    TypeProto, ValueInfoProto, attribute_proto::AttributeType, tensor_proto::DataType, tensor_shape_proto,
-    type_proto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
+    TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
+    attribute_proto::AttributeType,
+    tensor_proto::{DataLocation, DataType},
+    tensor_shape_proto, type_proto,
 };
 use prost::Message as _;
 
@@ -37,6 +39,20 @@ impl Build {
             dims: dims.to_vec(),
             data_type: Some(DataType::Float.into()),
             float_data: elements.to_vec(),
+            ..TensorProto::default()
+        });
+        self
+    }
+
+    /// A weight of `f32` in a file beside the model.
+    pub(crate) fn external(mut self, name: &str, dims: &[i64], file: &str) -> Self {
+        let location = StringStringEntryProto { key: Some("location".into()), value: Some(file.into()) };
+        self.graph.initializer.push(TensorProto {
+            name: Some(name.to_owned()),
+            dims: dims.to_vec(),
+            data_type: Some(DataType::Float.into()),
+            data_location: Some(DataLocation::External.into()),
+            external_data: vec![location],
             ..TensorProto::default()
         });
         self

@@ -69,3 +69,21 @@ fn optional_inputs_become_constants_and_it_is_said() {
     let outcome = user.run(&["run", "fixed.onnx", "-i", "w=f32:[0,0]", "-i", "x=f32:[0,0]"]);
     assert!(outcome.err.contains("expected one of the inputs `x`, found `w`"), "{}", outcome.err);
 }
+
+#[test]
+fn what_a_model_is_read_from_is_not_written_over() {
+    let user = user();
+    let weights: Vec<u8> = (0..300u16).flat_map(|_| 1f32.to_le_bytes()).collect();
+    user.file("weights.bin", &weights);
+    let model = Build::new().input("x: f32[300]").external("w", &[300], "weights.bin");
+    user.file("apart.onnx", &model.node("y = Add(x, w)").output("y: f32[300]").bytes());
+    let outcome = user.run(&["optimise", "apart.onnx", "-o", "weights.bin"]);
+    assert_eq!(outcome.status, 1);
+    assert!(outcome.err.contains("`weights.bin`: expected a file of its own"), "{}", outcome.err);
+    assert_eq!(fs::read(user.home.path().join("weights.bin")).unwrap(), weights);
+    for output in ["-", "/dev/stdout"] {
+        let outcome = user.run(&["optimise", "apart.onnx", "-o", output]);
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+        assert!(outcome.err.contains("found the standard output"), "{}", outcome.err);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use oarlock_core::{Result, schema};
+use oarlock_core::{Error, Result, schema};
 
 use super::opsets::Opsets;
 use super::weights::Weights;
@@ -71,8 +71,17 @@ impl Exporter {
     fn graph(&mut self, graph: &Graph, mut names: Names, outputs: &[String]) -> Result<GraphProto> {
         let mut proto = GraphProto { name: Some(self.title(graph)), ..GraphProto::default() };
         let is_given: Vec<bool> = names.iter().map(Option::is_some).collect();
-        let mut passed = Vec::new();
+        let (mut passed, mut given) = (Vec::new(), HashMap::new());
         for (id, wanted) in graph.outputs.iter().zip(outputs) {
+            // A model may give a value several times under one name.
+            match given.insert(wanted, *id) {
+                Some(other) if other == *id => continue,
+                Some(_) => {
+                    let message = format!("expected outputs of names of their own, found `{wanted}` twice");
+                    return Err(Error::invalid_argument(message));
+                }
+                None => {}
+            }
             if graph.value(*id).weight.is_some() {
                 // Not everybody takes a constant that no node reads.
                 self.name(graph, *id, &mut names);

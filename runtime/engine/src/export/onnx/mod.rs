@@ -35,6 +35,8 @@ const MOST_INSIDE: u64 = 1 << 30;
 pub struct About<'a> {
     /// What the model says about itself.
     pub metadata: BTreeMap<String, String>,
+    /// The opsets of the model, by domain, which the file has too where they suit its nodes.
+    pub opsets: BTreeMap<String, u32>,
     /// The name of a file beside that of the model for its weights, where they are too large to lie in it.
     pub weights_file: &'a str,
 }
@@ -55,17 +57,17 @@ pub struct Files {
 pub(crate) fn write(graph: &Graph, inputs: &[Slot], outputs: &[Slot], about: &About<'_>) -> Result<Files> {
     let is_inside = weight_bytes(graph) <= MOST_INSIDE;
     let weights = if is_inside { Weights::inside() } else { Weights::beside(about.weights_file) };
-    encode(graph, inputs, outputs, &about.metadata, weights)
+    encode(graph, inputs, outputs, about, weights)
 }
 
 fn encode(
     graph: &Graph,
     inputs: &[Slot],
     outputs: &[Slot],
-    metadata: &BTreeMap<String, String>,
+    about: &About<'_>,
     weights: Weights,
 ) -> Result<Files> {
-    let mut exporter = Exporter::new(Opsets::of(graph)?, weights);
+    let mut exporter = Exporter::new(Opsets::of(graph, &about.opsets)?, weights);
     let proto = exporter.model(graph, inputs, outputs)?;
     let entry = |(key, value): (&String, &String)| StringStringEntryProto {
         key: Some(key.clone()),
@@ -80,7 +82,7 @@ fn encode(
         producer_name: Some("oarlock".to_owned()),
         producer_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         graph: Some(proto),
-        metadata_props: metadata.iter().map(entry).collect(),
+        metadata_props: about.metadata.iter().map(entry).collect(),
         functions,
         ..ModelProto::default()
     };
@@ -128,7 +130,7 @@ mod tests {
         };
         let mut made = slots(&graph.outputs);
         made.iter_mut().zip(outputs).for_each(|(slot, name)| slot.name = (*name).into());
-        let files = encode(graph, &slots(&graph.inputs), &made, &BTreeMap::new(), weights).unwrap();
+        let files = encode(graph, &slots(&graph.inputs), &made, &About::default(), weights).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut beside = Vec::new();
         for (place, bytes) in &files.weights {
@@ -176,9 +178,9 @@ mod tests {
     fn a_constant_that_is_given_is_read_by_a_node() {
         let mut graph = Graph::new("constant");
         let given = weight(&mut graph, "y", 2);
-        graph.outputs = vec![given];
-        let (_, read) = again(&graph, &["y"], Weights::inside());
-        assert_eq!(lines(&read), ["y = Identity([0.0, 1.0])", "output y"]);
+        graph.outputs = vec![given, given];
+        let (_, read) = again(&graph, &["y", "y"], Weights::inside());
+        assert_eq!(lines(&read), ["y = Identity([0.0, 1.0])", "output y", "output y"]);
     }
 
     #[test]

@@ -26,8 +26,10 @@ pub(super) struct Opsets {
 }
 
 impl Opsets {
-    /// The opsets that suit a graph.
-    pub(super) fn of(graph: &Graph) -> Result<Self> {
+    /// The opsets that suit a graph: those of the model that it was made of, where no other suits more nodes.
+    pub(super) fn of(graph: &Graph, model: &BTreeMap<String, u32>) -> Result<Self> {
+        let own =
+            |domain: &str| model.iter().find(|(own, _)| domain_of(own) == domain).map(|(_, opset)| *opset);
         let mut meant = BTreeMap::new();
         count(graph, &mut meant)?;
         let mut chosen = BTreeMap::new();
@@ -36,13 +38,14 @@ impl Opsets {
                 let same = nodes.iter().filter(|((op, other), _)| is_same(domain, op, *other, opset));
                 same.map(|(_, count)| count).sum()
             };
-            let opsets = nodes.keys().map(|(_, opset)| *opset);
-            let best = opsets.max_by_key(|opset| (kept(*opset), *opset));
+            let own = own(domain);
+            let opsets = nodes.keys().map(|(_, opset)| *opset).chain(own);
+            let best = opsets.max_by_key(|opset| (kept(*opset), own == Some(*opset), *opset));
             chosen.extend(best.map(|opset| (domain.clone(), opset)));
         }
         // Outputs may need a node of their own, and a model without nodes says what it means too.
         let newest = schema::newest_opset(schema::ONNX).unwrap_or(1);
-        chosen.entry("".into()).or_insert(newest);
+        chosen.entry("".into()).or_insert(own("").unwrap_or(newest));
         Ok(Self { chosen, functions: Vec::new(), names: HashMap::new() })
     }
 

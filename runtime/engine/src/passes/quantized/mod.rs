@@ -60,9 +60,15 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 }
 
 /// The weights, as floats, of convolutions and products that are to be computed with integers, or may be once shapes are
-/// known. They are not to be folded into constants, which take four times the memory and are of no use then.
+/// known. They are not to be folded into constants, which take four times the memory and are of no use then. Where the model is
+/// to stay as it is, these are all that are made of eight bits.
 pub(super) fn weights(graph: &Graph, scene: &Scene<'_>) -> HashSet<ValueId> {
-    if scene.is_plain || !scene.has("QuantizedConv") {
+    if scene.is_plain {
+        let made =
+            graph.nodes.iter().filter(|node| node.is("DequantizeLinear")).flat_map(|node| node.makes());
+        return made.collect();
+    }
+    if !scene.has("QuantizedConv") {
         return HashSet::new();
     }
     let look = Look::at(graph, scene);
