@@ -3,7 +3,9 @@
 //! Scales are powers of two, so that floats are exact too and ties are the same.
 
 use oarlock_core::{Attribute, Constant, Dtype};
+use oarlock_engine::export::onnx::About;
 use oarlock_engine::graph::ValueId;
+use oarlock_engine::{SessionOptions, import};
 
 use crate::sketch::{Sketch, random};
 
@@ -303,4 +305,20 @@ fn few_rows_read_weights_in_blocks_as_they_are_and_many_have_them_made_floats() 
     assert_eq!(sketch.optimised(&[random(&[1, depth], 3)]), ["oarlock.BlockMatMul"]);
     assert_eq!(sketch.optimised(&[random(&[4, depth], 3)]), ["oarlock.BlockMatMul"]);
     assert_eq!(sketch.optimised(&[random(&[5, depth], 3)]), ["DequantizeLinear", "oarlock.MatMul"]);
+}
+
+#[test]
+fn weights_of_eight_bits_stay_so_in_a_model_that_is_to_stay_as_it_is() {
+    let mut sketch = Sketch::new();
+    let x = sketch.input("x", Dtype::F32, &[2, 4]);
+    let eight = sketch.constant(Constant::new(Dtype::I8, &[4, 3], vec![1; 12]).expect("a matrix"));
+    let scale = sketch.scalar(0.5);
+    let weights = sketch.op("DequantizeLinear", &[eight, scale]);
+    let y = sketch.op("MatMul", &[x, weights]);
+    let session =
+        sketch.output(&[y]).session(&SessionOptions { is_plain: true, ..SessionOptions::default() });
+    let files = session.to_onnx(&About::default()).expect("a model");
+    let read = import::onnx::decode(files.model.into(), None).expect("a model").graph;
+    let ops: Vec<&str> = read.nodes.iter().map(|node| &*node.op).collect();
+    assert_eq!(ops, ["DequantizeLinear", "MatMul"]);
 }

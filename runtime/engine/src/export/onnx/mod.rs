@@ -201,6 +201,25 @@ mod tests {
     }
 
     #[test]
+    fn the_opset_of_the_model_stays_where_no_other_suits_more_nodes() {
+        let mut graph = Graph::new("older");
+        let x = input(&mut graph, "x");
+        let y = op(&mut graph, "Abs", 20, &[x], "y");
+        graph.outputs = vec![y];
+        let about = About { opsets: [("ai.onnx".to_owned(), 13)].into(), ..About::default() };
+        let slot = |name: &str| Slot { name: name.into(), declared: ValueType::Unknown };
+        let written = |graph: &Graph| {
+            let files = encode(graph, &[slot("x")], &[slot("y")], &about, Weights::inside()).unwrap();
+            import::onnx::decode(files.model.into(), None).unwrap().opsets["ai.onnx"]
+        };
+        assert_eq!(written(&graph), 13);
+        // What it is has changed since.
+        let z = op(&mut graph, "Reshape", 20, &[y, y], "z");
+        graph.outputs = vec![z];
+        assert_eq!(written(&graph), 20);
+    }
+
+    #[test]
     fn a_body_reads_what_it_captures_by_its_name_and_has_names_of_its_own() {
         let mut graph = Graph::new("outer");
         let (x, condition) = (input(&mut graph, "x"), input(&mut graph, "condition"));
