@@ -7,6 +7,9 @@ use std::fmt;
 
 use oarlock_sdk::Host;
 
+#[cfg(target_arch = "x86_64")]
+use crate::amx;
+
 /// A level of instruction sets, in rising order. Each stands for all features that kernels of that level may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Isa {
@@ -16,10 +19,18 @@ pub(crate) enum Isa {
     Avx2,
     /// AVX-512 F, BW, CD, DQ and VL, beside all of AVX2.
     Avx512,
+    /// AMX for bf16 and for bytes, beside AVX-512 with BF16 and VNNI.
+    Amx,
 }
 
 impl Isa {
-    const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+    const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
+
+    /// All levels this machine has.
+    #[cfg(test)]
+    pub(crate) fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|isa| *isa <= Self::best())
+    }
 
     /// The best level this machine has.
     pub(crate) fn best() -> Self {
@@ -34,6 +45,13 @@ impl Isa {
                 && is_x86_feature_detected!("avx512cd")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
+            let has_amx = has_avx512
+                && is_x86_feature_detected!("avx512bf16")
+                && is_x86_feature_detected!("avx512vnni")
+                && amx::is_permitted();
+            if has_amx {
+                return Self::Amx;
+            }
             if has_avx512 {
                 return Self::Avx512;
             }
@@ -48,7 +66,7 @@ impl Isa {
     pub(crate) fn has_bf16(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
-            self == Self::Avx512 && is_x86_feature_detected!("avx512bf16")
+            self >= Self::Avx512 && is_x86_feature_detected!("avx512bf16")
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
@@ -56,15 +74,15 @@ impl Isa {
         }
     }
 
-    /// Whether many products in bf16 take less time than in f32. Processors of Intel add as many products of f32 in a cycle, in
-    /// two units, as they do products of bf16 in one, so there only what waits for memory gains by bf16.
+    /// Whether many products in bf16 take less time than in f32. Without AMX, processors of Intel add as many products of f32 in
+    /// a cycle, in two units, as they do products of bf16 in one, so there only what waits for memory gains by bf16.
     pub(crate) fn gains_by_bf16(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
             let vendor = std::arch::x86_64::__cpuid(0);
-            self.has_bf16()
-                && [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened()
-                    != b"GenuineIntel"
+            let is_intel =
+                [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel";
+            self == Self::Amx || self.has_bf16() && !is_intel
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
@@ -89,7 +107,7 @@ impl Isa {
                 host.log(
                     oarlock_sdk::LogLevel::WARNING,
                     &format!(
-                        "expected `isa` to be `scalar`, `avx2` or `avx512`, found `{wanted}`; using `{best}`"
+                        "expected `isa` to be `scalar`, `avx2`, `avx512` or `amx`, found `{wanted}`; using `{best}`"
                     ),
                 );
                 best
@@ -137,7 +155,7 @@ impl Isa {
         match self {
             // SAFETY: levels other than the lowest are only made where the machine has them.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { run_avx512(work) },
+            Self::Avx512 | Self::Amx => unsafe { run_avx512(work) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { run_avx2(work) },
@@ -164,6 +182,7 @@ impl fmt::Display for Isa {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Amx => "amx",
         })
     }
 }

@@ -4,6 +4,8 @@
 //! cargo build --release --package oarlock-plugin-cpu --features shared-object
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod constants;
 mod device;
 mod gemm;

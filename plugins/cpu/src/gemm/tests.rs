@@ -42,7 +42,7 @@ impl Team for Threads {
 }
 
 fn levels() -> impl Iterator<Item = Isa> {
-    [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= Isa::best())
+    Isa::available()
 }
 
 /// Whole numbers, small enough that every type computes exactly with them.

@@ -119,7 +119,7 @@ macro_rules! floats {
             fn kernels(isa: Isa) -> &'static Kernels<Self> {
                 match isa {
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => &avx512::$float::KERNELS,
+                    Isa::Avx512 | Isa::Amx => &avx512::$float::KERNELS,
                     #[cfg(target_arch = "x86_64")]
                     Isa::Avx2 => &avx2::$float::KERNELS,
                     _ => portable::baseline(),

@@ -34,7 +34,7 @@ pub(super) fn best<T: Number>(isa: Isa) -> &'static Kernels<T> {
     match isa {
         Isa::Scalar => baseline(),
         Isa::Avx2 => Table::<T>::AVX2,
-        Isa::Avx512 => Table::<T>::AVX512,
+        Isa::Avx512 | Isa::Amx => Table::<T>::AVX512,
     }
 }
 

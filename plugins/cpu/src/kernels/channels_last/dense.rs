@@ -16,10 +16,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::finish::Finish;
 use super::geometry::Geometry;
-use super::rounded::{Gathered, pairs_of};
-use super::tile::{Kernels, MOST_PIXELS, Tile, even_share};
+use super::rounded::{self, pairs_of};
+use super::tile::{Kernels, LINE, Tile, even_share, row_stride};
 use super::weights::Panels;
 use super::windows::Windows;
+#[cfg(target_arch = "x86_64")]
+use crate::amx::Gathered;
 use crate::gemm::{Parts, Team};
 use crate::isa::Isa;
 
@@ -91,9 +93,11 @@ impl Dense {
     }
 
     fn of_images(team: &dyn Team, geometry: &Geometry, factors: Factors, paired: Paired) -> Self {
+        let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
+        let steps = geometry.taps() * geometry.channels_of_group();
         let kernels = match factors {
             Factors::Whole => Kernels::of(team.isa()),
-            Factors::Rounded => Kernels::of_pairs(team.isa()),
+            Factors::Rounded => Kernels::of_pairs(team.isa(), pixels, steps),
         };
         let along = geometry.along;
         let by_rows = geometry.groups == 1
@@ -102,21 +106,21 @@ impl Dense {
             && along.dilation == 1
             && along.pad.0 + along.pad.1 <= along.input
             && !paired.input;
-        let is_paged = (factors == Factors::Whole || paired.input)
+        let is_paged = !kernels.wants_rows
+            && (factors == Factors::Whole || paired.input)
             && kernels.pixels() > WAYS
             && geometry.taps() == 1
             && geometry.groups == 1
             && geometry.channels > 0
             && (along.stride * words(geometry.channels, paired.input)).is_multiple_of(PAGE);
         let width = if by_rows { along.input + along.pad.0 + along.pad.1 } else { along.input };
-        let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
-        let steps = geometry.taps() * geometry.channels_of_group();
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
         let panels = outputs.div_ceil(kernels.channels()).max(1);
         let lines = if factors == Factors::Rounded { pairs_of(steps) } else { steps };
         let most_panels = (WEIGHTS_AT_ONCE / (kernels.channels() * size_of::<f32>()) / lines.max(1)).max(1);
-        let tile = even_share(pixels, kernels.pixels());
+        // Rows are multiplied many at a time, whether they exist or not.
+        let tile = if kernels.wants_rows { kernels.pixels() } else { even_share(pixels, kernels.pixels()) };
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
         let tasks = if threads == 1 { 1 } else { 4 * threads };
@@ -162,10 +166,13 @@ impl Dense {
         let Geometry { images, channels, down, along, .. } = self.geometry;
         let (taps, depth) = self.taps();
         let copy = if self.width > along.input { images * down.input * self.width * channels } else { 0 };
-        let pointers = taps * MOST_PIXELS * size_of::<*const f32>() / size_of::<f32>();
+        let most_pixels = self.kernels.pixels();
+        let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
         let rows = match self.factors {
-            Factors::Rounded if !self.paired.input => MOST_PIXELS * self.rounded_row(),
-            _ if self.is_paged => MOST_PIXELS * (words(depth, self.paired.input) + 16),
+            Factors::Rounded if !self.paired.input || self.kernels.wants_rows => {
+                most_pixels * self.rounded_row()
+            }
+            _ if self.is_paged => most_pixels * (words(depth, self.paired.input) + 16),
             _ => 0,
         };
         [channels.max(depth), copy, pointers, rows].map(|count| count.next_multiple_of(16))
@@ -202,6 +209,7 @@ impl Dense {
         let count = groups.div_ceil(self.groups) * across * down;
         let next = AtomicUsize::new(0);
         team.each(self.threads.min(count), &|lane| {
+            let _registers = self.kernels.begin();
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
@@ -223,11 +231,10 @@ impl Dense {
         });
     }
 
-    /// From one row of rounded inputs to the next: whole vectors and one more, as rows that are pages apart would fight for the
-    /// same lines of the nearest cache.
+    /// From one row of rounded inputs to the next.
     fn rounded_row(&self) -> usize {
         let (taps, depth) = self.taps();
-        pairs_of(taps * depth).next_multiple_of(16) + 16
+        row_stride(pairs_of(taps * depth))
     }
 
     /// Copies the images with padding at both ends of their rows.
@@ -296,16 +303,22 @@ impl Job<'_> {
         let skip = group * self.dense.geometry.channels_of_group();
         // What the micro-kernels see: rows that were rounded are one tap.
         let Dense { factors, paired, .. } = *self.dense;
+        let pairs = pairs_of(taps * depth);
         let (lines, length, offset) = match factors {
-            Factors::Rounded if !paired.input => (taps.min(1), pairs_of(taps * depth), 0),
+            Factors::Rounded if self.dense.kernels.wants_rows => (1, pairs.next_multiple_of(LINE), 0),
+            Factors::Rounded if !paired.input => (taps.min(1), pairs, 0),
             _ => (taps, words(depth, paired.input), words(skip, paired.input)),
         };
         let first_output = group * self.dense.geometry.outputs_of_group();
         if factors == Factors::Rounded && !paired.input {
             self.round(count, skip, pointers, rows);
+        } else if self.dense.kernels.wants_rows {
+            self.put_together(count, words(skip, paired.input), pointers, rows);
         } else if self.dense.is_paged {
             self.gather(count, pointers, rows);
         }
+        let rows = rows.cast_const();
+        let inputs = if self.dense.kernels.wants_rows { &raw const rows } else { pointers.cast_const() };
         for channel in channels.clone().step_by(self.weights.width()) {
             let width = self.weights.width().min(channels.end - channel);
             let place = first * outputs + first_output + channel;
@@ -313,7 +326,8 @@ impl Job<'_> {
             // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
             unsafe {
                 self.dense.kernels.get(count, width)(&Tile {
-                    inputs: pointers,
+                    pixels: count,
+                    inputs,
                     taps: lines,
                     depth: length,
                     skip: offset,
@@ -351,12 +365,42 @@ impl Job<'_> {
     fn round(&self, count: usize, skip: usize, pointers: *mut *const f32, rows: *mut f32) {
         let (parts, length) = self.dense.taps();
         let stride = self.dense.rounded_row();
-        let gathered = Gathered { sources: pointers, rows: count, parts, length, skip };
+        let gathered = rounded::Gathered { sources: pointers, rows: count, parts, length, skip };
         // SAFETY: for each tap and pixel there is a pointer to as many inputs, and there is room for as many rows.
         unsafe {
             gathered.round(self.isa, rows, stride);
             (0..count * parts.min(1)).for_each(|index| *pointers.add(index) = rows.add(index * stride));
+            if self.dense.kernels.wants_rows {
+                let pairs = pairs_of(parts * length);
+                for index in 0..count {
+                    rows.add(index * stride + pairs).write_bytes(0, pairs.next_multiple_of(LINE) - pairs);
+                }
+            }
         }
+    }
+
+    /// Copies the pairs that are under the windows of a tile, behind `skip` words of each pixel, to rows.
+    fn put_together(&self, count: usize, skip: usize, pointers: *const *const f32, rows: *mut f32) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (parts, depth) = self.dense.taps();
+            let bytes = |words: usize| words * size_of::<f32>();
+            let gathered = Gathered {
+                sources: pointers.cast(),
+                rows: count,
+                parts,
+                length: bytes(words(depth, true)),
+                skip: bytes(skip),
+                turned: 0,
+            };
+            // SAFETY: the machine has AMX. For each tap and pixel there is a pointer to as many inputs, and there is room for as
+            // many rows.
+            unsafe {
+                gathered.copy(rows.cast(), bytes(self.dense.rounded_row()));
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (count, skip, pointers, rows);
     }
 
     /// Copies the rows of a tile to where they are not pages apart, and points there.

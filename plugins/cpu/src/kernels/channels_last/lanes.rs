@@ -131,7 +131,7 @@ pub(super) fn with_lanes(isa: Isa, work: impl Work) {
     match isa {
         // SAFETY: levels other than the lowest are only made where the machine has them.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { run_avx512(work) },
+        Isa::Avx512 | Isa::Amx => unsafe { run_avx512(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { run_avx2(work) },

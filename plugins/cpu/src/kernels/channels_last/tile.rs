@@ -1,6 +1,6 @@
 //! The micro-kernels: each computes one tile of outputs, some pixels by one or two vectors of channels, whose sums all
-//! stay in
-//! registers, over all taps and input channels. What follows a convolution is done before the sums leave the registers.
+//! stay in registers, over all taps and input channels. What follows a convolution is done before the sums leave the registers,
+//! or with AMX, whose registers are good for nothing else, while they are in the nearest cache.
 
 #![expect(unsafe_code, reason = "inputs, weights and outputs are reached through pointers")]
 
@@ -8,18 +8,28 @@ use std::ptr;
 
 use super::dense::Paired;
 use super::lanes::Lanes;
+#[cfg(target_arch = "x86_64")]
+use crate::amx::Tiles;
 use crate::isa::{Isa, prefetch};
 use crate::unrolled::unrolled;
 
-/// The most pixels of a tile on any machine.
+/// The most pixels of a tile whose sums stay in vectors.
 pub(in crate::kernels) const MOST_PIXELS: usize = 14;
+
+/// Numbers of a line of memory. Micro-kernels that want rows read whole lines of them.
+pub(super) const LINE: usize = 16;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
 const AHEAD: usize = 24;
 
+/// So many pixels are no work for AMX: what takes time is to read the weights.
+const FEW_PIXELS: usize = 4;
+
 /// What a micro-kernel works on.
 pub(super) struct Tile {
+    /// How many pixels there are.
+    pub(super) pixels: usize,
     /// For each tap, for each pixel, where the input channels under it begin.
     pub(super) inputs: *const *const f32,
     /// How many taps there are.
@@ -57,6 +67,9 @@ pub(super) type Kernel = unsafe fn(&Tile);
 pub(super) struct Kernels {
     /// How many numbers a vector has.
     pub(super) lanes: usize,
+    /// Whether the inputs of a tile have to be rows: of one tap, filled up to whole lines with 0, and as far apart as
+    /// [`row_stride`] says.
+    pub(super) wants_rows: bool,
     /// The functions for one vector of channels and for two, by the number of pixels less one.
     by_vectors: [&'static [Kernel]; 2],
 }
@@ -66,20 +79,23 @@ impl Kernels {
     pub(super) fn of(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => &avx512::KERNELS,
+            Isa::Avx512 | Isa::Amx => &avx512::KERNELS,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
     }
 
-    /// Those whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
-    pub(super) fn of_pairs(isa: Isa) -> &'static Self {
+    /// Those for so many pixels, and steps of a sum, whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
+    /// Weights are the same for any number of pixels.
+    pub(super) fn of_pairs(isa: Isa, pixels: usize, steps: usize) -> &'static Self {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if isa.has_bf16() => &joined::KERNELS,
+            Isa::Amx if pixels > FEW_PIXELS && steps > 0 => &tiles::KERNELS,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx2 => &widened::KERNELS,
+            Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Amx | Isa::Avx2 => &widened::KERNELS,
             _ => &plain_pairs::KERNELS,
         }
     }
@@ -94,15 +110,55 @@ impl Kernels {
         2 * self.lanes
     }
 
+    /// Makes the registers of this thread ready for the micro-kernels, as long as the result lives.
+    pub(super) fn begin(&self) -> Option<impl Sized> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // SAFETY: the micro-kernels that want rows are those of AMX, and are only had where it is permitted.
+            self.wants_rows.then(|| unsafe { Tiles::new() })
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None::<()>
+    }
+
     /// The function for so many pixels and channels.
     pub(super) fn get(&self, pixels: usize, channels: usize) -> Kernel {
         self.by_vectors[channels.div_ceil(self.lanes) - 1][pixels - 1]
     }
 }
 
+/// From one row of so many numbers to the next: whole lines and one more, as rows that are pages apart would fight for the same
+/// lines of the nearest cache.
+pub(super) fn row_stride(numbers: usize) -> usize {
+    numbers.next_multiple_of(LINE) + LINE
+}
+
 /// The pixels of each tile but the last, when so many pixels are divided into tiles: such that none is left with few.
 pub(super) fn even_share(pixels: usize, most: usize) -> usize {
     pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
+}
+
+impl Tile {
+    /// How many lanes of a vector are channels.
+    #[inline(always)]
+    fn lanes_of<V: Lanes>(&self, vector: usize) -> usize {
+        (self.channels - vector * V::COUNT).min(V::COUNT)
+    }
+
+    /// The numbers of a vector of channels, from where those of all begin.
+    ///
+    /// # Safety
+    ///
+    /// There is one for each channel, and the machine has the instructions of `V`.
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(&self, place: *const f32, vector: usize) -> V {
+        let lanes = self.lanes_of::<V>(vector);
+        // SAFETY: the caller vouches for the instructions and as many numbers.
+        unsafe {
+            let place = place.add(vector * V::COUNT);
+            if lanes == V::COUNT { V::load(place) } else { V::load_some(place, lanes) }
+        }
+    }
 }
 
 /// # Safety
@@ -114,14 +170,9 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
     unsafe {
         let zero = V::splat(0.0);
         let mut sums = [[zero; 2]; MOST_PIXELS];
-        let lanes_of = |vector: usize| (tile.channels - vector * V::COUNT).min(V::COUNT);
-        let load = |place: *const f32, vector: usize| {
-            let place = place.add(vector * V::COUNT);
-            if lanes_of(vector) == V::COUNT { V::load(place) } else { V::load_some(place, lanes_of(vector)) }
-        };
         if !tile.bias.is_null() {
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let bias = load(tile.bias, VECTOR);
+                let bias = tile.load::<V>(tile.bias, VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = bias; });
             });
         }
@@ -146,19 +197,37 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
             }
             pointers = pointers.add(PIXELS);
         }
+        finish::<V, PIXELS, VECTORS>(tile, 0, sums);
+    }
+}
+
+/// Does what follows to the sums of some pixels of a tile, from one on, and stores them.
+///
+/// # Safety
+///
+/// As for [`Kernel`].
+#[inline(always)]
+unsafe fn finish<V: Lanes, const PIXELS: usize, const VECTORS: usize>(
+    tile: &Tile,
+    first: usize,
+    mut sums: [[V; 2]; MOST_PIXELS],
+) {
+    let begin = first * tile.pixel;
+    // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
+    unsafe {
         if V::ROUNDS && tile.paired.residual && !tile.residual.is_null() {
-            let residual = tile.residual.cast::<u16>();
+            let residual = tile.residual.cast::<u16>().add(begin);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     let place = residual.add(PIXEL * tile.pixel + VECTOR * V::COUNT);
-                    let residual = V::load_rounded(place, lanes_of(VECTOR));
+                    let residual = V::load_rounded(place, tile.lanes_of::<V>(VECTOR));
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
                 });
             });
         } else if !tile.residual.is_null() {
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let residual = load(tile.residual.add(PIXEL * tile.pixel), VECTOR);
+                    let residual = tile.load::<V>(tile.residual.add(begin + PIXEL * tile.pixel), VECTOR);
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
                 });
             });
@@ -172,9 +241,9 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
             });
         }
         if V::ROUNDS && tile.paired.output {
-            let output = tile.output.cast::<u16>();
+            let output = tile.output.cast::<u16>().add(begin);
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let count = lanes_of(VECTOR);
+                let count = tile.lanes_of::<V>(VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     sums[PIXEL][VECTOR]
                         .store_rounded(output.add(PIXEL * tile.pixel + VECTOR * V::COUNT), count);
@@ -183,9 +252,9 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
             return;
         }
         unrolled!(VECTOR in 0..VECTORS, at most 2 {
-            let count = lanes_of(VECTOR);
+            let count = tile.lanes_of::<V>(VECTOR);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                let place = tile.output.add(PIXEL * tile.pixel + VECTOR * V::COUNT);
+                let place = tile.output.add(begin + PIXEL * tile.pixel + VECTOR * V::COUNT);
                 if count == V::COUNT {
                     sums[PIXEL][VECTOR].store(place);
                 } else {
@@ -203,7 +272,8 @@ macro_rules! kernels {
             use super::super::lanes::{Lanes, $lanes};
             use super::{Kernel, Kernels, Tile};
 
-            pub(super) static KERNELS: Kernels = Kernels { lanes: $lanes::COUNT, by_vectors: [&ONE, &TWO] };
+            pub(super) static KERNELS: Kernels =
+                Kernels { lanes: $lanes::COUNT, wants_rows: false, by_vectors: [&ONE, &TWO] };
 
             static ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 1>),*];
             static TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 2>),*];
@@ -228,3 +298,52 @@ kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,
 #[cfg(target_arch = "x86_64")]
 kernels!(widened, YmmPairs, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);
+
+/// Those of AMX.
+#[cfg(target_arch = "x86_64")]
+mod tiles {
+    use std::mem::MaybeUninit;
+
+    use super::super::lanes::{Lanes, ZmmPairs};
+    use super::{Kernel, Kernels, LINE, MOST_PIXELS, Tile, finish, row_stride};
+    use crate::amx::{Factors, MOST, Pairs, Product, Sums};
+
+    pub(super) static KERNELS: Kernels = Kernels {
+        lanes: ZmmPairs::COUNT,
+        wants_rows: true,
+        by_vectors: [&[tile::<1> as Kernel; MOST], &[tile::<2> as Kernel; MOST]],
+    };
+
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
+    unsafe fn tile<const VECTORS: usize>(tile: &Tile) {
+        let mut sums = MaybeUninit::<Sums<f32>>::uninit();
+        let sums = sums.as_mut_ptr();
+        // SAFETY: the caller vouches for the tile and the instructions, and for rows of whole lines. All sums of the pixels that
+        // are read are written before.
+        unsafe {
+            let factors = Factors {
+                left: (*tile.inputs).add(tile.skip).cast(),
+                rows: tile.pixels,
+                stride: row_stride(tile.depth) * size_of::<f32>(),
+                right: tile.weights.cast(),
+                tiles: VECTORS,
+                lines: tile.depth / LINE,
+            };
+            Pairs::multiply(&factors, sums);
+            let mut bias = [ZmmPairs::splat(0.0); 2];
+            if !tile.bias.is_null() {
+                for (vector, bias) in bias.iter_mut().enumerate().take(VECTORS) {
+                    *bias = tile.load(tile.bias, vector);
+                }
+            }
+            for pixel in 0..tile.pixels {
+                let sums = (&raw const (*sums).0[pixel]).cast::<f32>();
+                let mut vectors = [bias; MOST_PIXELS];
+                for (vector, bias) in bias.into_iter().enumerate().take(VECTORS) {
+                    vectors[0][vector] = ZmmPairs::load(sums.add(vector * ZmmPairs::COUNT)).plus(bias);
+                }
+                finish::<ZmmPairs, 1, VECTORS>(tile, pixel, vectors);
+            }
+        }
+    }
+}

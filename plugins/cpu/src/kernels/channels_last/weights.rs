@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut, Range};
 
 use super::geometry::Geometry;
 use super::rounded::{pairs_of, round, round_rows};
-use super::tile::Kernels;
+use super::tile::{Kernels, LINE};
 use crate::gemm::{Parts, Team, View, pack_panel};
 
 /// Numbers that begin where a vector of any width may be loaded at its fastest.
@@ -81,6 +81,16 @@ impl Panels {
         Self::for_kernels(Kernels::of(team.isa()), team, sizes, fill)
     }
 
+    /// The same of pairs, of which there are whole lines: those after the last are 0.
+    fn of_pairs(
+        team: &dyn Team,
+        (matrices, pairs, channels): (usize, usize, usize),
+        fill: impl Fn(&mut Panel<'_>) + Sync,
+    ) -> Self {
+        let kernels = Kernels::of_pairs(team.isa(), 1, pairs);
+        Self::for_kernels(kernels, team, (matrices, pairs.next_multiple_of(LINE), channels), fill)
+    }
+
     fn for_kernels(
         kernels: &Kernels,
         team: &dyn Team,
@@ -129,8 +139,7 @@ impl Panels {
         let (depth, taps) = (geometry.channels_of_group(), geometry.taps());
         let (outputs, steps) = (geometry.outputs_of_group(), depth * taps);
         let (isa, pairs) = (team.isa(), pairs_of(steps));
-        let kernels = Kernels::of_pairs(isa);
-        Self::for_kernels(kernels, team, (geometry.groups, pairs, outputs), |panel| {
+        Self::of_pairs(team, (geometry.groups, pairs, outputs), |panel| {
             let (mut in_order, mut rounded) = (vec![0.0; steps], vec![0.0; panel.count * pairs]);
             for group in 0..geometry.groups {
                 let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
@@ -158,7 +167,7 @@ impl Panels {
     pub(super) fn of_rounded_steps(team: &dyn Team, outputs: usize, matrix: &[f32]) -> Self {
         let steps = matrix.len().checked_div(outputs).unwrap_or(0);
         let (isa, pairs) = (team.isa(), pairs_of(steps));
-        Self::for_kernels(Kernels::of_pairs(isa), team, (1, pairs, outputs), |panel| {
+        Self::of_pairs(team, (1, pairs, outputs), |panel| {
             let (first, count) = (panel.first, panel.count);
             let row = |step: usize| {
                 if step < steps { &matrix[step * outputs + first..][..count] } else { &[] }

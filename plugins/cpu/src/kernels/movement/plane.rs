@@ -93,9 +93,11 @@ impl<E: Copy> Plane<'_, E> {
         match isa {
             _ if tiles == 0 => {}
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if tiles >= 4 => isa.vectorize(Tiles::<x86::Zmm, E>::new(&mut self, begin)),
+            Isa::Avx512 | Isa::Amx if tiles >= 4 => {
+                isa.vectorize(Tiles::<x86::Zmm, E>::new(&mut self, begin))
+            }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 if tiles >= 2 => {
+            Isa::Avx2 | Isa::Avx512 | Isa::Amx if tiles >= 2 => {
                 isa.vectorize(Tiles::<x86::Ymm, E>::new(&mut self, begin));
             }
             _ => isa.vectorize(Tiles::<Narrow, E>::new(&mut self, begin)),
@@ -406,7 +408,7 @@ mod tests {
     use super::*;
 
     fn planes_are_turned<E: Copy + PartialEq + std::fmt::Debug>(blank: E, element: impl Fn(usize) -> E) {
-        let levels = [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= Isa::best());
+        let levels = Isa::available();
         for isa in levels {
             for rows in [1, 2, 3, 4, 5, 15, 16, 17, 40] {
                 for columns in [1, 2, 3, 4, 5, 6, 7, 11, 15, 16, 31, 64, 65, 130] {

@@ -122,7 +122,7 @@ impl Interleaved {
 fn has_instructions(isa: Isa) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        isa == Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
+        isa >= Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
     }
     #[cfg(not(target_arch = "x86_64"))]
     {

@@ -15,7 +15,7 @@ use crate::isa::Isa;
 macro_rules! with_isa {
     ($isa:expr, || $body:expr) => {
         match $isa {
-            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512(
+            $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::kernels::rows::vector::with_avx512(
                 $isa,
                 #[inline(always)]
                 || $body,
@@ -34,7 +34,7 @@ macro_rules! with_isa {
     // The body may name the level as a type, for functions that differ where a product and a sum are one instruction.
     ($isa:expr, $level:ident => || $body:expr) => {
         match $isa {
-            $crate::isa::Isa::Avx512 => $crate::kernels::rows::vector::with_avx512(
+            $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::kernels::rows::vector::with_avx512(
                 $isa,
                 #[inline(always)]
                 || {

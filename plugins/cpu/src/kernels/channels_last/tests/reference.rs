@@ -47,7 +47,7 @@ impl Team for Threads {
 
 /// The instruction sets of the machine.
 pub(in crate::kernels) fn levels() -> impl Iterator<Item = Isa> {
-    [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= Isa::best())
+    Isa::available()
 }
 
 /// Numbers in no order.

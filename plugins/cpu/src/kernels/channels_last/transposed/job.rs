@@ -77,6 +77,7 @@ impl Job<'_> {
                 // the outputs of a task are its alone.
                 unsafe {
                     kernels.get(place.pixels.len(), width)(&Tile {
+                        pixels: place.pixels.len(),
                         inputs: pointers,
                         taps: if channels > 0 { product.taps } else { 0 },
                         depth,

@@ -88,6 +88,7 @@ impl Block<'_> {
                     // SAFETY: the rows and the panel are there, and nothing else reaches the rows of the output meanwhile.
                     unsafe {
                         kernels.get(count, channels_of_tile)(&Tile {
+                            pixels: count,
                             inputs: pointers.as_ptr(),
                             taps: 1,
                             depth: channels,

@@ -1,0 +1,63 @@
+//! Rows for the unit that multiplies matrices: it reads rows that are equally far apart, so what lies elsewhere is copied.
+
+#![expect(unsafe_code, reason = "rows are copied through pointers, with instructions a machine may lack")]
+
+use std::arch::x86_64::*;
+
+use super::LINE;
+
+/// Rows of bytes of which each is put together from parts of one length: the first parts of all rows, then the second ones and
+/// so on, each where a pointer leads to and some bytes further.
+pub(crate) struct Gathered {
+    pub(crate) sources: *const *const u8,
+    pub(crate) rows: usize,
+    pub(crate) parts: usize,
+    pub(crate) length: usize,
+    pub(crate) skip: usize,
+    /// What is turned in each byte.
+    pub(crate) turned: u8,
+}
+
+impl Gathered {
+    /// Copies all rows, so many bytes apart, and fills their last line up with 0.
+    ///
+    /// # Safety
+    ///
+    /// The machine has AVX-512, all parts can be read, and there is room for whole lines of all rows.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(crate) unsafe fn copy(&self, target: *mut u8, stride: usize) {
+        let Self { sources, rows, parts, length, skip, turned } = *self;
+        let turned = _mm512_set1_epi8(turned.cast_signed());
+        let (whole, rest) = (length / LINE * LINE, first(length % LINE));
+        let end = parts * length;
+        for row in 0..rows {
+            // SAFETY: the caller vouches for the parts and the room; bytes that are masked out are not touched.
+            unsafe {
+                let row_target = target.add(row * stride);
+                for part in 0..parts {
+                    let source = (*sources.add(part * rows + row)).add(skip);
+                    let target = row_target.add(part * length);
+                    for place in (0..whole).step_by(LINE) {
+                        let line = _mm512_loadu_si512(source.add(place).cast());
+                        _mm512_storeu_si512(target.add(place).cast(), _mm512_xor_si512(line, turned));
+                    }
+                    if rest != 0 {
+                        let line = _mm512_maskz_loadu_epi8(rest, source.wrapping_add(whole).cast());
+                        let line = _mm512_xor_si512(line, turned);
+                        _mm512_mask_storeu_epi8(target.wrapping_add(whole).cast(), rest, line);
+                    }
+                }
+                let last = end / LINE * LINE;
+                if last < end {
+                    let zeros = _mm512_setzero_si512();
+                    _mm512_mask_storeu_epi8(row_target.add(last).cast(), !first(end - last), zeros);
+                }
+            }
+        }
+    }
+}
+
+/// A mask of so many bytes of a line, of which that is not all.
+fn first(bytes: usize) -> u64 {
+    (1 << bytes) - 1
+}
