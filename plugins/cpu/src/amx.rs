@@ -97,11 +97,20 @@ pub(crate) struct Factors {
     pub(crate) tiles: usize,
     /// How many lines each row has.
     pub(crate) lines: usize,
+    /// What the sums begin with, for the most columns.
+    pub(crate) start: *const u8,
 }
 
 /// The sums of all rows and columns.
 #[repr(C, align(64))]
 pub(crate) struct Sums<T>(pub(crate) [[T; MOST]; MOST]);
+
+/// Whether so many rows, with so many steps of each sum, are worth it. Of fewer it takes time to read the right side, which
+/// vectors do as fast.
+pub(crate) fn pays(rows: usize, steps: usize) -> bool {
+    const FEW_ROWS: usize = 4;
+    rows > FEW_ROWS && steps > 0
+}
 
 /// How numbers are multiplied.
 pub(crate) trait Product {
@@ -131,17 +140,18 @@ macro_rules! product {
 
             #[inline]
             unsafe fn multiply(factors: &Factors, sums: *mut Sums<$sum>) {
-                let Factors { left, rows, stride, right, tiles, lines } = *factors;
+                let Factors { left, rows, stride, right, tiles, lines, start } = *factors;
                 // Where there is one tile it is taken for both: that takes no longer than to wait for what is read.
                 let below = if rows > LINES { left.wrapping_add(LINES * stride) } else { left };
                 let beside = right.wrapping_add((tiles - 1) * LINE);
                 // SAFETY: the caller vouches for the registers and for what is read, and there is room for all sums.
                 unsafe {
                     asm!(
-                        "tilezero tmm0",
-                        "tilezero tmm1",
-                        "tilezero tmm2",
-                        "tilezero tmm3",
+                        // All rows begin with the same line.
+                        "tileloadd tmm0, [{start} + {none}]",
+                        "tileloadd tmm1, [{start} + {none} + 64]",
+                        "tileloadd tmm2, [{start} + {none}]",
+                        "tileloadd tmm3, [{start} + {none} + 64]",
                         "2:",
                         "tileloadd tmm6, [{right} + {across}]",
                         "tileloadd tmm4, [{left} + {stride}]",
@@ -170,6 +180,8 @@ macro_rules! product {
                         across = in(reg) tiles * LINE,
                         step = in(reg) tiles * LINES * LINE,
                         sums = in(reg) sums,
+                        start = in(reg) start,
+                        none = in(reg) 0usize,
                         apart = in(reg) MOST * size_of::<$sum>(),
                         out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                         out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,

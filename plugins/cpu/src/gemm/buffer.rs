@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "scratch memory is raw, and threads write parts of one slice")]
 
 use std::marker::PhantomData;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
-use oarlock_sdk::Call;
+use oarlock_sdk::{Call, Element};
 
 /// Elements that several threads write, each a part of its own.
 pub(crate) struct Parts<'a, T> {
@@ -53,6 +53,35 @@ impl Line {
     /// Zeroed memory for so many elements.
     pub(super) fn zeroed<T>(count: usize) -> Vec<Self> {
         vec![Self([0; Self::SIZE]); (count * size_of::<T>()).div_ceil(Self::SIZE)]
+    }
+}
+
+/// Elements that begin where a vector of any width may be loaded at its fastest.
+pub(crate) struct Aligned<T> {
+    lines: Vec<Line>,
+    length: usize,
+    elements: PhantomData<T>,
+}
+
+impl<T: Element> Aligned<T> {
+    pub(crate) fn zeroed(length: usize) -> Self {
+        Self { lines: Line::zeroed::<T>(length), length, elements: PhantomData }
+    }
+}
+
+impl<T: Element> Deref for Aligned<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the lines are bytes for as many elements or more, of which every pattern is one.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
+    }
+}
+
+impl<T: Element> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
     }
 }
 

@@ -21,7 +21,7 @@ mod tile;
 mod turn;
 mod vector;
 
-pub(crate) use buffer::{Parts, Scratch};
+pub(crate) use buffer::{Aligned, Parts, Scratch};
 pub(crate) use drive::Finished;
 pub(crate) use operand::{Convert, Elements, Matrix, Operand, View};
 pub(crate) use packed::Packed;

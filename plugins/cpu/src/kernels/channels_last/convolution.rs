@@ -9,10 +9,10 @@ use super::dense::{Dense, Factors, Paired};
 use super::depthwise;
 use super::finish::Finish;
 use super::geometry::Geometry;
-use super::weights::{Aligned, Panels};
+use super::weights::Panels;
 use super::winograd::{Outputs, Winograd};
 use crate::constants::Constants;
-use crate::gemm::{Scratch, Team};
+use crate::gemm::{Aligned, Scratch, Team};
 use crate::isa::Isa;
 
 /// A convolution of known sizes.
@@ -32,7 +32,7 @@ pub(super) enum Way {
 /// Weights in the order in which they are read.
 pub(super) enum Packed {
     Panels(Panels),
-    Channels(Aligned),
+    Channels(Aligned<f32>),
 }
 
 /// What packed weights depend on beside the weights: the way, the instruction set, what dtype they are given in, and the

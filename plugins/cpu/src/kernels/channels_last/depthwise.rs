@@ -12,8 +12,7 @@ use super::dense::words;
 use super::finish::Finish;
 use super::geometry::Geometry;
 use super::lanes::{Lanes, Work, with_lanes, with_rounding_lanes};
-use super::weights::Aligned;
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Aligned, Parts, Team};
 use crate::isa::Isa;
 use crate::kernels::conv::window::Axis;
 
@@ -21,7 +20,7 @@ use crate::kernels::conv::window::Axis;
 const WORK_OF_A_THREAD: usize = 1 << 16;
 
 /// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels, in whole vectors.
-pub(super) fn pack(geometry: &Geometry, weights: &[f32]) -> Aligned {
+pub(super) fn pack(geometry: &Geometry, weights: &[f32]) -> Aligned<f32> {
     let (taps, padded) = (geometry.taps(), padded(geometry.channels));
     let mut packed = Aligned::zeroed(taps * padded);
     for (channel, weights) in weights.chunks_exact(taps).enumerate() {
@@ -41,7 +40,7 @@ fn padded(channels: usize) -> usize {
 pub(super) fn compute(
     team: &dyn Team,
     geometry: &Geometry,
-    (x, weights): (&[f32], &Aligned),
+    (x, weights): (&[f32], &Aligned<f32>),
     finish: &Finish<'_>,
     y: &mut [f32],
     are_paired: bool,
@@ -72,7 +71,7 @@ struct Rows<'a> {
     isa: Isa,
     geometry: &'a Geometry,
     x: &'a [f32],
-    weights: &'a Aligned,
+    weights: &'a Aligned<f32>,
     finish: &'a Finish<'a>,
     rows: Range<usize>,
     y: &'a mut [f32],

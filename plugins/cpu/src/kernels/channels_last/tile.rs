@@ -9,7 +9,7 @@ use std::ptr;
 use super::dense::Paired;
 use super::lanes::Lanes;
 #[cfg(target_arch = "x86_64")]
-use crate::amx::Tiles;
+use crate::amx::{self, Tiles};
 use crate::isa::{Isa, prefetch};
 use crate::unrolled::unrolled;
 
@@ -17,14 +17,11 @@ use crate::unrolled::unrolled;
 pub(in crate::kernels) const MOST_PIXELS: usize = 14;
 
 /// Numbers of a line of memory. Micro-kernels that want rows read whole lines of them.
-pub(super) const LINE: usize = 16;
+pub(in crate::kernels) const LINE: usize = 16;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
 const AHEAD: usize = 24;
-
-/// So many pixels are no work for AMX: what takes time is to read the weights.
-const FEW_PIXELS: usize = 4;
 
 /// What a micro-kernel works on.
 pub(super) struct Tile {
@@ -91,7 +88,7 @@ impl Kernels {
     pub(super) fn of_pairs(isa: Isa, pixels: usize, steps: usize) -> &'static Self {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Amx if pixels > FEW_PIXELS && steps > 0 => &tiles::KERNELS,
+            Isa::Amx if amx::pays(pixels, steps) => &tiles::KERNELS,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
             #[cfg(target_arch = "x86_64")]
@@ -129,7 +126,7 @@ impl Kernels {
 
 /// From one row of so many numbers to the next: whole lines and one more, as rows that are pages apart would fight for the same
 /// lines of the nearest cache.
-pub(super) fn row_stride(numbers: usize) -> usize {
+pub(in crate::kernels) fn row_stride(numbers: usize) -> usize {
     numbers.next_multiple_of(LINE) + LINE
 }
 
@@ -303,6 +300,7 @@ kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
 mod tiles {
     use std::mem::MaybeUninit;
+    use std::ptr;
 
     use super::super::lanes::{Lanes, ZmmPairs};
     use super::{Kernel, Kernels, LINE, MOST_PIXELS, Tile, finish, row_stride};
@@ -321,6 +319,10 @@ mod tiles {
         // SAFETY: the caller vouches for the tile and the instructions, and for rows of whole lines. All sums of the pixels that
         // are read are written before.
         unsafe {
+            let mut bias = [0.0; MOST];
+            if !tile.bias.is_null() {
+                ptr::copy_nonoverlapping(tile.bias, bias.as_mut_ptr(), tile.channels);
+            }
             let factors = Factors {
                 left: (*tile.inputs).add(tile.skip).cast(),
                 rows: tile.pixels,
@@ -328,19 +330,15 @@ mod tiles {
                 right: tile.weights.cast(),
                 tiles: VECTORS,
                 lines: tile.depth / LINE,
+                start: bias.as_ptr().cast(),
             };
             Pairs::multiply(&factors, sums);
-            let mut bias = [ZmmPairs::splat(0.0); 2];
-            if !tile.bias.is_null() {
-                for (vector, bias) in bias.iter_mut().enumerate().take(VECTORS) {
-                    *bias = tile.load(tile.bias, vector);
-                }
-            }
+            let zero = ZmmPairs::splat(0.0);
             for pixel in 0..tile.pixels {
                 let sums = (&raw const (*sums).0[pixel]).cast::<f32>();
-                let mut vectors = [bias; MOST_PIXELS];
-                for (vector, bias) in bias.into_iter().enumerate().take(VECTORS) {
-                    vectors[0][vector] = ZmmPairs::load(sums.add(vector * ZmmPairs::COUNT)).plus(bias);
+                let mut vectors = [[zero; 2]; MOST_PIXELS];
+                for (vector, sum) in vectors[0].iter_mut().enumerate().take(VECTORS) {
+                    *sum = ZmmPairs::load(sums.add(vector * ZmmPairs::COUNT));
                 }
                 finish::<ZmmPairs, 1, VECTORS>(tile, pixel, vectors);
             }

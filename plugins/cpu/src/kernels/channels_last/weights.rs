@@ -2,49 +2,17 @@
 
 #![expect(unsafe_code, reason = "numbers are kept in aligned lines")]
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 
 use super::geometry::Geometry;
 use super::rounded::{pairs_of, round, round_rows};
 use super::tile::{Kernels, LINE};
-use crate::gemm::{Parts, Team, View, pack_panel};
-
-/// Numbers that begin where a vector of any width may be loaded at its fastest.
-pub(super) struct Aligned {
-    lines: Vec<Line>,
-    length: usize,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([f32; 16]);
-
-impl Aligned {
-    pub(super) fn zeroed(length: usize) -> Self {
-        Self { lines: vec![Line([0.0; 16]); length.div_ceil(16)], length }
-    }
-}
-
-impl Deref for Aligned {
-    type Target = [f32];
-
-    fn deref(&self) -> &[f32] {
-        // SAFETY: the lines are arrays of as many numbers or more, without gaps.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
-    }
-}
-
-impl DerefMut for Aligned {
-    fn deref_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
-    }
-}
+use crate::gemm::{Aligned, Parts, Team, View, pack_panel};
 
 /// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors, the last of which may be
 /// narrower and is filled up with 0; a panel has its channels for the first step, then for the second and so on.
 pub(super) struct Panels {
-    numbers: Aligned,
+    numbers: Aligned<f32>,
     layout: Layout,
 }
 

@@ -11,10 +11,11 @@ use super::finish::{Ending, Finish};
 use super::layer::Images;
 use super::packed::{Panels, Source};
 use super::rows::Rows;
-use super::tile::{Kernels, MOST_PIXELS, Outcome, Place, Tile};
-use super::vector::QUAD;
+use super::tile::{Kernels, LINE, Outcome, Place, Tile, row_stride};
+use super::vector::{QUAD, TURNED};
+#[cfg(target_arch = "x86_64")]
+use crate::amx::Gathered;
 use crate::gemm::{self, Finished, Parts, Scratch, Team};
-use crate::isa::Isa;
 use crate::kernels::channels_last::geometry::Geometry;
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
@@ -25,6 +26,7 @@ const WORK_OF_A_THREAD: usize = 1 << 20;
 /// A convolution that is ready to be computed.
 pub(super) struct Dense {
     geometry: Geometry,
+    kernels: &'static Kernels,
     rows: Rows,
     threads: usize,
     /// Pixels of a tile, and pixels and channels of a task.
@@ -53,14 +55,15 @@ fn even_share(count: usize, most: usize) -> usize {
 
 impl Dense {
     pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
-        let kernels = Kernels::of(team.isa());
         let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
         let steps = geometry.taps() * geometry.channels_of_group();
+        let kernels = Kernels::of(team.isa(), pixels, steps);
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
         let panels = outputs.div_ceil(kernels.channels()).max(1);
         let most_panels = (WEIGHTS_AT_ONCE / kernels.channels() / steps.max(1)).max(1);
-        let tile = even_share(pixels, kernels.pixels());
+        // Rows are multiplied many at a time, whether they exist or not.
+        let tile = if kernels.wants_rows { kernels.pixels() } else { even_share(pixels, kernels.pixels()) };
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
@@ -69,7 +72,7 @@ impl Dense {
         let across = across.max(wanted.div_ceil(down).min(panels));
         let task =
             (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
-        Self { geometry: geometry.clone(), rows: Rows::new(geometry), threads, tile, task }
+        Self { geometry: geometry.clone(), kernels, rows: Rows::new(geometry), threads, tile, task }
     }
 
     /// The taps and the inputs of each, as they are read.
@@ -82,20 +85,32 @@ impl Dense {
         Panels::new(team, &self.geometry, &self.rows, weights)
     }
 
-    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers.
-    fn parts(&self) -> [usize; 3] {
+    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and rows.
+    fn parts(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD);
-        let lane = self.rows.taps().0 * MOST_PIXELS;
+        let pointers = self.rows.taps().0 * self.kernels.pixels();
+        let rows = if self.kernels.wants_rows { self.kernels.pixels() * words(self.row_stride()) } else { 0 };
         // A lane of its own for each thread begins at a line.
-        [words(self.rows.padding_size()), words(self.rows.copy_size()), lane]
+        [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
             .map(|count| count.next_multiple_of(64 / WORD))
+    }
+
+    /// How many times four inputs are read for a pixel.
+    fn quads(&self) -> usize {
+        let (taps, depth) = self.rows.taps();
+        taps * depth.div_ceil(QUAD)
+    }
+
+    /// Bytes from a row to the next.
+    fn row_stride(&self) -> usize {
+        row_stride(self.quads()) * QUAD
     }
 
     /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
-        let [padding, copy, lane] = self.parts();
+        let [padding, copy, pointers, rows] = self.parts();
         // Scratch memory begins at the next line.
-        (padding + copy + self.threads * lane) * WORD + 64
+        (padding + copy + self.threads * (pointers + rows)) * WORD + 64
     }
 
     /// Computes the convolution. The sums of each output begin with what is given, in whole vectors for each group.
@@ -107,7 +122,8 @@ impl Dense {
         results: Results<'_>,
         scratch: &mut Scratch<'_>,
     ) {
-        let [padding_words, copy_words, lane_words] = self.parts();
+        let [padding_words, copy_words, pointer_words, row_words] = self.parts();
+        let lane_words = pointer_words + row_words;
         let scratch = scratch.elements::<u64>(padding_words + copy_words + self.threads * lane_words);
         let (padding, rest) = scratch.split_at_mut(padding_words);
         let (copy, lanes) = rest.split_at_mut(copy_words);
@@ -121,7 +137,6 @@ impl Dense {
         };
         let job = Job {
             dense: self,
-            isa: team.isa(),
             is_signed: images.is_signed,
             images: images_read,
             padding: padding.as_ptr().cast(),
@@ -137,8 +152,10 @@ impl Dense {
         let count = self.geometry.groups * across * down;
         let (next, lanes) = (AtomicUsize::new(0), Parts::new(lanes));
         team.each(self.threads.min(count), &|lane| {
+            let _registers = self.kernels.begin();
             // SAFETY: each lane has a part of its own.
-            let pointers = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
+            let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
+            let (pointers, rows) = memory.split_at_mut(pointer_words);
             loop {
                 let task = next.fetch_add(1, Ordering::Relaxed);
                 if task >= count {
@@ -151,7 +168,7 @@ impl Dense {
                     group,
                     first..pixels.min(first + self.task.0),
                     channel..outputs.min(channel + self.task.1),
-                    pointers.as_mut_ptr().cast(),
+                    (pointers.as_mut_ptr().cast(), rows.as_mut_ptr().cast()),
                 );
             }
         });
@@ -169,7 +186,6 @@ fn as_bytes(words: &mut [u64]) -> &mut [u8] {
 /// One convolution while it is computed.
 struct Job<'a> {
     dense: &'a Dense,
-    isa: Isa,
     is_signed: bool,
     images: *const u8,
     padding: *const u8,
@@ -183,9 +199,15 @@ unsafe impl Sync for Job<'_> {}
 
 impl Job<'_> {
     /// Computes some pixels and channels of a group.
-    fn run(&self, group: usize, pixels: Range<usize>, channels: Range<usize>, pointers: *mut *const u8) {
+    fn run(
+        &self,
+        group: usize,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        (pointers, rows): (*mut *const u8, *mut u8),
+    ) {
         let Geometry { outputs, .. } = self.dense.geometry;
-        let (kernels, outputs_of_group) = (Kernels::of(self.isa), self.dense.geometry.outputs_of_group());
+        let (kernels, outputs_of_group) = (self.dense.kernels, self.dense.geometry.outputs_of_group());
         let starts = &self.starts[group * outputs_of_group.next_multiple_of(kernels.lanes)..];
         let (taps, depth) = self.dense.rows.taps();
         let first_output = group * outputs_of_group;
@@ -197,6 +219,15 @@ impl Job<'_> {
                     self.dense.rows.windows().point((self.images, self.padding), first, count, pointers);
                 };
             }
+            let skip = self.dense.rows.skip(group);
+            let begin = rows.cast_const();
+            // What the micro-kernels see: rows that were put together are one tap.
+            let (inputs, taps, quads, skip) = if kernels.wants_rows {
+                self.put_together(count, skip, pointers, rows);
+                (&raw const begin, 1, self.dense.quads().next_multiple_of(LINE), 0)
+            } else {
+                (pointers.cast_const(), taps, depth.div_ceil(QUAD), skip)
+            };
             for channel in channels.clone().step_by(self.weights.width()) {
                 let width = self.weights.width().min(channels.end - channel);
                 let whole = width.next_multiple_of(kernels.lanes);
@@ -221,10 +252,11 @@ impl Job<'_> {
                 // has the size of the output.
                 unsafe {
                     kernels.get(self.is_signed, count, width)(&Tile {
-                        inputs: pointers,
+                        pixels: count,
+                        inputs,
                         taps,
-                        quads: depth.div_ceil(QUAD),
-                        skip: self.dense.rows.skip(group),
+                        quads,
+                        skip,
                         weights: self.weights.panel(group, channel),
                         start: starts[channel..channel + whole].as_ptr(),
                         outcome: &outcome,
@@ -237,5 +269,26 @@ impl Job<'_> {
                 }
             }
         }
+    }
+
+    /// Copies what is under the windows of a tile, behind `skip` bytes of each pixel, to rows of unsigned numbers.
+    fn put_together(&self, count: usize, skip: usize, pointers: *const *const u8, rows: *mut u8) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (parts, depth) = self.dense.rows.taps();
+            let gathered = Gathered {
+                sources: pointers,
+                rows: count,
+                parts,
+                length: depth.next_multiple_of(QUAD),
+                skip,
+                turned: if self.is_signed { TURNED } else { 0 },
+            };
+            // SAFETY: the machine has AMX. For each tap and pixel there is a pointer to as many inputs, of which whole fours can
+            // be read, and there is room for as many rows.
+            unsafe { gathered.copy(rows, self.dense.row_stride()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (count, skip, pointers, rows);
     }
 }

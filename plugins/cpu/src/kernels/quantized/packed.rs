@@ -5,9 +5,10 @@
 use super::rows::Rows;
 use super::tile::Kernels;
 use super::vector::QUAD;
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Aligned, Parts, Team};
 use crate::isa::{Target, Vectorized};
 use crate::kernels::channels_last::geometry::Geometry;
+use crate::kernels::channels_last::tile::LINE;
 
 /// In what order the dimensions of weights are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +33,7 @@ pub(super) struct Source<'a> {
 /// For each group its channels are cut into panels of whole vectors, the last of which may be narrower and is filled up with
 /// 0. A panel has, tap by tap, four inputs at a time, the four weights of each channel.
 pub(crate) struct Panels {
-    weights: Vec<i8>,
+    weights: Aligned<i8>,
     pub(super) sums: Vec<i32>,
     layout: Layout,
 }
@@ -40,7 +41,7 @@ pub(crate) struct Panels {
 /// Where each panel lies.
 #[derive(Clone, Copy)]
 struct Layout {
-    /// Weights of a channel, with those that fill up.
+    /// Weights of a channel, with those that fill up, in whole lines.
     steps: usize,
     channels: usize,
     lanes: usize,
@@ -59,12 +60,17 @@ impl Layout {
 
 impl Panels {
     pub(super) fn new(team: &dyn Team, geometry: &Geometry, rows: &Rows, source: Source<'_>) -> Self {
-        let kernels = Kernels::of(team.isa());
+        let kernels = Kernels::of(team.isa(), 1, 1);
         let (taps, depth) = rows.taps();
         let steps = taps * depth.next_multiple_of(QUAD);
         let channels = geometry.outputs_of_group();
-        let layout = Layout { steps, channels, lanes: kernels.lanes, width: kernels.channels() };
-        let mut packed = vec![0; geometry.groups * layout.size_of_group()];
+        let layout = Layout {
+            steps: steps.next_multiple_of(QUAD * LINE),
+            channels,
+            lanes: kernels.lanes,
+            width: kernels.channels(),
+        };
+        let mut packed = Aligned::zeroed(geometry.groups * layout.size_of_group());
         let mut sums = vec![0; geometry.outputs];
         let (target, target_sums) = (Parts::new(&mut packed), Parts::new(&mut sums));
         let panels = channels.div_ceil(layout.width);

@@ -1,5 +1,6 @@
 //! The micro-kernels: each computes one tile, some pixels by one or two vectors of channels, whose sums all stay in registers
-//! over all taps and input channels, and until they are results where the instructions allow.
+//! over all taps and input channels, and until they are results where the instructions allow. With AMX, whose registers are
+//! good for nothing else, they are in the nearest cache meanwhile.
 
 #![expect(unsafe_code, reason = "inputs, weights and results are reached through pointers")]
 
@@ -7,8 +8,10 @@ use std::ptr;
 
 use super::finish::Ending;
 use super::vector::{MOST_LANES, QUAD, Vector};
+#[cfg(target_arch = "x86_64")]
+use crate::amx::{self, Tiles};
 use crate::isa::{Isa, prefetch};
-pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
+pub(super) use crate::kernels::channels_last::tile::{LINE, MOST_PIXELS, row_stride};
 use crate::unrolled::unrolled;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
@@ -17,6 +20,8 @@ const AHEAD: usize = 16;
 
 /// What a micro-kernel works on.
 pub(super) struct Tile<'a> {
+    /// How many pixels there are.
+    pub(super) pixels: usize,
     /// For each tap, for each pixel, where the inputs under it begin.
     pub(super) inputs: *const *const u8,
     /// How many taps there are.
@@ -61,21 +66,43 @@ pub(super) type Kernel = unsafe fn(&Tile<'_>);
 pub(super) struct Kernels {
     /// How many sums a vector has.
     pub(super) lanes: usize,
+    /// Whether the inputs of a tile have to be rows: unsigned, of one tap, in whole lines, and as far apart as [`row_stride`]
+    /// says.
+    pub(super) wants_rows: bool,
     /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels
     /// less one.
     by_vectors: [[&'static [Kernel]; 2]; 2],
 }
 
 impl Kernels {
-    /// The best that the machine has within an instruction set.
-    pub(super) fn of(isa: Isa) -> &'static Self {
+    /// The best that the machine has within an instruction set for so many pixels, and steps of a sum. Weights are the same for
+    /// any numbers of them.
+    pub(super) fn of(isa: Isa, pixels: usize, steps: usize) -> &'static Self {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
+            Isa::Amx if amx::pays(pixels, steps) => &tiles::KERNELS,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx2 => &avx2::KERNELS,
+            Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
+    }
+
+    /// How many sums a vector of theirs has, for any numbers of pixels and steps.
+    pub(super) fn lanes_of(isa: Isa) -> usize {
+        Self::of(isa, 1, 1).lanes
+    }
+
+    /// Makes the registers of this thread ready for the micro-kernels, as long as the result lives.
+    pub(super) fn begin(&self) -> Option<impl Sized> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // SAFETY: the micro-kernels that want rows are those of AMX, and are only had where it is permitted.
+            self.wants_rows.then(|| unsafe { Tiles::new() })
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None::<()>
     }
 
     /// The most pixels of a tile.
@@ -165,6 +192,7 @@ macro_rules! kernels {
 
             pub(super) static KERNELS: Kernels = Kernels {
                 lanes: $vector::LANES,
+                wants_rows: false,
                 by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
             };
 
@@ -192,3 +220,51 @@ kernels!(
 #[cfg(target_arch = "x86_64")]
 kernels!(avx2, Ymm, #[target_feature(enable = "avx2")] [1 2 3 4]);
 kernels!(plain, Plain, [1 2 3 4]);
+
+/// Those of AMX.
+#[cfg(target_arch = "x86_64")]
+mod tiles {
+    use std::mem::MaybeUninit;
+    use std::ptr;
+
+    use super::super::vector::{Vector, Zmm};
+    use super::{Kernel, Kernels, LINE, Outcome, Tile, row_stride};
+    use crate::amx::{Bytes, Factors, MOST, Product, Sums};
+
+    pub(super) static KERNELS: Kernels =
+        Kernels { lanes: Zmm::LANES, wants_rows: true, by_vectors: [[&ONE, &TWO]; 2] };
+
+    static ONE: [Kernel; MOST] = [tile::<1>; MOST];
+    static TWO: [Kernel; MOST] = [tile::<2>; MOST];
+
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+    unsafe fn tile<const VECTORS: usize>(tile: &Tile<'_>) {
+        let mut sums = MaybeUninit::<Sums<i32>>::uninit();
+        // SAFETY: the caller vouches for the tile and the instructions, and for rows of whole lines. All sums of the pixels that
+        // are read are written before.
+        unsafe {
+            let mut start = [0; MOST];
+            ptr::copy_nonoverlapping(tile.start, start.as_mut_ptr(), VECTORS * Zmm::LANES);
+            let factors = Factors {
+                left: (*tile.inputs).add(tile.skip),
+                rows: tile.pixels,
+                stride: row_stride(tile.quads) * size_of::<i32>(),
+                right: tile.weights.cast(),
+                tiles: VECTORS,
+                lines: tile.quads / LINE,
+                start: start.as_ptr().cast(),
+            };
+            Bytes::multiply(&factors, sums.as_mut_ptr());
+            let rows = std::slice::from_raw_parts(sums.as_ptr().cast::<[Zmm; 2]>(), tile.pixels);
+            match tile.outcome {
+                Outcome::Bytes(ending) => Zmm::finish_rows::<VECTORS>(rows, ending),
+                Outcome::Sums(place) => {
+                    for (pixel, sums) in rows.iter().enumerate() {
+                        let output = place.output.add(pixel * place.pixel);
+                        Zmm::store_row(*sums, output, place.channels);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -144,6 +144,7 @@ mod x86 {
 
     /// Vectors of AVX-512 with VNNI.
     #[derive(Clone, Copy)]
+    #[repr(transparent)]
     pub(in super::super) struct Zmm(__m512i);
 
     impl Vector for Zmm {
@@ -204,18 +205,58 @@ mod x86 {
                     return;
                 }
                 // What is longer is no loop written out, which would need the sums in memory from the start.
-                let mut stored = [[_mm512_setzero_si512(); 2]; MOST_PIXELS];
+                let mut stored = [[Self(_mm512_setzero_si512()); 2]; MOST_PIXELS];
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                    unrolled!(VECTOR in 0..VECTORS, at most 2 { stored[PIXEL][VECTOR] = sums[PIXEL][VECTOR].0; });
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 { stored[PIXEL][VECTOR] = sums[PIXEL][VECTOR]; });
                 });
-                for (pixel, sums) in stored[..PIXELS].iter().enumerate() {
+                Self::finish_rows::<VECTORS>(&stored[..PIXELS], ending);
+            }
+        }
+    }
+
+    impl Zmm {
+        /// Makes results of the sums of some pixels, which are in memory, and writes them.
+        ///
+        /// # Safety
+        ///
+        /// As for [`Vector::finish`].
+        #[inline(always)]
+        pub(in super::super) unsafe fn finish_rows<const VECTORS: usize>(
+            rows: &[[Self; 2]],
+            ending: &Ending<'_>,
+        ) {
+            // SAFETY: the caller vouches for the instructions and the places of all pixels.
+            unsafe {
+                let results = Results::new(ending);
+                for (pixel, sums) in rows.iter().enumerate() {
                     let mut steps = [_mm512_setzero_ps(); 2];
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                        let own = results.steps(sums[VECTOR], VECTOR);
-                        steps[VECTOR] = results.plus_residual(own, ending, pixel, VECTOR);
+                        steps[VECTOR] = results.steps(sums[VECTOR].0, VECTOR);
+                        if !ending.residual.is_null() {
+                            steps[VECTOR] = results.plus_residual(steps[VECTOR], ending, pixel, VECTOR);
+                        }
                     });
                     results.store::<VECTORS>(steps, ending, pixel);
                 }
+            }
+        }
+
+        /// Stores the sums of so many channels of a pixel.
+        ///
+        /// # Safety
+        ///
+        /// There is room for them, and the machine has the instructions.
+        #[inline(always)]
+        pub(in super::super) unsafe fn store_row(sums: [Self; 2], place: *mut i32, channels: usize) {
+            let exists = (1u64 << channels) - 1;
+            // SAFETY: only sums of channels are written, for which the caller vouches.
+            unsafe {
+                _mm512_mask_storeu_epi32(place, exists as __mmask16, sums[0].0);
+                _mm512_mask_storeu_epi32(
+                    place.wrapping_add(Self::LANES),
+                    (exists >> 16) as __mmask16,
+                    sums[1].0,
+                );
             }
         }
     }

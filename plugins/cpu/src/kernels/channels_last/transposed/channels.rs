@@ -7,9 +7,8 @@ use std::ops::Range;
 
 use super::super::finish::Finish;
 use super::super::lanes::{Lanes, Work, with_lanes};
-use super::super::weights::Aligned;
 use super::products::Sizes;
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Aligned, Parts, Team};
 use crate::kernels::conv::window::Axis;
 
 /// Products that are worth waking another thread.
@@ -42,7 +41,7 @@ impl Channels {
     }
 
     /// The weights [C, 1, kernel…] in the order in which they are read: for each step those of all channels.
-    pub(in super::super) fn pack(&self, weights: &[f32]) -> Aligned {
+    pub(in super::super) fn pack(&self, weights: &[f32]) -> Aligned<f32> {
         let (channels, steps) = (self.sizes.channels, self.sizes.down.kernel * self.sizes.along.kernel);
         let mut packed = Aligned::zeroed(steps * channels);
         for (channel, weights) in weights.chunks_exact(steps).enumerate() {
@@ -57,7 +56,7 @@ impl Channels {
     pub(in super::super) fn compute(
         &self,
         team: &dyn Team,
-        (x, weights): (&[f32], &Aligned),
+        (x, weights): (&[f32], &Aligned<f32>),
         finish: &Finish<'_>,
         y: &mut [f32],
     ) {
@@ -100,7 +99,7 @@ fn all_reaches(axis: &Axis) -> Vec<Vec<Reach>> {
 struct Row<'a> {
     all: &'a Channels,
     x: &'a [f32],
-    weights: &'a Aligned,
+    weights: &'a Aligned<f32>,
     finish: &'a Finish<'a>,
     row: usize,
     /// Where the row lies, which nothing else writes.

@@ -16,10 +16,10 @@ use self::products::{Products, Sizes};
 use super::conv::{check_finish, with_operands};
 use super::finish::Finish;
 use super::geometry::axes;
-use super::weights::{Aligned, Panels};
+use super::weights::Panels;
 use crate::constants::{self, Constants};
 use crate::device::Cpu;
-use crate::gemm::Scratch;
+use crate::gemm::{Aligned, Scratch};
 use crate::isa::Isa;
 use crate::kernels::activation::Activation;
 use crate::kernels::conv::window::{Axis, MOST, Settings};
@@ -70,7 +70,7 @@ enum Way {
 /// Weights in the order in which they are read.
 enum Packed {
     Panels(Vec<Panels>),
-    Channels(Aligned),
+    Channels(Aligned<f32>),
 }
 
 impl Way {
