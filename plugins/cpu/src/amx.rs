@@ -195,3 +195,100 @@ macro_rules! product {
 
 product!(Pairs, f32, "tdpbf16ps");
 product!(Bytes, i32, "tdpbusd");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of the left rows and of the right columns, which begin at lines.
+    #[derive(Clone, Copy)]
+    #[repr(C, align(64))]
+    struct Line([u8; LINE]);
+
+    /// Computes the sums of some rows and tiles of columns, and compares them with those of `sum`, which is told the bytes of a
+    /// row and, four by four, those of a column.
+    fn check<P: Product>(
+        (rows, tiles, lines): (usize, usize, usize),
+        byte: impl Fn(usize) -> u8,
+        start: [P::Sum; MOST],
+        sum: impl Fn(P::Sum, &[u8], &[u8]) -> P::Sum,
+    ) where
+        P::Sum: Copy + Default + PartialEq + std::fmt::Debug,
+    {
+        if !is_permitted() {
+            return;
+        }
+        let fill = |lines: usize, seed: usize| -> Vec<Line> {
+            (0..lines)
+                .map(|line| Line(std::array::from_fn(|place| byte(seed + line * LINE + place))))
+                .collect()
+        };
+        // A line between the rows, so that they are not where the next one is expected to begin.
+        let stride = lines + 1;
+        let (left, right) = (fill(MOST * stride, 3), fill(lines * LINES * tiles, 70_001));
+        let mut sums = Sums([[P::Sum::default(); MOST]; MOST]);
+        let factors = Factors {
+            left: left.as_ptr().cast(),
+            rows,
+            stride: stride * LINE,
+            right: right.as_ptr().cast(),
+            tiles,
+            lines,
+            start: start.as_ptr().cast(),
+        };
+        // SAFETY: the unit is permitted, and there are as many lines as the factors say.
+        unsafe {
+            let _registers = Tiles::new();
+            P::multiply(&factors, &raw mut sums);
+        }
+        let bytes = |lines: &[Line]| lines.iter().flat_map(|line| line.0).collect::<Vec<_>>();
+        let right = bytes(&right);
+        for (row, sums) in sums.0.iter().enumerate().take(rows) {
+            let left = bytes(&left[row * stride..][..lines]);
+            for (column, found) in sums.iter().enumerate().take(tiles * LINES) {
+                let quads = right.chunks_exact(tiles * LINE);
+                let of_column: Vec<u8> = quads.flat_map(|quad| quad[4 * column..][..4].to_vec()).collect();
+                let expected = sum(start[column], &left, &of_column);
+                assert_eq!(*found, expected, "row {row}, column {column} of {rows}, {tiles}, {lines}");
+            }
+        }
+    }
+
+    const SIZES: [(usize, usize, usize); 7] =
+        [(1, 1, 1), (5, 2, 3), (16, 1, 2), (17, 2, 1), (31, 1, 5), (32, 2, 1), (32, 2, 9)];
+
+    #[test]
+    fn unsigned_bytes_are_multiplied_with_signed_ones() {
+        for sizes in SIZES {
+            let byte = |place: usize| (place * 167 + place / 251) as u8;
+            let start = std::array::from_fn(|column| column as i32 * 1_000_003 - 7);
+            check::<Bytes>(sizes, byte, start, |start, left, right| {
+                let products = left
+                    .iter()
+                    .zip(right)
+                    .map(|(left, right)| i32::from(*left) * i32::from(right.cast_signed()));
+                start + products.sum::<i32>()
+            });
+        }
+    }
+
+    #[test]
+    fn pairs_of_bf16_are_multiplied() {
+        for sizes in SIZES {
+            // Whole numbers of at most 7, whose sums are exact in any order.
+            let number = |place: usize| ((place * 29 + place / 61) % 15) as f32 - 7.0;
+            let byte = |place: usize| (number(place / 2).to_bits() >> 16).to_le_bytes()[place % 2];
+            let start = std::array::from_fn(|column| column as f32 - 20.0);
+            let numbers = |bytes: &[u8]| -> Vec<f32> {
+                let halves =
+                    bytes.chunks_exact(2).map(|half| u32::from(half[0]) << 16 | u32::from(half[1]) << 24);
+                halves.map(f32::from_bits).collect()
+            };
+            check::<Pairs>(sizes, byte, start, |start, left, right| {
+                let products =
+                    numbers(left).into_iter().zip(numbers(right)).map(|(left, right)| left * right);
+                start + products.sum::<f32>()
+            });
+        }
+    }
+}

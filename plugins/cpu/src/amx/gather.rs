@@ -61,3 +61,36 @@ impl Gathered {
 fn first(bytes: usize) -> u64 {
     (1 << bytes) - 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Isa;
+
+    #[test]
+    fn rows_are_put_together_from_parts_and_filled_up() {
+        if Isa::best() < Isa::Avx512 {
+            return;
+        }
+        let bytes: Vec<u8> = (0..1000u32).map(|index| (index * 7 + index / 256) as u8).collect();
+        for (rows, parts, length, skip, turned) in
+            [(3, 2, 64, 0, 0), (2, 3, 20, 4, 0x80), (1, 1, 130, 1, 0x80), (4, 9, 8, 0, 0), (2, 2, 32, 5, 0)]
+        {
+            let starts: Vec<usize> = (0..rows * parts).map(|index| index * 13 % 400).collect();
+            let sources: Vec<*const u8> = starts.iter().map(|start| bytes[*start..].as_ptr()).collect();
+            let whole = (parts * length).next_multiple_of(LINE);
+            let stride = whole + 3;
+            let mut target = vec![0xaa; rows * stride];
+            let gathered = Gathered { sources: sources.as_ptr(), rows, parts, length, skip, turned };
+            // SAFETY: the machine has AVX-512, the bytes that are read follow the starts, and there is room for all rows.
+            unsafe { gathered.copy(target.as_mut_ptr(), stride) };
+            for (row, found) in target.chunks(stride).enumerate() {
+                let part = |part: usize| &bytes[starts[part * rows + row] + skip..][..length];
+                let mut expected: Vec<u8> = (0..parts).flat_map(part).map(|byte| byte ^ turned).collect();
+                expected.resize(whole, 0);
+                expected.resize(stride, 0xaa);
+                assert!(found == expected, "row {row} of {rows} of {parts} parts of {length}");
+            }
+        }
+    }
+}
