@@ -1,8 +1,8 @@
 //! The unit of a processor that multiplies whole matrices, AMX: eight registers of it hold a tile each, sixteen lines of 64
 //! bytes. The compiler has no names for them on stable Rust, so they are reached by their instructions.
 //!
-//! Sums of 32 bits are computed for up to 32 rows and 32 columns at a time: four tiles of them, to which a step adds the
-//! products of two tiles of left rows, a line of each, with two tiles of right columns.
+//! The sums of a block are four tiles, to which a step adds the products of two tiles of rows, a line of each, with two tiles of
+//! columns.
 
 #![expect(unsafe_code, reason = "the registers are only reached by instructions that a machine may lack")]
 
@@ -15,12 +15,7 @@ use std::sync::OnceLock;
 
 pub(crate) use gather::Gathered;
 
-/// Lines of a tile, and bytes of a line.
-pub(crate) const LINES: usize = 16;
-pub(crate) const LINE: usize = 64;
-
-/// The most rows and columns that are computed at a time.
-pub(crate) const MOST: usize = 2 * LINES;
+use crate::strips::{BLOCK, Block, LINE, LINES};
 
 /// Whether the machine has the unit, for bf16 and for bytes, and the system lets this process use its registers. They are large,
 /// so a process has to ask before its first use of them.
@@ -85,45 +80,22 @@ impl Drop for Tiles {
     }
 }
 
-/// Left rows and right columns that are multiplied.
-pub(crate) struct Factors {
-    /// Where the left rows begin, how many there are, and how many bytes they are apart. Rows up to a whole tile of them are
-    /// read, and their sums are of no use.
-    pub(crate) left: *const u8,
-    pub(crate) rows: usize,
-    pub(crate) stride: usize,
-    /// For each four bytes of a row, those of all columns, of which there are one tile or two.
-    pub(crate) right: *const u8,
-    pub(crate) tiles: usize,
-    /// How many lines each row has.
-    pub(crate) lines: usize,
-    /// What the sums begin with, for the most columns.
-    pub(crate) start: *const u8,
-}
-
-/// The sums of all rows and columns.
+/// The sums of a block.
 #[repr(C, align(64))]
-pub(crate) struct Sums<T>(pub(crate) [[T; MOST]; MOST]);
-
-/// Whether so many rows, with so many steps of each sum, are worth it. Of fewer it takes time to read the right side, which
-/// vectors do as fast.
-pub(crate) fn pays(rows: usize, steps: usize) -> bool {
-    const FEW_ROWS: usize = 4;
-    rows > FEW_ROWS && steps > 0
-}
+pub(crate) struct Sums<T>(pub(crate) [[T; BLOCK]; BLOCK]);
 
 /// How numbers are multiplied.
 pub(crate) trait Product {
     /// What their sums are.
     type Sum;
 
-    /// Computes the sums.
+    /// Computes the sums of a block. Those of all rows begin with what stands in the first one.
     ///
     /// # Safety
     ///
-    /// The registers are ready on this thread, as [`Tiles`] makes them, the factors can be read and have lines, and there is room
-    /// for the sums.
-    unsafe fn multiply(factors: &Factors, sums: *mut Sums<Self::Sum>);
+    /// The registers are ready on this thread, as [`Tiles`] makes them; the rows and columns of the block can be read, and there
+    /// are lines of them; and the sums can be written.
+    unsafe fn multiply(block: &Block, sums: *mut Sums<Self::Sum>);
 }
 
 /// Pairs of bf16 on both sides.
@@ -139,19 +111,21 @@ macro_rules! product {
             type Sum = $sum;
 
             #[inline]
-            unsafe fn multiply(factors: &Factors, sums: *mut Sums<$sum>) {
-                let Factors { left, rows, stride, right, tiles, lines, start } = *factors;
+            unsafe fn multiply(block: &Block, sums: *mut Sums<$sum>) {
+                let Block { left, rows, stride, right, tiles, lines, soon, share } = *block;
                 // Where there is one tile it is taken for both: that takes no longer than to wait for what is read.
                 let below = if rows > LINES { left.wrapping_add(LINES * stride) } else { left };
                 let beside = right.wrapping_add((tiles - 1) * LINE);
-                // SAFETY: the caller vouches for the registers and for what is read, and there is room for all sums.
+                // SAFETY: the caller vouches for the registers, for what is read, and for the sums. What is asked for needs not
+                // be there.
                 unsafe {
                     asm!(
-                        // All rows begin with the same line.
-                        "tileloadd tmm0, [{start} + {none}]",
-                        "tileloadd tmm1, [{start} + {none} + 64]",
-                        "tileloadd tmm2, [{start} + {none}]",
-                        "tileloadd tmm3, [{start} + {none} + 64]",
+                        "xor {end:e}, {end:e}",
+                        "tileloadd tmm0, [{sums} + {end}]",
+                        "tileloadd tmm1, [{sums} + {end} + 64]",
+                        "tileloadd tmm2, [{sums} + {end}]",
+                        "tileloadd tmm3, [{sums} + {end} + 64]",
+                        "mov {end}, {soon}",
                         "2:",
                         "tileloadd tmm6, [{right} + {across}]",
                         "tileloadd tmm4, [{left} + {stride}]",
@@ -165,24 +139,34 @@ macro_rules! product {
                         "add {below}, 64",
                         "add {right}, {step}",
                         "add {beside}, {step}",
+                        "add {end}, {share}",
+                        "cmp {soon}, {end}",
+                        "jae 4f",
+                        "3:",
+                        "prefetcht1 [{soon}]",
+                        "add {soon}, 64",
+                        "cmp {soon}, {end}",
+                        "jb 3b",
+                        "4:",
                         "dec {lines}",
                         "jnz 2b",
-                        "tilestored [{sums} + {apart}], tmm0",
-                        "tilestored [{sums} + {apart} + 64], tmm1",
-                        "tilestored [{sums} + {apart} + 2048], tmm2",
-                        "tilestored [{sums} + {apart} + 2112], tmm3",
+                        "mov {across:e}, 128",
+                        "tilestored [{sums} + {across}], tmm0",
+                        "tilestored [{sums} + {across} + 64], tmm1",
+                        "tilestored [{sums} + {across} + 2048], tmm2",
+                        "tilestored [{sums} + {across} + 2112], tmm3",
                         left = inout(reg) left => _,
                         below = inout(reg) below => _,
                         right = inout(reg) right => _,
                         beside = inout(reg) beside => _,
                         lines = inout(reg) lines => _,
                         stride = in(reg) stride,
-                        across = in(reg) tiles * LINE,
+                        across = inout(reg) tiles * LINE => _,
                         step = in(reg) tiles * LINES * LINE,
+                        soon = inout(reg) soon => _,
+                        share = in(reg) share,
+                        end = out(reg) _,
                         sums = in(reg) sums,
-                        start = in(reg) start,
-                        none = in(reg) 0usize,
-                        apart = in(reg) MOST * size_of::<$sum>(),
                         out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                         out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                         options(nostack),
@@ -203,45 +187,46 @@ mod tests {
     /// Lines of the left rows and of the right columns, which begin at lines.
     #[derive(Clone, Copy)]
     #[repr(C, align(64))]
-    struct Line([u8; LINE]);
+    struct Whole([u8; LINE]);
 
     /// Computes the sums of some rows and tiles of columns, and compares them with those of `sum`, which is told the bytes of a
     /// row and, four by four, those of a column.
     fn check<P: Product>(
         (rows, tiles, lines): (usize, usize, usize),
         byte: impl Fn(usize) -> u8,
-        start: [P::Sum; MOST],
+        start: [P::Sum; BLOCK],
         sum: impl Fn(P::Sum, &[u8], &[u8]) -> P::Sum,
     ) where
-        P::Sum: Copy + Default + PartialEq + std::fmt::Debug,
+        P::Sum: Copy + PartialEq + std::fmt::Debug,
     {
         if !is_permitted() {
             return;
         }
-        let fill = |lines: usize, seed: usize| -> Vec<Line> {
+        let fill = |lines: usize, seed: usize| -> Vec<Whole> {
             (0..lines)
-                .map(|line| Line(std::array::from_fn(|place| byte(seed + line * LINE + place))))
+                .map(|line| Whole(std::array::from_fn(|place| byte(seed + line * LINE + place))))
                 .collect()
         };
         // A line between the rows, so that they are not where the next one is expected to begin.
         let stride = lines + 1;
-        let (left, right) = (fill(MOST * stride, 3), fill(lines * LINES * tiles, 70_001));
-        let mut sums = Sums([[P::Sum::default(); MOST]; MOST]);
-        let factors = Factors {
+        let (left, right) = (fill(BLOCK * stride, 3), fill(lines * LINES * tiles, 70_001));
+        let mut sums = Sums([start; BLOCK]);
+        let block = Block {
             left: left.as_ptr().cast(),
             rows,
             stride: stride * LINE,
             right: right.as_ptr().cast(),
             tiles,
             lines,
-            start: start.as_ptr().cast(),
+            soon: right.as_ptr().cast(),
+            share: 100 * (rows % 2),
         };
-        // SAFETY: the unit is permitted, and there are as many lines as the factors say.
+        // SAFETY: the unit is permitted, and there are as many lines as the block says.
         unsafe {
             let _registers = Tiles::new();
-            P::multiply(&factors, &raw mut sums);
+            P::multiply(&block, &raw mut sums);
         }
-        let bytes = |lines: &[Line]| lines.iter().flat_map(|line| line.0).collect::<Vec<_>>();
+        let bytes = |lines: &[Whole]| lines.iter().flat_map(|line| line.0).collect::<Vec<_>>();
         let right = bytes(&right);
         for (row, sums) in sums.0.iter().enumerate().take(rows) {
             let left = bytes(&left[row * stride..][..lines]);

@@ -13,6 +13,7 @@ mod isa;
 mod kernels;
 mod machine;
 mod memory;
+mod strips;
 #[cfg(test)]
 mod testing;
 mod unrolled;

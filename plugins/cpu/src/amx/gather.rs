@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::*;
 
-use super::LINE;
+use crate::strips::LINE;
 
 /// Rows of bytes of which each is put together from parts of one length: the first parts of all rows, then the second ones and
 /// so on, each where a pointer leads to and some bytes further.

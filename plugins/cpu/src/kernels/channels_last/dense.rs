@@ -8,22 +8,21 @@
 //! that is little work beside multiplying them with all the weights of a task, and leaves images what they are. Images that
 //! hold numbers in bf16 are read as they lie.
 
-#![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
+#![expect(unsafe_code, reason = "threads write parts of one output")]
 
-use std::ops::Range;
-use std::ptr;
+mod job;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use self::job::Job;
 use super::finish::Finish;
 use super::geometry::Geometry;
-use super::rounded::{self, pairs_of};
-use super::tile::{Kernels, LINE, Tile, even_share, row_stride};
+use super::rounded::pairs_of;
+use super::tile::{Kernels, even_share};
 use super::weights::Panels;
-use super::windows::Windows;
-#[cfg(target_arch = "x86_64")]
-use crate::amx::Gathered;
 use crate::gemm::{Parts, Team};
 use crate::isa::Isa;
+use crate::strips::{BLOCK, Strips};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 1024 * 1024;
@@ -68,6 +67,7 @@ pub(super) struct Dense {
     factors: Factors,
     paired: Paired,
     kernels: &'static Kernels,
+    strips: Option<Strips>,
     /// Whether a row of the window is one tap.
     by_rows: bool,
     /// Whether the pixels of a tile are whole pages apart. They would fight for the same lines of the nearest cache.
@@ -97,7 +97,7 @@ impl Dense {
         let steps = geometry.taps() * geometry.channels_of_group();
         let kernels = match factors {
             Factors::Whole => Kernels::of(team.isa()),
-            Factors::Rounded => Kernels::of_pairs(team.isa(), pixels, steps),
+            Factors::Rounded => Kernels::of_pairs(team.isa()),
         };
         let along = geometry.along;
         let by_rows = geometry.groups == 1
@@ -106,8 +106,7 @@ impl Dense {
             && along.dilation == 1
             && along.pad.0 + along.pad.1 <= along.input
             && !paired.input;
-        let is_paged = !kernels.wants_rows
-            && (factors == Factors::Whole || paired.input)
+        let is_paged = (factors == Factors::Whole || paired.input)
             && kernels.pixels() > WAYS
             && geometry.taps() == 1
             && geometry.groups == 1
@@ -119,8 +118,7 @@ impl Dense {
         let panels = outputs.div_ceil(kernels.channels()).max(1);
         let lines = if factors == Factors::Rounded { pairs_of(steps) } else { steps };
         let most_panels = (WEIGHTS_AT_ONCE / (kernels.channels() * size_of::<f32>()) / lines.max(1)).max(1);
-        // Rows are multiplied many at a time, whether they exist or not.
-        let tile = if kernels.wants_rows { kernels.pixels() } else { even_share(pixels, kernels.pixels()) };
+        let tile = even_share(pixels, kernels.pixels());
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
         let tasks = if threads == 1 { 1 } else { 4 * threads };
@@ -135,7 +133,32 @@ impl Dense {
         let task =
             (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
         let geometry = geometry.clone();
-        Self { geometry, factors, paired, kernels, by_rows, is_paged, width, threads, tile, task, groups }
+        let dense = Self {
+            geometry,
+            factors,
+            paired,
+            kernels,
+            strips: None,
+            by_rows,
+            is_paged,
+            width,
+            threads,
+            tile,
+            task,
+            groups,
+        };
+        match factors {
+            Factors::Rounded => dense.in_strips(team.isa(), (pixels, pairs_of(steps)), tasks),
+            Factors::Whole => dense,
+        }
+    }
+
+    /// The same in strips of pixels, where that is worth it, with so many tasks for all groups.
+    fn in_strips(self, isa: Isa, (pixels, pairs): (usize, usize), tasks: usize) -> Self {
+        let Some(strips) = Strips::of_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
+        let wanted = tasks.div_ceil(self.geometry.groups);
+        let task = Strips::task(pixels, self.geometry.outputs_of_group(), wanted);
+        Self { strips: Some(strips), is_paged: false, tile: BLOCK, task, groups: 1, ..self }
     }
 
     /// The weights in the order in which they are read.
@@ -166,12 +189,11 @@ impl Dense {
         let Geometry { images, channels, down, along, .. } = self.geometry;
         let (taps, depth) = self.taps();
         let copy = if self.width > along.input { images * down.input * self.width * channels } else { 0 };
-        let most_pixels = self.kernels.pixels();
+        let most_pixels = self.tile.max(self.kernels.pixels());
         let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
         let rows = match self.factors {
-            Factors::Rounded if !self.paired.input || self.kernels.wants_rows => {
-                most_pixels * self.rounded_row()
-            }
+            _ if let Some(strips) = &self.strips => strips.size() / size_of::<f32>(),
+            Factors::Rounded if !self.paired.input => most_pixels * self.rounded_row(),
             _ if self.is_paged => most_pixels * (words(depth, self.paired.input) + 16),
             _ => 0,
         };
@@ -209,7 +231,7 @@ impl Dense {
         let count = groups.div_ceil(self.groups) * across * down;
         let next = AtomicUsize::new(0);
         team.each(self.threads.min(count), &|lane| {
-            let _registers = self.kernels.begin();
+            let _registers = self.strips.as_ref().map(Strips::registers);
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
@@ -231,10 +253,14 @@ impl Dense {
         });
     }
 
-    /// From one row of rounded inputs to the next.
+    /// From one row of rounded inputs to the next: whole vectors and one more, as rows that are pages apart would fight for the
+    /// same lines of the nearest cache.
     fn rounded_row(&self) -> usize {
         let (taps, depth) = self.taps();
-        row_stride(pairs_of(taps * depth))
+        self.strips.as_ref().map_or_else(
+            || pairs_of(taps * depth).next_multiple_of(16) + 16,
+            |strips| strips.stride() / size_of::<f32>(),
+        )
     }
 
     /// Copies the images with padding at both ends of their rows.
@@ -254,165 +280,5 @@ impl Dense {
                 after.fill(0.0);
             }
         });
-    }
-}
-
-/// One convolution while it is computed.
-struct Job<'a> {
-    dense: &'a Dense,
-    isa: Isa,
-    images: &'a [f32],
-    zeros: &'a [f32],
-    weights: &'a Panels,
-    finish: &'a Finish<'a>,
-    y: Parts<'a, f32>,
-}
-
-impl Job<'_> {
-    /// Computes some pixels and channels of some groups.
-    fn run(
-        &self,
-        groups: Range<usize>,
-        pixels: Range<usize>,
-        channels: Range<usize>,
-        (pointers, rows): (*mut *const f32, *mut f32),
-    ) {
-        let (taps, _) = self.dense.taps();
-        for first in pixels.clone().step_by(self.dense.tile) {
-            let count = self.dense.tile.min(pixels.end - first);
-            if taps > 0 {
-                self.point(first, count, pointers);
-            }
-            for group in groups.clone() {
-                self.multiply(group, first..first + count, channels.clone(), (pointers, rows));
-            }
-        }
-    }
-
-    /// Computes a tile of pixels and some channels of a group.
-    fn multiply(
-        &self,
-        group: usize,
-        pixels: Range<usize>,
-        channels: Range<usize>,
-        (pointers, rows): (*mut *const f32, *mut f32),
-    ) {
-        let Geometry { outputs, .. } = self.dense.geometry;
-        let (taps, depth) = self.dense.taps();
-        let (first, count) = (pixels.start, pixels.len());
-        let skip = group * self.dense.geometry.channels_of_group();
-        // What the micro-kernels see: rows that were rounded are one tap.
-        let Dense { factors, paired, .. } = *self.dense;
-        let pairs = pairs_of(taps * depth);
-        let (lines, length, offset) = match factors {
-            Factors::Rounded if self.dense.kernels.wants_rows => (1, pairs.next_multiple_of(LINE), 0),
-            Factors::Rounded if !paired.input => (taps.min(1), pairs, 0),
-            _ => (taps, words(depth, paired.input), words(skip, paired.input)),
-        };
-        let first_output = group * self.dense.geometry.outputs_of_group();
-        if factors == Factors::Rounded && !paired.input {
-            self.round(count, skip, pointers, rows);
-        } else if self.dense.kernels.wants_rows {
-            self.put_together(count, words(skip, paired.input), pointers, rows);
-        } else if self.dense.is_paged {
-            self.gather(count, pointers, rows);
-        }
-        let rows = rows.cast_const();
-        let inputs = if self.dense.kernels.wants_rows { &raw const rows } else { pointers.cast_const() };
-        for channel in channels.clone().step_by(self.weights.width()) {
-            let width = self.weights.width().min(channels.end - channel);
-            let place = first * outputs + first_output + channel;
-            let output = self.y.pointer(words(place, paired.output));
-            // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
-            unsafe {
-                self.dense.kernels.get(count, width)(&Tile {
-                    pixels: count,
-                    inputs,
-                    taps: lines,
-                    depth: length,
-                    skip: offset,
-                    weights: self.weights.panel(group, channel),
-                    bias: self.finish.bias_from(first_output + channel),
-                    output,
-                    pixel: outputs,
-                    residual: self.finish.residual_from(words(place, paired.residual), output),
-                    channels: width,
-                    bounds: self.finish.bounds(),
-                    paired,
-                });
-            }
-        }
-        if self.finish.is_left() {
-            for pixel in pixels {
-                let start = pixel * outputs + first_output;
-                // SAFETY: these are outputs of the task, and they are complete.
-                let results = unsafe { self.y.part(start + channels.start..start + channels.end) };
-                self.finish.apply(self.isa, results);
-            }
-        }
-    }
-
-    /// Writes the pointers of some pixels, for each tap.
-    fn point(&self, first: usize, count: usize, pointers: *mut *const f32) {
-        let Dense { geometry, by_rows, width, .. } = self.dense;
-        let pixel = words(geometry.channels, self.dense.paired.input);
-        let windows = Windows { geometry, by_rows: *by_rows, width: *width, pixel };
-        // SAFETY: there is room for the pointers of a tile for each tap.
-        unsafe { windows.point((self.images.as_ptr(), self.zeros.as_ptr()), first, count, pointers) };
-    }
-
-    /// Rounds what is under the windows of a tile, behind `skip` channels, and points to the rows of it.
-    fn round(&self, count: usize, skip: usize, pointers: *mut *const f32, rows: *mut f32) {
-        let (parts, length) = self.dense.taps();
-        let stride = self.dense.rounded_row();
-        let gathered = rounded::Gathered { sources: pointers, rows: count, parts, length, skip };
-        // SAFETY: for each tap and pixel there is a pointer to as many inputs, and there is room for as many rows.
-        unsafe {
-            gathered.round(self.isa, rows, stride);
-            (0..count * parts.min(1)).for_each(|index| *pointers.add(index) = rows.add(index * stride));
-            if self.dense.kernels.wants_rows {
-                let pairs = pairs_of(parts * length);
-                for index in 0..count {
-                    rows.add(index * stride + pairs).write_bytes(0, pairs.next_multiple_of(LINE) - pairs);
-                }
-            }
-        }
-    }
-
-    /// Copies the pairs that are under the windows of a tile, behind `skip` words of each pixel, to rows.
-    fn put_together(&self, count: usize, skip: usize, pointers: *const *const f32, rows: *mut f32) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let (parts, depth) = self.dense.taps();
-            let bytes = |words: usize| words * size_of::<f32>();
-            let gathered = Gathered {
-                sources: pointers.cast(),
-                rows: count,
-                parts,
-                length: bytes(words(depth, true)),
-                skip: bytes(skip),
-                turned: 0,
-            };
-            // SAFETY: the machine has AMX. For each tap and pixel there is a pointer to as many inputs, and there is room for as
-            // many rows.
-            unsafe {
-                gathered.copy(rows.cast(), bytes(self.dense.rounded_row()));
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (count, skip, pointers, rows);
-    }
-
-    /// Copies the rows of a tile to where they are not pages apart, and points there.
-    fn gather(&self, count: usize, pointers: *mut *const f32, rows: *mut f32) {
-        let depth = words(self.dense.geometry.channels, self.dense.paired.input);
-        for index in 0..count {
-            let row = rows.wrapping_add(index * (depth + 16));
-            // SAFETY: each pointer leads to as many inputs, and there is room for as many rows.
-            unsafe {
-                ptr::copy_nonoverlapping(*pointers.add(index), row, depth);
-                *pointers.add(index) = row;
-            }
-        }
     }
 }

@@ -8,16 +8,12 @@ use std::ptr;
 
 use super::dense::Paired;
 use super::lanes::Lanes;
-#[cfg(target_arch = "x86_64")]
-use crate::amx::{self, Tiles};
 use crate::isa::{Isa, prefetch};
+use crate::strips::{Block, LINES};
 use crate::unrolled::unrolled;
 
 /// The most pixels of a tile whose sums stay in vectors.
 pub(in crate::kernels) const MOST_PIXELS: usize = 14;
-
-/// Numbers of a line of memory. Micro-kernels that want rows read whole lines of them.
-pub(in crate::kernels) const LINE: usize = 16;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
@@ -25,8 +21,6 @@ const AHEAD: usize = 24;
 
 /// What a micro-kernel works on.
 pub(super) struct Tile {
-    /// How many pixels there are.
-    pub(super) pixels: usize,
     /// For each tap, for each pixel, where the input channels under it begin.
     pub(super) inputs: *const *const f32,
     /// How many taps there are.
@@ -36,6 +30,12 @@ pub(super) struct Tile {
     pub(super) skip: usize,
     /// Whole vectors of weights for each tap and step.
     pub(super) weights: *const f32,
+    /// What becomes of the sums.
+    pub(super) ending: Ending,
+}
+
+/// What follows a tile of sums, and where it goes.
+pub(super) struct Ending {
     /// Where the sums begin for each channel; null for 0.
     pub(super) bias: *const f32,
     /// The first output, and how many numbers the pixels are apart.
@@ -60,13 +60,26 @@ pub(super) struct Tile {
 /// table that the function is from.
 pub(super) type Kernel = unsafe fn(&Tile);
 
+/// Computes a block of rows and columns.
+///
+/// # Safety
+///
+/// The block can be read, the output written and what else there is in [`Ending`] read, for as many pixels as the block has rows
+/// and for as many channels as are columns; nothing else touches the output meanwhile; and the registers of a block are ready.
+pub(super) type BlockKernel = unsafe fn(&Block, &Ending);
+
+/// The function for blocks of pairs, of so many channels, on machines with [`crate::strips::Strips`].
+pub(super) fn of_blocks(channels: usize) -> BlockKernel {
+    #[cfg(target_arch = "x86_64")]
+    return blocks::KERNELS[channels.div_ceil(LINES) - 1];
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("no machine of this kind has strips of {channels} channels");
+}
+
 /// The micro-kernels of an instruction set.
 pub(super) struct Kernels {
     /// How many numbers a vector has.
     pub(super) lanes: usize,
-    /// Whether the inputs of a tile have to be rows: of one tap, filled up to whole lines with 0, and as far apart as
-    /// [`row_stride`] says.
-    pub(super) wants_rows: bool,
     /// The functions for one vector of channels and for two, by the number of pixels less one.
     by_vectors: [&'static [Kernel]; 2],
 }
@@ -83,12 +96,9 @@ impl Kernels {
         }
     }
 
-    /// Those for so many pixels, and steps of a sum, whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
-    /// Weights are the same for any number of pixels.
-    pub(super) fn of_pairs(isa: Isa, pixels: usize, steps: usize) -> &'static Self {
+    /// Those whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
+    pub(super) fn of_pairs(isa: Isa) -> &'static Self {
         match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Amx if amx::pays(pixels, steps) => &tiles::KERNELS,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
             #[cfg(target_arch = "x86_64")]
@@ -107,27 +117,10 @@ impl Kernels {
         2 * self.lanes
     }
 
-    /// Makes the registers of this thread ready for the micro-kernels, as long as the result lives.
-    pub(super) fn begin(&self) -> Option<impl Sized> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            // SAFETY: the micro-kernels that want rows are those of AMX, and are only had where it is permitted.
-            self.wants_rows.then(|| unsafe { Tiles::new() })
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        None::<()>
-    }
-
     /// The function for so many pixels and channels.
     pub(super) fn get(&self, pixels: usize, channels: usize) -> Kernel {
         self.by_vectors[channels.div_ceil(self.lanes) - 1][pixels - 1]
     }
-}
-
-/// From one row of so many numbers to the next: whole lines and one more, as rows that are pages apart would fight for the same
-/// lines of the nearest cache.
-pub(in crate::kernels) fn row_stride(numbers: usize) -> usize {
-    numbers.next_multiple_of(LINE) + LINE
 }
 
 /// The pixels of each tile but the last, when so many pixels are divided into tiles: such that none is left with few.
@@ -135,7 +128,7 @@ pub(super) fn even_share(pixels: usize, most: usize) -> usize {
     pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
 }
 
-impl Tile {
+impl Ending {
     /// How many lanes of a vector are channels.
     #[inline(always)]
     fn lanes_of<V: Lanes>(&self, vector: usize) -> usize {
@@ -167,9 +160,9 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
     unsafe {
         let zero = V::splat(0.0);
         let mut sums = [[zero; 2]; MOST_PIXELS];
-        if !tile.bias.is_null() {
+        if !tile.ending.bias.is_null() {
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let bias = tile.load::<V>(tile.bias, VECTOR);
+                let bias = tile.ending.load::<V>(tile.ending.bias, VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = bias; });
             });
         }
@@ -194,42 +187,42 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
             }
             pointers = pointers.add(PIXELS);
         }
-        finish::<V, PIXELS, VECTORS>(tile, 0, sums);
+        finish::<V, PIXELS, VECTORS>(&tile.ending, 0, sums);
     }
 }
 
-/// Does what follows to the sums of some pixels of a tile, from one on, and stores them.
+/// Does what follows to the sums of some pixels, from one on, and stores them.
 ///
 /// # Safety
 ///
 /// As for [`Kernel`].
 #[inline(always)]
 unsafe fn finish<V: Lanes, const PIXELS: usize, const VECTORS: usize>(
-    tile: &Tile,
+    ending: &Ending,
     first: usize,
     mut sums: [[V; 2]; MOST_PIXELS],
 ) {
-    let begin = first * tile.pixel;
+    let begin = first * ending.pixel;
     // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
     unsafe {
-        if V::ROUNDS && tile.paired.residual && !tile.residual.is_null() {
-            let residual = tile.residual.cast::<u16>().add(begin);
+        if V::ROUNDS && ending.paired.residual && !ending.residual.is_null() {
+            let residual = ending.residual.cast::<u16>().add(begin);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let place = residual.add(PIXEL * tile.pixel + VECTOR * V::COUNT);
-                    let residual = V::load_rounded(place, tile.lanes_of::<V>(VECTOR));
+                    let place = residual.add(PIXEL * ending.pixel + VECTOR * V::COUNT);
+                    let residual = V::load_rounded(place, ending.lanes_of::<V>(VECTOR));
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
                 });
             });
-        } else if !tile.residual.is_null() {
+        } else if !ending.residual.is_null() {
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let residual = tile.load::<V>(tile.residual.add(begin + PIXEL * tile.pixel), VECTOR);
+                    let residual = ending.load::<V>(ending.residual.add(begin + PIXEL * ending.pixel), VECTOR);
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
                 });
             });
         }
-        if let Some([low, high]) = tile.bounds {
+        if let Some([low, high]) = ending.bounds {
             let (low, high) = (V::splat(low), V::splat(high));
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -237,21 +230,21 @@ unsafe fn finish<V: Lanes, const PIXELS: usize, const VECTORS: usize>(
                 });
             });
         }
-        if V::ROUNDS && tile.paired.output {
-            let output = tile.output.cast::<u16>().add(begin);
+        if V::ROUNDS && ending.paired.output {
+            let output = ending.output.cast::<u16>().add(begin);
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let count = tile.lanes_of::<V>(VECTOR);
+                let count = ending.lanes_of::<V>(VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     sums[PIXEL][VECTOR]
-                        .store_rounded(output.add(PIXEL * tile.pixel + VECTOR * V::COUNT), count);
+                        .store_rounded(output.add(PIXEL * ending.pixel + VECTOR * V::COUNT), count);
                 });
             });
             return;
         }
         unrolled!(VECTOR in 0..VECTORS, at most 2 {
-            let count = tile.lanes_of::<V>(VECTOR);
+            let count = ending.lanes_of::<V>(VECTOR);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                let place = tile.output.add(begin + PIXEL * tile.pixel + VECTOR * V::COUNT);
+                let place = ending.output.add(begin + PIXEL * ending.pixel + VECTOR * V::COUNT);
                 if count == V::COUNT {
                     sums[PIXEL][VECTOR].store(place);
                 } else {
@@ -269,8 +262,7 @@ macro_rules! kernels {
             use super::super::lanes::{Lanes, $lanes};
             use super::{Kernel, Kernels, Tile};
 
-            pub(super) static KERNELS: Kernels =
-                Kernels { lanes: $lanes::COUNT, wants_rows: false, by_vectors: [&ONE, &TWO] };
+            pub(super) static KERNELS: Kernels = Kernels { lanes: $lanes::COUNT, by_vectors: [&ONE, &TWO] };
 
             static ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 1>),*];
             static TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 2>),*];
@@ -296,51 +288,39 @@ kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,
 kernels!(widened, YmmPairs, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);
 
-/// Those of AMX.
+/// Those for blocks of pairs, with AMX.
 #[cfg(target_arch = "x86_64")]
-mod tiles {
+mod blocks {
     use std::mem::MaybeUninit;
     use std::ptr;
 
     use super::super::lanes::{Lanes, ZmmPairs};
-    use super::{Kernel, Kernels, LINE, MOST_PIXELS, Tile, finish, row_stride};
-    use crate::amx::{Factors, MOST, Pairs, Product, Sums};
+    use super::{BlockKernel, Ending, MOST_PIXELS, finish};
+    use crate::amx::{Pairs, Product, Sums};
+    use crate::strips::{BLOCK, Block};
 
-    pub(super) static KERNELS: Kernels = Kernels {
-        lanes: ZmmPairs::COUNT,
-        wants_rows: true,
-        by_vectors: [&[tile::<1> as Kernel; MOST], &[tile::<2> as Kernel; MOST]],
-    };
+    pub(super) static KERNELS: [BlockKernel; 2] = [block::<1>, block::<2>];
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn tile<const VECTORS: usize>(tile: &Tile) {
+    unsafe fn block<const VECTORS: usize>(block: &Block, ending: &Ending) {
         let mut sums = MaybeUninit::<Sums<f32>>::uninit();
         let sums = sums.as_mut_ptr();
-        // SAFETY: the caller vouches for the tile and the instructions, and for rows of whole lines. All sums of the pixels that
-        // are read are written before.
+        // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
         unsafe {
-            let mut bias = [0.0; MOST];
-            if !tile.bias.is_null() {
-                ptr::copy_nonoverlapping(tile.bias, bias.as_mut_ptr(), tile.channels);
+            let start = (&raw mut (*sums).0[0]).cast::<f32>();
+            start.write_bytes(0, BLOCK);
+            if !ending.bias.is_null() {
+                ptr::copy_nonoverlapping(ending.bias, start, ending.channels);
             }
-            let factors = Factors {
-                left: (*tile.inputs).add(tile.skip).cast(),
-                rows: tile.pixels,
-                stride: row_stride(tile.depth) * size_of::<f32>(),
-                right: tile.weights.cast(),
-                tiles: VECTORS,
-                lines: tile.depth / LINE,
-                start: bias.as_ptr().cast(),
-            };
-            Pairs::multiply(&factors, sums);
+            Pairs::multiply(block, sums);
             let zero = ZmmPairs::splat(0.0);
-            for pixel in 0..tile.pixels {
-                let sums = (&raw const (*sums).0[pixel]).cast::<f32>();
+            for pixel in 0..block.rows {
+                let sums = start.add(pixel * BLOCK);
                 let mut vectors = [[zero; 2]; MOST_PIXELS];
                 for (vector, sum) in vectors[0].iter_mut().enumerate().take(VECTORS) {
                     *sum = ZmmPairs::load(sums.add(vector * ZmmPairs::COUNT));
                 }
-                finish::<ZmmPairs, 1, VECTORS>(tile, pixel, vectors);
+                finish::<ZmmPairs, 1, VECTORS>(ending, pixel, vectors);
             }
         }
     }

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use super::geometry::Geometry;
 use super::rounded::{pairs_of, round, round_rows};
-use super::tile::{Kernels, LINE};
+use super::tile::Kernels;
 use crate::gemm::{Aligned, Parts, Team, View, pack_panel};
+use crate::strips::LINE;
 
 /// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors, the last of which may be
 /// narrower and is filled up with 0; a panel has its channels for the first step, then for the second and so on.
@@ -55,8 +56,13 @@ impl Panels {
         (matrices, pairs, channels): (usize, usize, usize),
         fill: impl Fn(&mut Panel<'_>) + Sync,
     ) -> Self {
-        let kernels = Kernels::of_pairs(team.isa(), 1, pairs);
-        Self::for_kernels(kernels, team, (matrices, pairs.next_multiple_of(LINE), channels), fill)
+        let kernels = Kernels::of_pairs(team.isa());
+        Self::for_kernels(
+            kernels,
+            team,
+            (matrices, pairs.next_multiple_of(LINE / size_of::<f32>()), channels),
+            fill,
+        )
     }
 
     fn for_kernels(

@@ -11,12 +11,13 @@ use super::finish::{Ending, Finish};
 use super::layer::Images;
 use super::packed::{Panels, Source};
 use super::rows::Rows;
-use super::tile::{Kernels, LINE, Outcome, Place, Tile, row_stride};
+use super::tile::{Kernels, MOST_PIXELS, Outcome, Place, Tile, of_blocks};
 use super::vector::{QUAD, TURNED};
 #[cfg(target_arch = "x86_64")]
-use crate::amx::Gathered;
+use crate::amx;
 use crate::gemm::{self, Finished, Parts, Scratch, Team};
 use crate::kernels::channels_last::geometry::Geometry;
+use crate::strips::{BLOCK, LINE, Strips};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 512 * 1024;
@@ -26,8 +27,8 @@ const WORK_OF_A_THREAD: usize = 1 << 20;
 /// A convolution that is ready to be computed.
 pub(super) struct Dense {
     geometry: Geometry,
-    kernels: &'static Kernels,
     rows: Rows,
+    strips: Option<Strips>,
     threads: usize,
     /// Pixels of a tile, and pixels and channels of a task.
     tile: usize,
@@ -55,15 +56,14 @@ fn even_share(count: usize, most: usize) -> usize {
 
 impl Dense {
     pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
+        let kernels = Kernels::of(team.isa());
         let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
         let steps = geometry.taps() * geometry.channels_of_group();
-        let kernels = Kernels::of(team.isa(), pixels, steps);
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
         let panels = outputs.div_ceil(kernels.channels()).max(1);
         let most_panels = (WEIGHTS_AT_ONCE / kernels.channels() / steps.max(1)).max(1);
-        // Rows are multiplied many at a time, whether they exist or not.
-        let tile = if kernels.wants_rows { kernels.pixels() } else { even_share(pixels, kernels.pixels()) };
+        let tile = even_share(pixels, kernels.pixels());
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
@@ -72,7 +72,14 @@ impl Dense {
         let across = across.max(wanted.div_ceil(down).min(panels));
         let task =
             (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
-        Self { geometry: geometry.clone(), kernels, rows: Rows::new(geometry), threads, tile, task }
+        let rows = Rows::new(geometry);
+        let (taps, depth) = rows.taps();
+        let strips = Strips::of_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
+        let (tile, task) = match strips {
+            Some(_) => (BLOCK, Strips::task(pixels, outputs, wanted)),
+            None => (tile, task),
+        };
+        Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
     }
 
     /// The taps and the inputs of each, as they are read.
@@ -85,32 +92,21 @@ impl Dense {
         Panels::new(team, &self.geometry, &self.rows, weights)
     }
 
-    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and rows.
+    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and the rows of a strip.
     fn parts(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD);
-        let pointers = self.rows.taps().0 * self.kernels.pixels();
-        let rows = if self.kernels.wants_rows { self.kernels.pixels() * words(self.row_stride()) } else { 0 };
+        let pointers = self.rows.taps().0 * self.tile.max(MOST_PIXELS);
+        let rows = words(self.strips.as_ref().map_or(0, Strips::size));
         // A lane of its own for each thread begins at a line.
         [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
-            .map(|count| count.next_multiple_of(64 / WORD))
-    }
-
-    /// How many times four inputs are read for a pixel.
-    fn quads(&self) -> usize {
-        let (taps, depth) = self.rows.taps();
-        taps * depth.div_ceil(QUAD)
-    }
-
-    /// Bytes from a row to the next.
-    fn row_stride(&self) -> usize {
-        row_stride(self.quads()) * QUAD
+            .map(|count| count.next_multiple_of(LINE / WORD))
     }
 
     /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         let [padding, copy, pointers, rows] = self.parts();
         // Scratch memory begins at the next line.
-        (padding + copy + self.threads * (pointers + rows)) * WORD + 64
+        (padding + copy + self.threads * (pointers + rows)) * WORD + LINE
     }
 
     /// Computes the convolution. The sums of each output begin with what is given, in whole vectors for each group.
@@ -137,6 +133,7 @@ impl Dense {
         };
         let job = Job {
             dense: self,
+            kernels: Kernels::of(team.isa()),
             is_signed: images.is_signed,
             images: images_read,
             padding: padding.as_ptr().cast(),
@@ -152,7 +149,7 @@ impl Dense {
         let count = self.geometry.groups * across * down;
         let (next, lanes) = (AtomicUsize::new(0), Parts::new(lanes));
         team.each(self.threads.min(count), &|lane| {
-            let _registers = self.kernels.begin();
+            let _registers = self.strips.as_ref().map(Strips::registers);
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
             let (pointers, rows) = memory.split_at_mut(pointer_words);
@@ -186,6 +183,7 @@ fn as_bytes(words: &mut [u64]) -> &mut [u8] {
 /// One convolution while it is computed.
 struct Job<'a> {
     dense: &'a Dense,
+    kernels: &'static Kernels,
     is_signed: bool,
     images: *const u8,
     padding: *const u8,
@@ -206,89 +204,120 @@ impl Job<'_> {
         channels: Range<usize>,
         (pointers, rows): (*mut *const u8, *mut u8),
     ) {
-        let Geometry { outputs, .. } = self.dense.geometry;
-        let (kernels, outputs_of_group) = (self.dense.kernels, self.dense.geometry.outputs_of_group());
-        let starts = &self.starts[group * outputs_of_group.next_multiple_of(kernels.lanes)..];
+        let starts = |channel: usize| self.starts(group, channel);
+        if let Some(strips) = &self.dense.strips {
+            strips.run(
+                (pixels, channels),
+                rows,
+                |pixels, rows| {
+                    let count = pixels.len();
+                    self.point(pixels, pointers);
+                    self.put_together(group, count, pointers, rows);
+                },
+                |channel| self.weights.panel(group, channel).cast(),
+                |pixels, panel, block| {
+                    let outcome = self.outcome(group, pixels.clone(), panel.clone());
+                    // SAFETY: rows and weights of the block are there, the results are this thread's, and so are its registers;
+                    // what is added has the size of the output.
+                    unsafe { of_blocks(panel.len())(block, starts(panel.start), &outcome) };
+                    self.finish(group, pixels, panel, &outcome);
+                },
+            );
+            return;
+        }
         let (taps, depth) = self.dense.rows.taps();
-        let first_output = group * outputs_of_group;
         for first in pixels.clone().step_by(self.dense.tile) {
-            let count = self.dense.tile.min(pixels.end - first);
+            let tile = first..pixels.end.min(first + self.dense.tile);
             if taps > 0 {
-                // SAFETY: a lane has room for the pointers of a tile.
-                unsafe {
-                    self.dense.rows.windows().point((self.images, self.padding), first, count, pointers);
-                };
+                self.point(tile.clone(), pointers);
             }
-            let skip = self.dense.rows.skip(group);
-            let begin = rows.cast_const();
-            // What the micro-kernels see: rows that were put together are one tap.
-            let (inputs, taps, quads, skip) = if kernels.wants_rows {
-                self.put_together(count, skip, pointers, rows);
-                (&raw const begin, 1, self.dense.quads().next_multiple_of(LINE), 0)
-            } else {
-                (pointers.cast_const(), taps, depth.div_ceil(QUAD), skip)
-            };
             for channel in channels.clone().step_by(self.weights.width()) {
-                let width = self.weights.width().min(channels.end - channel);
-                let whole = width.next_multiple_of(kernels.lanes);
-                let (output, place) = (first_output + channel, first * outputs + first_output + channel);
-                // The last result of the tile lies in the output, and so do all before it.
-                let last = (count - 1) * outputs + width - 1;
-                let outcome = match &self.written {
-                    Written::Bytes(finish, y) => Outcome::Bytes(Ending {
-                        requantize: *finish.requantize,
-                        factors: &finish.factors[output..output + width],
-                        residual: finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
-                        output: y.pointer(place + last).wrapping_sub(last),
-                        pixel: outputs,
-                    }),
-                    Written::Sums(_, y) => Outcome::Sums(Place {
-                        output: y.pointer(place + last).wrapping_sub(last),
-                        pixel: outputs,
-                        channels: width,
-                    }),
-                };
+                let panel = channel..channels.end.min(channel + self.weights.width());
+                let outcome = self.outcome(group, tile.clone(), panel.clone());
                 // SAFETY: the pointers and weights are there for all taps, and the results are this thread's; what is added
                 // has the size of the output.
                 unsafe {
-                    kernels.get(self.is_signed, count, width)(&Tile {
-                        pixels: count,
-                        inputs,
+                    self.kernels.get(self.is_signed, tile.len(), panel.len())(&Tile {
+                        inputs: pointers,
                         taps,
-                        quads,
-                        skip,
+                        quads: depth.div_ceil(QUAD),
+                        skip: self.dense.rows.skip(group),
                         weights: self.weights.panel(group, channel),
-                        start: starts[channel..channel + whole].as_ptr(),
+                        start: starts(channel),
                         outcome: &outcome,
                     });
                 }
-                if let (Written::Sums(Some(finish), _), Outcome::Sums(place)) = (&self.written, &outcome) {
-                    let (pixels, outputs) = (first..first + count, output..output + width);
-                    // SAFETY: the sums are this thread's.
-                    finish(unsafe { Finished::new(0, pixels, outputs, place.output, place.pixel) });
-                }
+                self.finish(group, tile.clone(), panel, &outcome);
             }
         }
     }
 
-    /// Copies what is under the windows of a tile, behind `skip` bytes of each pixel, to rows of unsigned numbers.
-    fn put_together(&self, count: usize, skip: usize, pointers: *const *const u8, rows: *mut u8) {
+    /// Where the sums of a channel and those after it begin, in whole vectors.
+    fn starts(&self, group: usize, channel: usize) -> *const i32 {
+        let outputs = self.dense.geometry.outputs_of_group().next_multiple_of(self.kernels.lanes);
+        self.starts[group * outputs..][..outputs][channel..].as_ptr()
+    }
+
+    /// What becomes of the sums of some pixels and channels of a group.
+    fn outcome(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) -> Outcome<'_> {
+        let outputs = self.dense.geometry.outputs;
+        let output = group * self.dense.geometry.outputs_of_group() + channels.start;
+        let (width, place) = (channels.len(), pixels.start * outputs + output);
+        // The last result lies in the output, and so do all before it.
+        let last = (pixels.len() - 1) * outputs + width - 1;
+        match &self.written {
+            Written::Bytes(finish, y) => Outcome::Bytes(Ending {
+                requantize: *finish.requantize,
+                factors: &finish.factors[output..output + width],
+                residual: finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
+                output: y.pointer(place + last).wrapping_sub(last),
+                pixel: outputs,
+            }),
+            Written::Sums(_, y) => Outcome::Sums(Place {
+                output: y.pointer(place + last).wrapping_sub(last),
+                pixel: outputs,
+                channels: width,
+            }),
+        }
+    }
+
+    /// Makes of sums what is to become of them where they lie.
+    fn finish(&self, group: usize, pixels: Range<usize>, channels: Range<usize>, outcome: &Outcome<'_>) {
+        if let (Written::Sums(Some(finish), _), Outcome::Sums(place)) = (&self.written, outcome) {
+            let first = group * self.dense.geometry.outputs_of_group();
+            let outputs = first + channels.start..first + channels.end;
+            // SAFETY: the sums are this thread's.
+            finish(unsafe { Finished::new(0, pixels, outputs, place.output, place.pixel) });
+        }
+    }
+
+    /// Writes the pointers of some pixels, for each tap.
+    fn point(&self, pixels: Range<usize>, pointers: *mut *const u8) {
+        let places = (self.images, self.padding);
+        // SAFETY: a lane has room for the pointers of a tile.
+        unsafe { self.dense.rows.windows().point(places, pixels.start, pixels.len(), pointers) };
+    }
+
+    /// Copies what is under the windows of a tile to rows of unsigned numbers.
+    fn put_together(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
         #[cfg(target_arch = "x86_64")]
-        {
+        if let Some(strips) = &self.dense.strips {
             let (parts, depth) = self.dense.rows.taps();
-            let gathered = Gathered {
+            let gathered = amx::Gathered {
                 sources: pointers,
                 rows: count,
                 parts,
                 length: depth.next_multiple_of(QUAD),
-                skip,
+                skip: self.dense.rows.skip(group),
                 turned: if self.is_signed { TURNED } else { 0 },
             };
-            // SAFETY: the machine has AMX. For each tap and pixel there is a pointer to as many inputs, of which whole fours can
-            // be read, and there is room for as many rows.
-            unsafe { gathered.copy(rows, self.dense.row_stride()) };
+            // SAFETY: where there are strips there is AVX-512. For each tap and pixel there is a pointer to as many inputs, of
+            // which whole fours can be read, and there is room for as many rows.
+            unsafe { gathered.copy(rows, strips.stride()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = (count, skip, pointers, rows);
+        unreachable!(
+            "no machine of this kind has strips of {count} pixels of {group}, {pointers:?}, {rows:?}"
+        );
     }
 }

@@ -176,7 +176,7 @@ impl Layer {
         };
         let (depth, kernel) = (self.geometry.channels_of_group(), self.geometry.along.kernel);
         let sizes = [groups, depth, outputs, kernel, self.geometry.taps(), steps.0, steps.1];
-        let lanes = Kernels::lanes_of(cpu.isa());
+        let lanes = Kernels::of(cpu.isa()).lanes;
         // SAFETY: the device's memory is the host's, and these operands are constant.
         let (factors, bias) = unsafe {
             let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;

@@ -8,7 +8,7 @@ use super::vector::QUAD;
 use crate::gemm::{Aligned, Parts, Team};
 use crate::isa::{Target, Vectorized};
 use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::channels_last::tile::LINE;
+use crate::strips::LINE;
 
 /// In what order the dimensions of weights are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,12 +60,12 @@ impl Layout {
 
 impl Panels {
     pub(super) fn new(team: &dyn Team, geometry: &Geometry, rows: &Rows, source: Source<'_>) -> Self {
-        let kernels = Kernels::of(team.isa(), 1, 1);
+        let kernels = Kernels::of(team.isa());
         let (taps, depth) = rows.taps();
         let steps = taps * depth.next_multiple_of(QUAD);
         let channels = geometry.outputs_of_group();
         let layout = Layout {
-            steps: steps.next_multiple_of(QUAD * LINE),
+            steps: steps.next_multiple_of(LINE),
             channels,
             lanes: kernels.lanes,
             width: kernels.channels(),

@@ -113,7 +113,7 @@ impl Sums {
         let Geometry { outputs, groups, along, .. } = self.geometry;
         let (depth, (taps, steps)) = (self.geometry.channels_of_group(), self.dense.taps());
         let sizes = [groups, depth, outputs, along.kernel, self.geometry.taps(), taps, steps];
-        let key = (Kernels::lanes_of(team.isa()), self.order, self.signed[1], sizes);
+        let key = (Kernels::of(team.isa()).lanes, self.order, self.signed[1], sizes);
         let (address, size) = constants::place(weights);
         let size = size / parts;
         let pack = || {
@@ -156,7 +156,7 @@ impl Sums {
         let zeros = read(image_zeros, added(is_signed));
         let weight_zeros = read(weight_zeros, -added(!has_signed_weights));
         let own = self.geometry.outputs_of_group();
-        let padded = own.next_multiple_of(Kernels::lanes_of(team.isa()));
+        let padded = own.next_multiple_of(Kernels::of(team.isa()).lanes);
         let mut starts = vec![0; groups * padded];
         let zero = if let [zero] = zeros[..] { zero } else { 0 };
         for (group, starts) in starts.chunks_exact_mut(padded).enumerate() {

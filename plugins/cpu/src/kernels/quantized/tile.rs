@@ -8,10 +8,9 @@ use std::ptr;
 
 use super::finish::Ending;
 use super::vector::{MOST_LANES, QUAD, Vector};
-#[cfg(target_arch = "x86_64")]
-use crate::amx::{self, Tiles};
 use crate::isa::{Isa, prefetch};
-pub(super) use crate::kernels::channels_last::tile::{LINE, MOST_PIXELS, row_stride};
+pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
+use crate::strips::{Block, LINES};
 use crate::unrolled::unrolled;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
@@ -20,8 +19,6 @@ const AHEAD: usize = 16;
 
 /// What a micro-kernel works on.
 pub(super) struct Tile<'a> {
-    /// How many pixels there are.
-    pub(super) pixels: usize,
     /// For each tap, for each pixel, where the inputs under it begin.
     pub(super) inputs: *const *const u8,
     /// How many taps there are.
@@ -62,47 +59,41 @@ pub(super) struct Place {
 /// set of the table that the function is from.
 pub(super) type Kernel = unsafe fn(&Tile<'_>);
 
+/// Computes the results of a block of rows and columns, whose sums begin with what is given, in whole vectors.
+///
+/// # Safety
+///
+/// The block can be read, and everything written as [`Outcome`] says; nothing else touches the results meanwhile; and the
+/// registers of a block are ready.
+pub(super) type BlockKernel = unsafe fn(&Block, *const i32, &Outcome<'_>);
+
+/// The function for blocks of so many channels, on machines with [`crate::strips::Strips`].
+pub(super) fn of_blocks(channels: usize) -> BlockKernel {
+    #[cfg(target_arch = "x86_64")]
+    return blocks::KERNELS[channels.div_ceil(LINES) - 1];
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("no machine of this kind has strips of {channels} channels");
+}
+
 /// The micro-kernels of an instruction set.
 pub(super) struct Kernels {
     /// How many sums a vector has.
     pub(super) lanes: usize,
-    /// Whether the inputs of a tile have to be rows: unsigned, of one tap, in whole lines, and as far apart as [`row_stride`]
-    /// says.
-    pub(super) wants_rows: bool,
     /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels
     /// less one.
     by_vectors: [[&'static [Kernel]; 2]; 2],
 }
 
 impl Kernels {
-    /// The best that the machine has within an instruction set for so many pixels, and steps of a sum. Weights are the same for
-    /// any numbers of them.
-    pub(super) fn of(isa: Isa, pixels: usize, steps: usize) -> &'static Self {
+    /// The best that the machine has within an instruction set.
+    pub(super) fn of(isa: Isa) -> &'static Self {
         match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Amx if amx::pays(pixels, steps) => &tiles::KERNELS,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
-    }
-
-    /// How many sums a vector of theirs has, for any numbers of pixels and steps.
-    pub(super) fn lanes_of(isa: Isa) -> usize {
-        Self::of(isa, 1, 1).lanes
-    }
-
-    /// Makes the registers of this thread ready for the micro-kernels, as long as the result lives.
-    pub(super) fn begin(&self) -> Option<impl Sized> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            // SAFETY: the micro-kernels that want rows are those of AMX, and are only had where it is permitted.
-            self.wants_rows.then(|| unsafe { Tiles::new() })
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        None::<()>
     }
 
     /// The most pixels of a tile.
@@ -192,7 +183,6 @@ macro_rules! kernels {
 
             pub(super) static KERNELS: Kernels = Kernels {
                 lanes: $vector::LANES,
-                wants_rows: false,
                 by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
             };
 
@@ -221,46 +211,34 @@ kernels!(
 kernels!(avx2, Ymm, #[target_feature(enable = "avx2")] [1 2 3 4]);
 kernels!(plain, Plain, [1 2 3 4]);
 
-/// Those of AMX.
+/// Those for blocks, with AMX.
 #[cfg(target_arch = "x86_64")]
-mod tiles {
+mod blocks {
     use std::mem::MaybeUninit;
     use std::ptr;
 
     use super::super::vector::{Vector, Zmm};
-    use super::{Kernel, Kernels, LINE, Outcome, Tile, row_stride};
-    use crate::amx::{Bytes, Factors, MOST, Product, Sums};
+    use super::{BlockKernel, Outcome};
+    use crate::amx::{Bytes, Product, Sums};
+    use crate::strips::{BLOCK, Block};
 
-    pub(super) static KERNELS: Kernels =
-        Kernels { lanes: Zmm::LANES, wants_rows: true, by_vectors: [[&ONE, &TWO]; 2] };
-
-    static ONE: [Kernel; MOST] = [tile::<1>; MOST];
-    static TWO: [Kernel; MOST] = [tile::<2>; MOST];
+    pub(super) static KERNELS: [BlockKernel; 2] = [block::<1>, block::<2>];
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
-    unsafe fn tile<const VECTORS: usize>(tile: &Tile<'_>) {
+    unsafe fn block<const VECTORS: usize>(block: &Block, start: *const i32, outcome: &Outcome<'_>) {
         let mut sums = MaybeUninit::<Sums<i32>>::uninit();
-        // SAFETY: the caller vouches for the tile and the instructions, and for rows of whole lines. All sums of the pixels that
-        // are read are written before.
+        let sums = sums.as_mut_ptr();
+        // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
         unsafe {
-            let mut start = [0; MOST];
-            ptr::copy_nonoverlapping(tile.start, start.as_mut_ptr(), VECTORS * Zmm::LANES);
-            let factors = Factors {
-                left: (*tile.inputs).add(tile.skip),
-                rows: tile.pixels,
-                stride: row_stride(tile.quads) * size_of::<i32>(),
-                right: tile.weights.cast(),
-                tiles: VECTORS,
-                lines: tile.quads / LINE,
-                start: start.as_ptr().cast(),
-            };
-            Bytes::multiply(&factors, sums.as_mut_ptr());
-            let rows = std::slice::from_raw_parts(sums.as_ptr().cast::<[Zmm; 2]>(), tile.pixels);
-            match tile.outcome {
+            sums.cast::<i32>().write_bytes(0, BLOCK);
+            ptr::copy_nonoverlapping(start, sums.cast(), VECTORS * Zmm::LANES);
+            Bytes::multiply(block, sums);
+            let rows = std::slice::from_raw_parts(sums.cast::<[Zmm; 2]>(), block.rows);
+            match outcome {
                 Outcome::Bytes(ending) => Zmm::finish_rows::<VECTORS>(rows, ending),
                 Outcome::Sums(place) => {
                     for (pixel, sums) in rows.iter().enumerate() {
-                        let output = place.output.add(pixel * place.pixel);
+                        let output = place.output.wrapping_add(pixel * place.pixel);
                         Zmm::store_row(*sums, output, place.channels);
                     }
                 }

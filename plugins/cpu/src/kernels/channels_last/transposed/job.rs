@@ -9,7 +9,7 @@ use std::ptr;
 use super::super::dense::Paired;
 use super::super::finish::{Finish, Residual};
 use super::super::lanes::{Lanes, Work, with_lanes};
-use super::super::tile::{Kernels, Tile};
+use super::super::tile::{Ending, Kernels, Tile};
 use super::super::weights::Panels;
 use super::products::{Product, Products, Sizes, Task};
 use crate::gemm::Parts;
@@ -77,19 +77,20 @@ impl Job<'_> {
                 // the outputs of a task are its alone.
                 unsafe {
                     kernels.get(place.pixels.len(), width)(&Tile {
-                        pixels: place.pixels.len(),
                         inputs: pointers,
                         taps: if channels > 0 { product.taps } else { 0 },
                         depth,
                         skip: task.group * depth,
                         weights: weights.panel(task.group, column),
-                        bias: self.finish.bias_from(first_output + column),
-                        output,
-                        pixel,
-                        residual,
-                        channels: width,
-                        bounds,
-                        paired: Paired::NONE,
+                        ending: Ending {
+                            bias: self.finish.bias_from(first_output + column),
+                            output,
+                            pixel,
+                            residual,
+                            channels: width,
+                            bounds,
+                            paired: Paired::NONE,
+                        },
                     });
                 }
                 if !is_direct {

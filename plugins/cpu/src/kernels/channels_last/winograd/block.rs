@@ -9,7 +9,7 @@ use super::super::dense::Paired;
 use super::super::finish::Finish;
 use super::super::geometry::Geometry;
 use super::super::lanes::{Lanes, Work, with_lanes};
-use super::super::tile::{Kernels, MOST_PIXELS, Tile, even_share};
+use super::super::tile::{Ending, Kernels, MOST_PIXELS, Tile, even_share};
 use super::super::weights::Panels;
 use super::scheme::{Four, Scheme, Two};
 use super::{Outputs, Winograd};
@@ -88,19 +88,20 @@ impl Block<'_> {
                     // SAFETY: the rows and the panel are there, and nothing else reaches the rows of the output meanwhile.
                     unsafe {
                         kernels.get(count, channels_of_tile)(&Tile {
-                            pixels: count,
                             inputs: pointers.as_ptr(),
                             taps: 1,
                             depth: channels,
                             skip: 0,
                             weights: self.weights.panel(point, channel),
-                            bias: ptr::null(),
-                            output: self.outputs.wrapping_add(output),
-                            pixel: outputs.row,
-                            residual: ptr::null(),
-                            channels: channels_of_tile,
-                            bounds: None,
-                            paired: Paired::NONE,
+                            ending: Ending {
+                                bias: ptr::null(),
+                                output: self.outputs.wrapping_add(output),
+                                pixel: outputs.row,
+                                residual: ptr::null(),
+                                channels: channels_of_tile,
+                                bounds: None,
+                                paired: Paired::NONE,
+                            },
                         });
                     }
                 }

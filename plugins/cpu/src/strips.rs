@@ -1,0 +1,205 @@
+//! Products of rows with the columns of a matrix, block by block, for machines that multiply whole matrices.
+//!
+//! The rows of a block have to lie equally far apart, so they are put together from wherever they are: as many at a time as stay
+//! in the second cache, a strip. All columns are multiplied with a strip before the next one, 32 at a time, which are read from
+//! memory once and then are in the nearest cache for the other blocks of the strip. Meanwhile the next columns are asked for.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "registers are only there where a machine has them")
+)]
+
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+use crate::amx::Tiles;
+use crate::isa::Isa;
+
+/// Bytes of a line of memory. Rows are whole lines.
+pub(crate) const LINE: usize = 64;
+/// Lines of a tile: rows on the left, and columns on the right, of which each has four bytes of a line.
+pub(crate) const LINES: usize = 16;
+/// The most rows and columns of a block.
+pub(crate) const BLOCK: usize = 2 * LINES;
+/// Bytes of the rows of a strip.
+const STRIP: usize = 512 * 1024;
+
+/// Rows of one length, cut into strips.
+pub(crate) struct Strips {
+    /// Lines of a row.
+    lines: usize,
+    /// Rows of a strip.
+    rows: usize,
+}
+
+/// What the sums of a block are computed from.
+pub(crate) struct Block {
+    /// Where the rows begin, how many there are, and how many bytes they are apart. Rows up to a whole tile of them are read, and
+    /// their sums are of no use.
+    pub(crate) left: *const u8,
+    pub(crate) rows: usize,
+    pub(crate) stride: usize,
+    /// For each four bytes of a row, those of all columns, which are one tile or two.
+    pub(crate) right: *const u8,
+    pub(crate) tiles: usize,
+    /// How many lines each row has.
+    pub(crate) lines: usize,
+    /// What will be read soon, and how much of it is to be asked for with each line.
+    pub(crate) soon: *const u8,
+    pub(crate) share: usize,
+}
+
+impl Strips {
+    /// Strips of so many rows of so many bytes, where a machine multiplies matrices and it is worth it: of a few rows, what takes
+    /// time is to read the columns.
+    pub(crate) fn of_rows(isa: Isa, rows: usize, bytes: usize) -> Option<Self> {
+        const FEW_ROWS: usize = 4;
+        (isa >= Isa::Amx && rows > FEW_ROWS && bytes > 0).then(|| Self::cut(rows, bytes))
+    }
+
+    fn cut(rows: usize, bytes: usize) -> Self {
+        let lines = bytes.div_ceil(LINE);
+        let all = Self { lines, rows: 0 };
+        let most = (STRIP / all.stride() / BLOCK).max(1) * BLOCK;
+        let count = rows.div_ceil(most);
+        Self { rows: rows.div_ceil(count).next_multiple_of(BLOCK), ..all }
+    }
+
+    /// Makes the registers of this thread ready for blocks, as long as the result lives.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn registers(&self) -> Tiles {
+        // SAFETY: there are strips only where the registers are permitted.
+        unsafe { Tiles::new() }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn registers(&self) {}
+
+    /// Bytes from a row to the next: a line more than they have, as rows that are pages apart would fight for the same lines of
+    /// the nearest cache.
+    pub(crate) fn stride(&self) -> usize {
+        (self.lines + 1) * LINE
+    }
+
+    /// Bytes that the rows of a strip take.
+    pub(crate) fn size(&self) -> usize {
+        self.rows * self.stride()
+    }
+
+    /// The rows and columns of a task, where so many tasks are wanted: of what there is more is split first, so that less is
+    /// read by several.
+    pub(crate) fn task(rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
+        let (blocks, panels) = (rows.div_ceil(BLOCK).max(1), columns.div_ceil(BLOCK).max(1));
+        let (down, across) = if rows > columns {
+            let down = wanted.min(blocks);
+            (down, wanted.div_ceil(down).min(panels))
+        } else {
+            let across = wanted.min(panels);
+            (wanted.div_ceil(across).min(blocks), across)
+        };
+        (blocks.div_ceil(down) * BLOCK, panels.div_ceil(across) * BLOCK)
+    }
+
+    /// Goes over some rows and columns. `gather` puts some rows together from an address on, and `right` says where the columns
+    /// of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
+    pub(crate) fn run(
+        &self,
+        (rows, columns): (Range<usize>, Range<usize>),
+        memory: *mut u8,
+        mut gather: impl FnMut(Range<usize>, *mut u8),
+        right: impl Fn(usize) -> *const u8,
+        mut compute: impl FnMut(Range<usize>, Range<usize>, &Block),
+    ) {
+        let stride = self.stride();
+        for start in rows.clone().step_by(self.rows) {
+            let strip = start..rows.end.min(start + self.rows);
+            let blocks = || strip.clone().step_by(BLOCK).map(|first| first..strip.end.min(first + BLOCK));
+            let place = |row: usize| memory.wrapping_add((row - start) * stride);
+            for block in blocks() {
+                gather(block.clone(), place(block.start));
+            }
+            for first in columns.clone().step_by(BLOCK) {
+                let panel = first..columns.end.min(first + BLOCK);
+                let tiles = panel.len().div_ceil(LINES);
+                // Each block asks for its part of the next panel.
+                let share = (tiles * LINES * LINE).div_ceil(blocks().len());
+                let next = if panel.end < columns.end { right(panel.end) } else { std::ptr::null() };
+                for (index, block) in blocks().enumerate() {
+                    let is_last = next.is_null();
+                    let described = Block {
+                        left: place(block.start).cast_const(),
+                        rows: block.len(),
+                        stride,
+                        right: right(first),
+                        tiles,
+                        lines: self.lines,
+                        soon: next.wrapping_add(index * share * self.lines),
+                        share: if is_last { 0 } else { share },
+                    };
+                    compute(block, panel.clone(), &described);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_meets_every_column_once() {
+        for (rows, columns, bytes) in [(5, 1, 1), (33, 70, 64), (1000, 32, 5000), (64, 100, 100_000)] {
+            let strips = Strips::cut(rows, bytes);
+            let (of_task, across) = Strips::task(rows, columns, 3);
+            let mut met = vec![0; rows * columns];
+            let base: *mut u8 = std::ptr::null_mut();
+            for first in (0..rows).step_by(of_task) {
+                for column in (0..columns).step_by(across) {
+                    let task = (first..rows.min(first + of_task), column..columns.min(column + across));
+                    let gathered = std::cell::RefCell::new(vec![usize::MAX; strips.size() / strips.stride()]);
+                    strips.run(
+                        task,
+                        base,
+                        |rows, place| {
+                            assert!(place.addr() + rows.len() * strips.stride() <= strips.size());
+                            for (index, row) in rows.enumerate() {
+                                gathered.borrow_mut()[place.addr() / strips.stride() + index] = row;
+                            }
+                        },
+                        |column| std::ptr::without_provenance(column),
+                        |rows, columns_met, block| {
+                            assert_eq!(block.right.addr(), columns_met.start);
+                            assert_eq!(
+                                (rows.len(), columns_met.len().div_ceil(16)),
+                                (block.rows, block.tiles)
+                            );
+                            assert!(block.rows <= BLOCK && block.lines * LINE >= bytes);
+                            for (index, row) in rows.enumerate() {
+                                let place = block.left.addr() / block.stride + index;
+                                assert_eq!(gathered.borrow()[place], row);
+                                columns_met.clone().for_each(|column| met[row * columns + column] += 1);
+                            }
+                        },
+                    );
+                }
+            }
+            assert!(met.iter().all(|times| *times == 1), "{rows} rows, {columns} columns");
+        }
+    }
+
+    #[test]
+    fn few_rows_and_rows_of_nothing_are_not_cut() {
+        let are_cut = |rows, bytes| Strips::of_rows(Isa::Amx, rows, bytes).is_some();
+        assert!(!are_cut(4, 100) && !are_cut(100, 0) && are_cut(5, 1));
+        assert!(Strips::of_rows(Isa::Avx512, 100, 100).is_none());
+    }
+
+    #[test]
+    fn what_is_longer_is_split_first() {
+        assert_eq!(Strips::task(3000, 64, 8), (384, 64));
+        assert_eq!(Strips::task(49, 512, 8), (64, 64));
+        assert_eq!(Strips::task(128, 128, 8), (64, 32));
+        assert_eq!(Strips::task(128, 3000, 1), (128, 3008));
+    }
+}
