@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use crate::problem::Problem;
 
@@ -110,13 +113,39 @@ pub(crate) fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<(
     // What the user's mask forbids is taken away from these.
     let permissions =
         fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
-    let mut new = tempfile::Builder::new()
-        .prefix(".oarlock-")
-        .permissions(permissions)
-        .tempfile_in(directory_of(&file))?;
-    write(new.as_file_mut())?;
+    let directory = directory_of(&file);
+    let mut named = tempfile::Builder::new();
+    named.prefix(".oarlock-");
+    let new = if let Some(mut new) = nameless(directory, &permissions) {
+        write(&mut new)?;
+        // A name can be given to a file only where there is none, so it takes the place of another one by a second step.
+        named.make_in(directory, |path| name(&new, path))?.into_temp_path()
+    } else {
+        let mut new = named.permissions(permissions).tempfile_in(directory)?;
+        write(new.as_file_mut())?;
+        new.into_temp_path()
+    };
     new.persist(&file)?;
     Ok(())
+}
+
+/// A file without a name, of which nothing is left when the command is ended before it is done. Not every file system has
+/// such files.
+fn nameless(directory: &Path, permissions: &Permissions) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(permissions.mode())).ok()?;
+    let file = File::from(file);
+    path_of(&file).exists().then_some(file)
+}
+
+/// Gives a name to a file that has none.
+fn name(file: &File, path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::linkat(CWD, path_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// What the system calls an open file.
+fn path_of(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 #[cfg(test)]
@@ -135,6 +164,27 @@ mod tests {
         assert!(cut.is_err());
         assert_eq!(fs::read_to_string(&file).unwrap(), "old");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_half_written_has_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("page.html");
+        let count = || fs::read_dir(directory.path()).unwrap().count();
+        if nameless(directory.path(), &Permissions::from_mode(0o666)).is_none() {
+            return;
+        }
+        for files in 0..2 {
+            let whole = replace(&file, |stream| {
+                io::Write::write_all(stream, b"half")?;
+                assert_eq!(count(), files);
+                Ok(())
+            });
+            whole.unwrap();
+            assert_eq!((fs::read_to_string(&file).unwrap().as_str(), count()), ("half", 1));
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        }
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
