@@ -44,6 +44,18 @@ impl Build {
         self
     }
 
+    /// A weight of `i8`.
+    pub(crate) fn bytes_weight(mut self, name: &str, dims: &[i64], elements: &[i8]) -> Self {
+        self.graph.initializer.push(TensorProto {
+            name: Some(name.to_owned()),
+            dims: dims.to_vec(),
+            data_type: Some(DataType::Int8.into()),
+            raw_data: Some(elements.iter().map(|element| *element as u8).collect()),
+            ..TensorProto::default()
+        });
+        self
+    }
+
     /// A weight of `f32` in a file beside the model.
     pub(crate) fn external(mut self, name: &str, dims: &[i64], file: &str) -> Self {
         let location = StringStringEntryProto { key: Some("location".into()), value: Some(file.into()) };
