@@ -136,13 +136,18 @@ impl Build {
 
     /// The bytes of a file of it.
     pub(crate) fn bytes(self) -> Vec<u8> {
+        self.bytes_of_opset(18)
+    }
+
+    /// The same of another opset of ONNX.
+    pub(crate) fn bytes_of_opset(self, opset_of_onnx: i64) -> Vec<u8> {
         let opset = |domain: &str, version| OperatorSetIdProto {
             domain: Some(domain.to_owned()),
             version: Some(version),
         };
         let model = ModelProto {
             ir_version: Some(8),
-            opset_import: vec![opset("", 18), opset("acme", 1)],
+            opset_import: vec![opset("", opset_of_onnx), opset("acme", 1)],
             producer_name: Some("tests".to_owned()),
             graph: Some(self.graph),
             ..ModelProto::default()
@@ -178,6 +183,7 @@ fn value_type(kind: &str) -> TypeProto {
     let dtype = match dtype {
         "f32" => DataType::Float,
         "i64" => DataType::Int64,
+        "u8" => DataType::Uint8,
         "bool" => DataType::Bool,
         "bf16" => DataType::Bfloat16,
         "string" => DataType::String,

@@ -129,3 +129,18 @@ fn a_model_that_was_optimised_stays_as_it_is() {
         }
     }
 }
+
+#[test]
+fn a_model_that_nothing_here_can_run_is_written_and_warned_of() {
+    let user = user();
+    let model = Build::new().input("x: u8[n]").node("y = ImageDecoder(x)").output("y: u8[…]");
+    user.file("image.onnx", &model.bytes_of_opset(20));
+    let warning = "no device here can run `ImageDecoder`: expected a kernel for `ImageDecoder`, found none";
+    let outcome = user.run(&["optimise", "image.onnx", "-o", "ready.onnx"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    assert!(outcome.err.starts_with(&format!("warning: {warning}")), "{}", outcome.err);
+    let report = user.run(&["optimise", "image.onnx", "-o", "ready.onnx", "--json"]).json();
+    assert!(report["warnings"][0].as_str().unwrap().starts_with(warning), "{report}");
+    let report = user.run(&["optimise", "product.onnx", "-o", "ready.onnx", "--json"]).json();
+    assert_eq!(report["warnings"], serde_json::json!([]));
+}
