@@ -12,12 +12,12 @@ pub(crate) struct Problem {
     /// Further lines that stand below the message, such as those of a table.
     pub(crate) details: Vec<String>,
     pub(crate) hint: Option<String>,
-    /// Where it comes from, where the runtime found it.
+    /// Where it comes from, where the runtime or the parser of arguments found it.
     origin: Option<Box<Origin>>,
 }
 
-/// What the runtime knows of an error beside its message.
-#[derive(Debug, PartialEq, Eq)]
+/// What is known of an error beside its message.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Origin {
     kind: &'static str,
     node: Option<String>,
@@ -27,6 +27,12 @@ struct Origin {
 impl Problem {
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), details: Vec::new(), hint: None, origin: None }
+    }
+
+    /// Of a call that is not understood.
+    pub(crate) fn of_usage(message: impl fmt::Display) -> Self {
+        let origin = Origin { kind: "usage", ..Origin::default() };
+        Self { origin: Some(Box::new(origin)), ..Self::new(message) }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {

@@ -3,13 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::problem::Problem;
 
 /// What the standard output is called among files. What a command has to say goes there.
 const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+/// How many links lead from one to the next at most, as for the system.
+const MOST_LINKS: usize = 40;
 
 /// The problem of an output that is to go where the command says what it has to say.
 pub(crate) fn no_output(file: &Path) -> Problem {
@@ -41,7 +47,7 @@ pub(crate) fn check<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(),
             );
             return Err(Problem::new(message).hint("name another file, or allow writing with `chmod u+w`"));
         }
-        let resolved = resolved(file);
+        let resolved = resolved(file).map_err(|error| unwritable(file, &error))?;
         takes_files(directory_of(&resolved)).map_err(|error| unwritable(file, &error))?;
         if !seen.insert(resolved) {
             let message = format!("`{}`: expected a file for each output, found it twice", file.display());
@@ -78,14 +84,25 @@ pub(crate) fn unwritable(file: &Path, error: &io::Error) -> Problem {
         .hint("name a file in a directory that you can write to")
 }
 
-/// The path without links, for a file that may not be there yet.
-fn resolved(file: &Path) -> PathBuf {
-    fs::canonicalize(file).unwrap_or_else(|_| {
-        match (fs::canonicalize(directory_of(file)), file.file_name()) {
-            (Ok(directory), Some(name)) => directory.join(name),
-            _ => file.to_owned(),
+/// The path without links, for a file that may not be there yet. A link that leads to no file means the one that it names.
+fn resolved(file: &Path) -> io::Result<PathBuf> {
+    let mut file = file.to_owned();
+    let mut links = 0;
+    while !file.exists()
+        && let Ok(next) = fs::read_link(&file)
+    {
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(Errno::LOOP.into());
         }
-    })
+        file = directory_of(&file).join(next);
+    }
+    Ok(fs::canonicalize(&file).unwrap_or_else(|_| {
+        match (fs::canonicalize(directory_of(&file)), file.file_name()) {
+            (Ok(directory), Some(name)) => directory.join(name),
+            _ => file,
+        }
+    }))
 }
 
 /// The directory that a file lies in.
@@ -102,7 +119,7 @@ pub(crate) fn write_text(file: &Path, text: &str) -> Result<(), Problem> {
 /// Puts a file in the place of another at once. What is no ordinary file, such as `/dev/null`, is written to.
 pub(crate) fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     // Behind a link is the file that is meant.
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let file = resolved(file)?;
     if fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
         let mut stream = File::options().write(true).open(&file)?;
         return write(&mut stream);
@@ -110,13 +127,39 @@ pub(crate) fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<(
     // What the user's mask forbids is taken away from these.
     let permissions =
         fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
-    let mut new = tempfile::Builder::new()
-        .prefix(".oarlock-")
-        .permissions(permissions)
-        .tempfile_in(directory_of(&file))?;
-    write(new.as_file_mut())?;
+    let directory = directory_of(&file);
+    let mut named = tempfile::Builder::new();
+    named.prefix(".oarlock-");
+    let new = if let Some(mut new) = nameless(directory, &permissions) {
+        write(&mut new)?;
+        // A name can be given to a file only where there is none, so it takes the place of another one by a second step.
+        named.make_in(directory, |path| name(&new, path))?.into_temp_path()
+    } else {
+        let mut new = named.permissions(permissions).tempfile_in(directory)?;
+        write(new.as_file_mut())?;
+        new.into_temp_path()
+    };
     new.persist(&file)?;
     Ok(())
+}
+
+/// A file without a name, of which nothing is left when the command is ended before it is done. Not every file system has
+/// such files.
+fn nameless(directory: &Path, permissions: &Permissions) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(permissions.mode())).ok()?;
+    let file = File::from(file);
+    path_of(&file).exists().then_some(file)
+}
+
+/// Gives a name to a file that has none.
+fn name(file: &File, path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::linkat(CWD, path_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// What the system calls an open file.
+fn path_of(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 #[cfg(test)]
@@ -135,6 +178,51 @@ mod tests {
         assert!(cut.is_err());
         assert_eq!(fs::read_to_string(&file).unwrap(), "old");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_half_written_has_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("page.html");
+        let count = || fs::read_dir(directory.path()).unwrap().count();
+        if nameless(directory.path(), &Permissions::from_mode(0o666)).is_none() {
+            return;
+        }
+        for files in 0..2 {
+            let whole = replace(&file, |stream| {
+                io::Write::write_all(stream, b"half")?;
+                assert_eq!(count(), files);
+                Ok(())
+            });
+            whole.unwrap();
+            assert_eq!((fs::read_to_string(&file).unwrap().as_str(), count()), ("half", 1));
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        }
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_link_stays_and_the_file_that_it_names_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("far")).unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name)).unwrap();
+        link("far/second", "first");
+        link("page.html", "far/second");
+        for text in ["new", "newer"] {
+            check([path("first").as_path()]).unwrap();
+            write_text(&path("first"), text).unwrap();
+            assert_eq!(fs::read_to_string(path("far/page.html")).unwrap(), text);
+            assert!(path("first").is_symlink() && path("far/second").is_symlink());
+        }
+        let both = [path("first"), path("far/page.html")];
+        assert!(check(both.iter().map(PathBuf::as_path)).unwrap_err().message.contains("found it twice"));
+        link("nowhere/page.html", "lost");
+        link("round", "round");
+        for name in ["lost", "round"] {
+            assert!(check([path(name).as_path()]).is_err(), "{name}");
+            assert!(write_text(&path(name), "").is_err() && path(name).is_symlink(), "{name}");
+        }
     }
 
     #[test]

@@ -32,19 +32,22 @@ pub(crate) fn tell(error: &Error, given: impl Iterator<Item = OsString>) -> Exit
 /// The problem that the parser has with the arguments: it says what is wrong first, and then, apart from that, what to do.
 fn problem(error: &Error) -> Problem {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Problem::new("expected a command, found none").hint("`oarlock --help` lists them");
+        return Problem::of_usage("expected a command, found none").hint("`oarlock --help` lists them");
     }
     let text = error.render().to_string();
     let mut parts = text.split("\n\n").map(str::trim);
     let first = parts.next().unwrap_or_default();
-    let problem = Problem::new(first.strip_prefix("error: ").unwrap_or(first));
-    let hints: Vec<&str> = parts.filter_map(|part| part.strip_prefix("tip: ")).collect();
+    let problem = Problem::of_usage(first.strip_prefix("error: ").unwrap_or(first));
+    // Several of them stand below each other.
+    let lines = parts.flat_map(str::lines).map(str::trim);
+    let hints: Vec<&str> = lines.filter_map(|line| line.strip_prefix("tip: ")).collect();
     if hints.is_empty() { problem } else { problem.hint(hints.join("; ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
+    use clap::error::{ContextKind, ContextValue};
 
     use super::*;
     use crate::arguments::Arguments;
@@ -66,5 +69,16 @@ mod tests {
             ("the following required arguments were not provided:\n  <MODEL>".to_owned(), None)
         );
         assert_eq!(said(&["oarlock"]).0, "expected a command, found none");
+    }
+
+    #[test]
+    fn several_hints_are_told_apart() {
+        let mut error = Error::new(ErrorKind::UnknownArgument).with_cmd(&Arguments::command());
+        let of = |text: &str| ContextValue::String(text.to_owned());
+        error.insert(ContextKind::InvalidArg, of("--far"));
+        error.insert(ContextKind::SuggestedArg, of("--for"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec!["one".into(), "another".into()]));
+        let hint = problem(&error).hint.unwrap();
+        assert_eq!(hint, "a similar argument exists: '--for'; one; another");
     }
 }

@@ -7,7 +7,7 @@ use oarlock_core::infer::Fact;
 
 use crate::datum::Datum;
 use crate::environment::Environment;
-use crate::graph::{Graph, Value, ValueId};
+use crate::graph::{Graph, Node, Value, ValueId};
 use crate::passes::{self, Again, Effect, Recipe};
 use crate::plan::{self, Example, Plan};
 use crate::plans::Plans;
@@ -19,6 +19,8 @@ pub(crate) struct Program {
     graph: Graph,
     /// What they did.
     effects: Vec<Effect>,
+    /// The nodes that they made constants of, in their order.
+    folded: Vec<Node>,
     plans: Plans,
     /// Which graphs passes made of it, each with a plan of it, the one that was used last first.
     recipes: Mutex<Vec<(Recipe, Arc<Plan>)>>,
@@ -30,8 +32,10 @@ const MOST_RECIPES: usize = 8;
 impl Program {
     /// Makes a program of a graph: whatever can be done before shapes are known is done here.
     pub(crate) fn new(mut graph: Graph, environment: &Environment) -> Result<Self> {
-        let effects = passes::run(&mut graph, &environment.scene())?;
-        Ok(Self { graph, effects, plans: Plans::default(), recipes: Mutex::default() })
+        let scene = environment.scene();
+        let effects = passes::run(&mut graph, &scene)?;
+        let folded = scene.notes.folded();
+        Ok(Self { graph, effects, folded, plans: Plans::default(), recipes: Mutex::default() })
     }
 
     /// The graph before shapes are known.
@@ -42,6 +46,11 @@ impl Program {
     /// What passes did before shapes are known.
     pub(crate) fn effects(&self) -> &[Effect] {
         &self.effects
+    }
+
+    /// The nodes that became constants before shapes are known, in their order.
+    pub(crate) fn folded(&self) -> &[Node] {
+        &self.folded
     }
 
     /// Runs it.

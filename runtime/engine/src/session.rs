@@ -106,9 +106,10 @@ impl Session {
     }
 
     /// The model as passes left it that know nothing of the shapes of a run, as an ONNX file. Constants that a run may be
-    /// given others for are constants there.
+    /// given others for are constants there; those that are much larger than what they were made of are made when it is read.
     pub fn to_onnx(&self, about: &export::onnx::About<'_>) -> Result<export::onnx::Files> {
-        export::onnx::write(self.program.graph(), &self.inputs, &self.outputs, about)
+        let program = &self.program;
+        export::onnx::write(program.graph(), program.folded(), &self.inputs, &self.outputs, about)
     }
 
     /// What passes did before shapes are known.

@@ -74,7 +74,10 @@ impl Case {
         self.check(&first, device, &host)?;
         let again = || {
             let files = first.to_onnx(&About::default()).map_err(refused)?;
-            self.check(&session(files.model.into())?, device, &host)
+            let second = session(files.model.clone().into())?;
+            self.check(&second, device, &host)?;
+            let is_same = second.to_onnx(&About::default()).map_err(refused)?.model == files.model;
+            if is_same { Ok(()) } else { Err("another model when it is written again".to_owned()) }
         };
         again().map_err(|message| format!("written and read again: {message}"))
     }

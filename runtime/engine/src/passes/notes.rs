@@ -73,6 +73,15 @@ impl Notes {
         self.list.borrow_mut().push(note());
     }
 
+    /// The nodes that became constants, in their order.
+    pub(crate) fn folded(&self) -> Vec<Node> {
+        let list = self.list.borrow();
+        let folded = list
+            .iter()
+            .filter_map(|note| if let Note::Folded(Derived { node, .. }) = note { Some(node) } else { None });
+        folded.cloned().collect()
+    }
+
     /// The op of a node whose outputs were inferred before, and whether anything is known now that was not known then.
     pub(super) fn known(&self, graph: &Graph, node: &Node) -> Option<(Arc<Op>, bool)> {
         let inferred = self.inferred.borrow();

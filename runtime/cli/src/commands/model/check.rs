@@ -173,6 +173,20 @@ impl Report {
     }
 }
 
+/// What none of these devices can run of a model, in sentences; nothing where that cannot be said.
+pub(super) fn obstacles(model: &Model, runtime: &Runtime, devices: &[Device], is_plain: bool) -> Vec<String> {
+    let (Ok(cpu), Ok((facts, _))) = (runtime.device("cpu"), facts(model, &[])) else { return Vec::new() };
+    let refused = |device| {
+        let report = DeviceReport::of(model, &facts, runtime, (device, &cpu), is_plain);
+        report.ok().map(|report| report.refused)
+    };
+    let refused: Option<Vec<Vec<Refused>>> = devices.iter().map(refused).collect();
+    let Some((first, others)) = refused.as_deref().and_then(<[_]>::split_first) else { return Vec::new() };
+    let is_refused = |op: &str| others.iter().all(|other| other.iter().any(|refused| refused.op == op));
+    let sentence = |refused: &Refused| format!("no device here can run `{}`: {}", refused.op, refused.reason);
+    first.iter().filter(|refused| is_refused(&refused.op)).map(sentence).collect()
+}
+
 impl DeviceReport {
     fn of(
         model: &Model,

@@ -256,10 +256,27 @@ impl Wish<'_> {
         };
         notes.push(format!("`{name}` is made up: {dtype} {sizes:?}, {}", kind(dtype)));
         let tensor = match self.missing {
-            Missing::Random(seed) => random::tensor(device, name, dtype, &sizes, seed)?,
-            Missing::Wanted | Missing::Shaped => random::repeated(device, name, dtype, &sizes)?,
+            Missing::Random(seed) => random::tensor(device, name, dtype, &sizes, seed),
+            Missing::Wanted | Missing::Shaped => random::repeated(device, name, dtype, &sizes),
         };
-        Ok(Datum::Tensor(tensor))
+        tensor.map(Datum::Tensor).map_err(|problem| match problem.hint {
+            Some(_) => problem,
+            None => problem.hint(smaller(slot)),
+        })
+    }
+}
+
+/// What to do about an input that is too large to be made up.
+fn smaller(slot: &Slot) -> String {
+    let is_known = |dim: &Dimension| matches!(dim, Dimension::Known(_));
+    match &slot.declared {
+        ValueType::Tensor { dims: Some(dims), .. } if dims.iter().all(is_known) => {
+            format!(
+                "the model takes no other shape; give the input from a file, as in `-i {}=FILE.npy`",
+                slot.name
+            )
+        }
+        _ => "give a smaller one with `--shape`".to_owned(),
     }
 }
 

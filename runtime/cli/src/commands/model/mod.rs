@@ -157,9 +157,17 @@ fn start(global: &Global, choice: &ModelChoice) -> Result<(Core, bool), Problem>
     Ok((core, is_complete))
 }
 
-/// The devices that the arguments name; none where they leave it to the runtime.
+/// The devices that the arguments name; none where they leave it to the runtime. One that is named again, maybe by another
+/// name, stays in its first place.
 fn devices(runtime: &Runtime, choice: &ModelChoice) -> Result<Vec<Device>, Problem> {
-    Ok(choice.devices.iter().map(|name| runtime.device(name)).collect::<Result<_, _>>()?)
+    let mut devices: Vec<Device> = Vec::new();
+    for name in &choice.devices {
+        let device = runtime.device(name)?;
+        if !devices.iter().any(|other| other.is(&device)) {
+            devices.push(device);
+        }
+    }
+    Ok(devices)
 }
 
 /// Says what was found, to programs or to people. What follows is the end of the plugins.

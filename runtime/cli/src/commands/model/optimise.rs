@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::explain::PassReport;
 use super::feeds::specialise;
-use super::{Subject, show};
+use super::{Subject, check, show};
 use crate::Verdict;
 use crate::arguments::{Exactness, Global, OptimiseCall};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::problem::Problem;
 use crate::render::{Cell, Table, bytes, count, sentence};
 use crate::{target, watched};
@@ -30,6 +30,8 @@ struct Report {
     files: Vec<Written>,
     /// What else there is to know, in sentences.
     notes: Vec<String>,
+    /// Why the model cannot be run here, in sentences.
+    warnings: Vec<String>,
 }
 
 /// A file that was written.
@@ -64,7 +66,12 @@ pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> 
     let files = subject.session.to_onnx(&about)?;
     check_apart(&files, &call.choice.file, model_file, &weights_file)?;
     let written = write(&files, model_file, &weights_file)?;
+    let (runtime, devices) = (&subject.core.runtime, subject.session.devices());
+    let warnings = check::obstacles(&subject.model, runtime, devices, subject.is_plain);
     super::clear(&subject.progress);
+    for warning in &warnings {
+        output::say(global.color, "warning", warning, Some("`oarlock check` says what can be run"));
+    }
     let effects = subject.session.effects().iter();
     let report = Report {
         model: call.choice.file.display().to_string(),
@@ -75,6 +82,7 @@ pub(crate) fn run(global: &Global, call: &OptimiseCall, output: &mut Output) -> 
         passes: effects.map(|effect| PassReport::of(effect, false)).collect(),
         files: written,
         notes: notes(&subject, &files, &weights_file),
+        warnings,
     };
     super::tell(global, output, &report, |output| report.print(output))?;
     Ok(subject.is_complete)

@@ -23,6 +23,9 @@ const MOST_BYTES: usize = 230;
 /// Tensors of more elements are printed in part.
 const MOST_PRINTED: usize = 64;
 
+/// What is said of an output that is none.
+const NOTHING: &str = "an optional that holds nothing";
+
 /// One tensor that came out.
 #[derive(Default, Serialize)]
 pub(super) struct Made<'a> {
@@ -65,7 +68,7 @@ impl<'a> Outputs<'a> {
                 return each.try_for_each(|(index, element)| self.add(format!("{name}.{index}"), element));
             }
             Datum::Nothing => {
-                let note = Some("an optional that holds nothing".to_owned());
+                let note = Some(NOTHING.to_owned());
                 self.made.push(Made { name, note, ..Made::default() });
             }
             Datum::Tensor(tensor) => {
@@ -95,12 +98,14 @@ impl<'a> Outputs<'a> {
     /// Writes everything to an archive, a directory, or the one file.
     pub(super) fn write(&mut self, target: &Path) -> Result<(), Problem> {
         if is_one_file(target) {
-            let mut tensors = self.made.iter_mut().filter(|made| made.parts.is_some());
-            let (Some(only), None) = (tensors.next(), tensors.next()) else {
-                return Err(not_one(target, "another number of them"));
+            return match self.made.as_mut_slice() {
+                [Made { parts: Some(parts), file, .. }] => {
+                    *file = Some(target.display().to_string());
+                    npy::write_parts(target, parts)
+                }
+                [Made { parts: None, .. }] => Err(not_one(target, NOTHING)),
+                several => Err(not_one(target, &several.len().to_string())),
             };
-            only.file = Some(target.display().to_string());
-            return only.parts.take().map_or(Ok(()), |parts| npy::write_parts(target, &parts));
         }
         if !npz::is_named_so(target) {
             target::make_directory(target)?;

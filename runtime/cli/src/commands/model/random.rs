@@ -9,7 +9,7 @@ use crate::problem::Problem;
 /// So many texts are made up, each of which takes memory of its own beside its place.
 const MOST_TEXTS: u64 = 1 << 24;
 
-/// A tensor of made-up elements: floats from a normal distribution, and integers, truth values and texts of 0 and 1, which
+/// A tensor of made-up elements, unless there are too many of them: floats from a normal distribution, and integers, truth values and texts of 0 and 1, which
 /// are legal wherever a model takes them for indices, tokens or masks.
 pub(super) fn tensor(
     device: &Device,
@@ -25,9 +25,7 @@ pub(super) fn tensor(
     if dtype == Dtype::String {
         if count > MOST_TEXTS {
             let message = format!("`{name}`: expected at most {MOST_TEXTS} texts to make up, found {dims:?}");
-            return Err(
-                Problem::new(message).hint("give a smaller shape with `--shape`, or the texts with `-i`")
-            );
+            return Err(Problem::new(message));
         }
         let texts = (0..count).map(|_| numbers.bit().to_string()).collect();
         return Ok(Tensor::from_texts(device, dims, texts)?);
@@ -36,7 +34,7 @@ pub(super) fn tensor(
     let room = usize::try_from(size).ok().and_then(|size| bytes.try_reserve_exact(size).ok());
     if room.is_none() || !has_room(device, size) {
         let message = format!("`{name}`: expected a shape that fits into memory, found {dims:?} of {dtype}");
-        return Err(Problem::new(message).hint("give a smaller one with `--shape`"));
+        return Err(Problem::new(message));
     }
     let parts = if matches!(dtype, Dtype::C64 | Dtype::C128) { 2 } else { 1 };
     let whole = if dtype.is_packed() { size } else { count * parts };

@@ -34,13 +34,15 @@ impl Build {
 
     /// A weight of `f32`.
     pub(crate) fn weight(mut self, name: &str, dims: &[i64], elements: &[f32]) -> Self {
-        self.graph.initializer.push(TensorProto {
-            name: Some(name.to_owned()),
-            dims: dims.to_vec(),
-            data_type: Some(DataType::Float.into()),
-            float_data: elements.to_vec(),
-            ..TensorProto::default()
-        });
+        let tensor = tensor(name, dims, DataType::Float);
+        self.graph.initializer.push(TensorProto { float_data: elements.to_vec(), ..tensor });
+        self
+    }
+
+    /// A weight of `i8`.
+    pub(crate) fn bytes_weight(mut self, name: &str, dims: &[i64], elements: &[i8]) -> Self {
+        let raw_data = Some(elements.iter().map(|element| *element as u8).collect());
+        self.graph.initializer.push(TensorProto { raw_data, ..tensor(name, dims, DataType::Int8) });
         self
     }
 
@@ -48,12 +50,9 @@ impl Build {
     pub(crate) fn external(mut self, name: &str, dims: &[i64], file: &str) -> Self {
         let location = StringStringEntryProto { key: Some("location".into()), value: Some(file.into()) };
         self.graph.initializer.push(TensorProto {
-            name: Some(name.to_owned()),
-            dims: dims.to_vec(),
-            data_type: Some(DataType::Float.into()),
             data_location: Some(DataLocation::External.into()),
             external_data: vec![location],
-            ..TensorProto::default()
+            ..tensor(name, dims, DataType::Float)
         });
         self
     }
@@ -75,13 +74,8 @@ impl Build {
 
     /// A weight that says a shape.
     pub(crate) fn shape(mut self, name: &str, sizes: &[i64]) -> Self {
-        self.graph.initializer.push(TensorProto {
-            name: Some(name.to_owned()),
-            dims: vec![sizes.len() as i64],
-            data_type: Some(DataType::Int64.into()),
-            int64_data: sizes.to_vec(),
-            ..TensorProto::default()
-        });
+        let tensor = tensor(name, &[sizes.len() as i64], DataType::Int64);
+        self.graph.initializer.push(TensorProto { int64_data: sizes.to_vec(), ..tensor });
         self
     }
 
@@ -124,18 +118,33 @@ impl Build {
 
     /// The bytes of a file of it.
     pub(crate) fn bytes(self) -> Vec<u8> {
+        self.bytes_of_opset(18)
+    }
+
+    /// The same of another opset of ONNX.
+    pub(crate) fn bytes_of_opset(self, opset_of_onnx: i64) -> Vec<u8> {
         let opset = |domain: &str, version| OperatorSetIdProto {
             domain: Some(domain.to_owned()),
             version: Some(version),
         };
         let model = ModelProto {
             ir_version: Some(8),
-            opset_import: vec![opset("", 18), opset("acme", 1)],
+            opset_import: vec![opset("", opset_of_onnx), opset("acme", 1)],
             producer_name: Some("tests".to_owned()),
             graph: Some(self.graph),
             ..ModelProto::default()
         };
         model.encode_to_vec()
+    }
+}
+
+/// A tensor without elements.
+fn tensor(name: &str, dims: &[i64], dtype: DataType) -> TensorProto {
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims: dims.to_vec(),
+        data_type: Some(dtype.into()),
+        ..TensorProto::default()
     }
 }
 
@@ -166,6 +175,7 @@ fn value_type(kind: &str) -> TypeProto {
     let dtype = match dtype {
         "f32" => DataType::Float,
         "i64" => DataType::Int64,
+        "u8" => DataType::Uint8,
         "bool" => DataType::Bool,
         "bf16" => DataType::Bfloat16,
         "string" => DataType::String,

@@ -45,6 +45,12 @@ fn what_a_device_cannot_run_is_named_with_who_can() {
 }
 
 #[test]
+fn a_device_that_is_named_twice_is_one() {
+    let call = ["run", "product.onnx", "-i", "x=f32:[[1,2,3]]", "--json", "-d", "cpu", "-d", "cpu:0"];
+    assert_eq!(user().run(&call).json()["devices"], serde_json::json!(["cpu:0"]));
+}
+
+#[test]
 fn a_trace_and_a_benchmark_tell_devices_apart() {
     let user = with_plugin();
     let traced = user.run(&[&["trace", "pair.onnx", "-o", "t.json"], &DEVICE[..], &INPUTS].concat());

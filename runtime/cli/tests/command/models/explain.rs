@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::build::Build;
 use super::user;
 
 #[test]
@@ -49,6 +50,11 @@ fn inputs_that_no_machine_holds_are_explained_and_not_made_up() {
     let shape = format!("a={}", most / 4 * 3 / size_of::<f32>() as u64);
     let outcome = user.run(&["run", "pair.onnx", "--random", "0", "--shape", &shape]);
     assert!(outcome.status == 1 && outcome.err.contains("a shape that fits into memory"), "{}", outcome.err);
+    assert!(outcome.err.contains("hint: give a smaller one with `--shape`"), "{}", outcome.err);
+    let fixed = Build::new().input(&format!("x: f32[{}]", most / 4)).node("y = Size(x)").output("y: i64[]");
+    user.file("fixed.onnx", &fixed.bytes());
+    let outcome = user.run(&["run", "fixed.onnx", "--random", "0"]);
+    assert!(outcome.err.contains("hint: the model takes no other shape"), "{}", outcome.err);
 }
 
 #[test]

@@ -87,3 +87,60 @@ fn what_a_model_is_read_from_is_not_written_over() {
         assert!(outcome.err.contains("found the standard output"), "{}", outcome.err);
     }
 }
+
+/// A product with weights of eight bits, and one with the rows of such weights turned to columns.
+fn quantised() -> Vec<u8> {
+    let bytes: Vec<i8> = (0..64 * 64).map(|at| (at % 251) as i8).collect();
+    let model = Build::new().input("x: f32[rows, 64]").weight("scale", &[], &[0.25]);
+    let model = model.bytes_weight("w", &[64, 64], &bytes).bytes_weight("v", &[64, 64], &bytes);
+    let model = model.node("wide = DequantizeLinear(w, scale)").node("a = MatMul(x, wide)");
+    let model = model.node("rows = DequantizeLinear(v, scale)").node("columns = Transpose(rows)");
+    model.node("y = MatMul(a, columns)").output("y: f32[rows, 64]").bytes()
+}
+
+#[test]
+fn weights_of_eight_bits_stay_so_in_the_file() {
+    let user = user();
+    user.file("quantised.onnx", &quantised());
+    let size = |file: &str| fs::metadata(user.home.path().join(file)).unwrap().len();
+    let run = |file: &str| user.run(&["run", file, "--random", "0", "--shape", "rows=3"]);
+    for more in [&[][..], &["--plain"]] {
+        let outcome = user.run(&[&["optimise", "quantised.onnx", "-o", "ready.onnx"], more].concat());
+        assert_eq!(outcome.status, 0, "{}", outcome.err);
+        assert!(size("ready.onnx") < size("quantised.onnx") + 500, "{more:?}: {}", size("ready.onnx"));
+        assert_eq!(run("ready.onnx").out, run("quantised.onnx").out);
+    }
+}
+
+#[test]
+fn a_model_that_was_optimised_stays_as_it_is() {
+    let user = user();
+    user.file("quantised.onnx", &quantised());
+    let branches = Build::new().input("x: f32[n]").input("c: bool[]").weight("b", &[1], &[2.0]);
+    let branches = branches.node("h = Add(x, b)").choice(["Relu(h)", "Mul(h, b)"]);
+    user.file("branches.onnx", &branches.output("y: f32[n]").bytes());
+    let file = |name: &str| fs::read(user.home.path().join(name)).unwrap();
+    for model in ["product.onnx", "pair.onnx", "lookup.onnx", "quantised.onnx", "branches.onnx"] {
+        for more in [&[][..], &["--plain"]] {
+            let optimise = |from: &str, to: &str| user.run(&[&["optimise", from, "-o", to], more].concat());
+            assert_eq!(optimise(model, "once.onnx").status, 0);
+            assert_eq!(optimise("once.onnx", "twice.onnx").status, 0);
+            assert!(file("once.onnx") == file("twice.onnx"), "{model} {more:?}");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_nothing_here_can_run_is_written_and_warned_of() {
+    let user = user();
+    let model = Build::new().input("x: u8[n]").node("y = ImageDecoder(x)").output("y: u8[…]");
+    user.file("image.onnx", &model.bytes_of_opset(20));
+    let warning = "no device here can run `ImageDecoder`: expected a kernel for `ImageDecoder`, found none";
+    let outcome = user.run(&["optimise", "image.onnx", "-o", "ready.onnx"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    assert!(outcome.err.starts_with(&format!("warning: {warning}")), "{}", outcome.err);
+    let report = user.run(&["optimise", "image.onnx", "-o", "ready.onnx", "--json"]).json();
+    assert!(report["warnings"][0].as_str().unwrap().starts_with(warning), "{report}");
+    let report = user.run(&["optimise", "product.onnx", "-o", "ready.onnx", "--json"]).json();
+    assert_eq!(report["warnings"], serde_json::json!([]));
+}

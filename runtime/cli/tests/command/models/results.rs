@@ -28,6 +28,13 @@ fn a_model_with_one_output_may_have_one_file() {
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.starts_with("error: `two.npy`: expected a model with one output"), "{}", outcome.err);
     assert!(!user.home.path().join("two.npy").exists());
+    let asked = Build::new().input("x: optional f32[…]").node("y = Identity(x)").output("y: optional f32[…]");
+    user.file("asked.onnx", &asked.bytes());
+    let outcome = user.run(&["run", "asked.onnx", "-i", "x=-", "-o", "none.npy"]);
+    let said =
+        "error: `none.npy`: expected a model with one output for it, found an optional that holds nothing";
+    assert!(outcome.status == 1 && outcome.err.starts_with(said), "{}", outcome.err);
+    assert_eq!(user.run(&["run", "asked.onnx", "-i", "x=f32:[1]", "-o", "one.npy"]).status, 0);
 }
 
 #[test]

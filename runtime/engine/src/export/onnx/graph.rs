@@ -1,13 +1,16 @@
 //! Graphs with their nodes. What a body captures it reads by the name that it has around it.
+//!
+//! A file that is read and written again is the same: what is said of values stands in the order of their names, and all
+//! constants are those of the model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use oarlock_core::{Error, Result, schema};
+use oarlock_core::{Dtype, Error, Result, schema};
 
 use super::opsets::Opsets;
 use super::weights::Weights;
-use super::{attribute, types};
-use crate::graph::{Graph, Node, ValueId, ValueType};
+use super::{attribute, folded, types};
+use crate::graph::{Graph, Node, ValueId, ValueType, Weight};
 use crate::import::onnx::messages::{AttributeProto, GraphProto, NodeProto};
 use crate::session::Slot;
 
@@ -20,26 +23,79 @@ pub(super) struct Exporter {
     /// The names that are taken, each with the number that the next one like it gets. No two values of a model have the
     /// same, in whatever graphs they are.
     taken: HashMap<String, usize>,
+    /// The names of constants, by where their elements lie. Graphs have those that they capture as their own, and the file is
+    /// to have each once.
+    constants: HashMap<Place, String>,
+    /// The constants of all graphs, which lie in that of the model.
+    initializers: BTreeMap<String, Weight>,
 }
 
-/// The names of the values of a graph, by their index.
-type Names = Vec<Option<String>>;
+/// What tells constants apart.
+#[derive(PartialEq, Eq, Hash)]
+struct Place {
+    address: usize,
+    dtype: Dtype,
+    dims: Vec<i64>,
+}
+
+impl Place {
+    fn of(weight: &Weight) -> Self {
+        let address = match weight {
+            Weight::Numbers(constant) => constant.bytes().as_ptr().addr(),
+            Weight::Texts { texts, .. } => texts.as_ptr().addr(),
+        };
+        Self { address, dtype: weight.dtype(), dims: weight.dims().to_vec() }
+    }
+}
+
+/// The names of the values of a graph.
+struct Names {
+    /// By the index of the value.
+    of: Vec<Option<String>>,
+    /// The values that were named in passing, of which something is to be said.
+    new: Vec<ValueId>,
+}
+
+impl Names {
+    fn of(graph: &Graph) -> Self {
+        Self { of: vec![None; graph.value_count()], new: Vec::new() }
+    }
+
+    fn get(&self, id: ValueId) -> Option<&String> {
+        self.of[id.index()].as_ref()
+    }
+
+    fn set(&mut self, id: ValueId, name: String) {
+        self.of[id.index()] = Some(name);
+    }
+}
 
 impl Exporter {
     pub(super) fn new(opsets: Opsets, weights: Weights) -> Self {
-        Self { opsets, weights, own_nodes: 0, taken: HashMap::new() }
+        let (taken, constants, initializers) = <_>::default();
+        Self { opsets, weights, own_nodes: 0, taken, constants, initializers }
     }
 
-    /// The graph of a model, whose inputs and outputs are called as these slots are.
-    pub(super) fn model(&mut self, graph: &Graph, inputs: &[Slot], outputs: &[Slot]) -> Result<GraphProto> {
+    /// The graph of a model, whose inputs and outputs are called as these slots are. Some of its constants may be what these
+    /// nodes make.
+    pub(super) fn model(
+        &mut self,
+        graph: &Graph,
+        folded: &[Node],
+        inputs: &[Slot],
+        outputs: &[Slot],
+    ) -> Result<GraphProto> {
         let slots = || inputs.iter().chain(outputs);
         self.taken = slots().map(|slot| (slot.name.to_string(), 2)).collect();
-        let mut names: Names = vec![None; graph.value_count()];
+        let mut names = Names::of(graph);
         for (id, slot) in graph.inputs.iter().zip(inputs) {
-            names[id.index()] = Some(slot.name.to_string());
+            names.set(*id, slot.name.to_string());
         }
         let wanted: Vec<String> = outputs.iter().map(|slot| slot.name.to_string()).collect();
-        let mut proto = self.graph(graph, names, &wanted)?;
+        let mut proto = self.graph(graph, folded, names, &wanted)?;
+        for (name, weight) in std::mem::take(&mut self.initializers) {
+            proto.initializer.push(self.weights.add(&name, &weight));
+        }
         proto.input = inputs.iter().map(|slot| types::info(&slot.name, &slot.declared)).collect();
         let output = |(slot, id): (&Slot, &ValueId)| match &slot.declared {
             ValueType::Unknown => types::info(&slot.name, &types::found(graph.value(*id))),
@@ -49,28 +105,33 @@ impl Exporter {
         Ok(proto)
     }
 
-    /// A branch or a body that captures values of these names.
-    fn body(&mut self, graph: &Graph, captured: &[String]) -> Result<GraphProto> {
-        let mut names: Names = vec![None; graph.value_count()];
+    /// A branch or a body that captures values of these names, as far as it reads them.
+    fn body(&mut self, graph: &Graph, captured: &[Option<String>]) -> Result<GraphProto> {
+        let mut names = Names::of(graph);
         let (formal, captures) = graph.inputs.split_at(graph.inputs.len().saturating_sub(captured.len()));
         for (id, name) in captures.iter().zip(captured) {
-            names[id.index()] = Some(name.clone());
+            names.of[id.index()].clone_from(name);
         }
         for id in formal {
-            names[id.index()] = Some(self.free(&graph.value(*id).name));
+            names.set(*id, self.free(&graph.value(*id).name));
         }
         let wanted: Vec<String> = graph.outputs.iter().map(|id| self.free(&graph.value(*id).name)).collect();
         let info = |name: &str, id: &ValueId| types::info(name, &types::found(graph.value(*id)));
-        let inputs = formal.iter().map(|id| info(names[id.index()].as_deref().unwrap_or_default(), id));
+        let inputs = formal.iter().map(|id| info(names.get(*id).map_or("", String::as_str), id));
         let (input, output) =
             (inputs.collect(), wanted.iter().zip(&graph.outputs).map(|(name, id)| info(name, id)).collect());
-        Ok(GraphProto { input, output, ..self.graph(graph, names, &wanted)? })
+        Ok(GraphProto { input, output, ..self.graph(graph, &[], names, &wanted)? })
     }
 
     /// A graph in which inputs have names already, but for what is said of inputs and outputs.
-    fn graph(&mut self, graph: &Graph, mut names: Names, outputs: &[String]) -> Result<GraphProto> {
+    fn graph(
+        &mut self,
+        graph: &Graph,
+        folded: &[Node],
+        mut names: Names,
+        outputs: &[String],
+    ) -> Result<GraphProto> {
         let mut proto = GraphProto { name: Some(self.title(graph)), ..GraphProto::default() };
-        let is_given: Vec<bool> = names.iter().map(Option::is_some).collect();
         let (mut passed, mut given) = (Vec::new(), HashMap::new());
         for (id, wanted) in graph.outputs.iter().zip(outputs) {
             // A model may give a value several times under one name.
@@ -86,8 +147,8 @@ impl Exporter {
                 // Not everybody takes a constant that no node reads.
                 self.name(graph, *id, &mut names);
             }
-            match &names[id.index()] {
-                None => names[id.index()] = Some(wanted.clone()),
+            match names.get(*id) {
+                None => names.set(*id, wanted.clone()),
                 Some(name) if name == wanted => {}
                 // An input, a constant, or an output for the second time.
                 Some(name) => passed.push(passed_on(name, wanted)),
@@ -98,16 +159,25 @@ impl Exporter {
             proto.node.push(made);
         }
         proto.node.append(&mut passed);
-        for (id, value) in graph.values() {
-            let Some(name) = &names[id.index()] else { continue };
-            match &value.weight {
-                _ if is_given[id.index()] => {}
-                Some(weight) => proto.initializer.push(self.weights.add(name, weight)),
-                None if outputs.contains(name) => {}
-                None => proto.value_info.push(types::info(name, &types::found(value))),
+        let opsets = &self.opsets;
+        let shorter = folded::shorter(graph, folded, |node| is_of_onnx(node) && opsets.suits(node));
+        let (mut makers, mut at) = (BTreeMap::new(), 0);
+        // What constants are made of gets its name on the way.
+        while let Some(id) = names.new.get(at).copied() {
+            let (value, name) = (graph.value(id), self.name(graph, id, &mut names));
+            match (&value.weight, shorter.get(&id)) {
+                (Some(weight), None) => drop(self.initializers.insert(name, weight.clone())),
+                (None, _) => proto.value_info.push(types::info(&name, &types::found(value))),
+                (Some(_), Some((place, maker))) => {
+                    makers.insert(place, self.node(graph, maker, &mut names)?);
+                    proto.value_info.push(types::info(&name, &types::found(value)));
+                }
             }
+            at += 1;
         }
+        proto.node.splice(0..0, makers.into_values());
         proto.value_info.retain(|info| info.r#type.is_some());
+        proto.value_info.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(proto)
     }
 
@@ -115,8 +185,13 @@ impl Exporter {
         let mut attributes: Vec<AttributeProto> =
             node.attributes.iter().map(|(name, value)| attribute::value(name, value)).collect();
         for subgraph in &node.subgraphs {
-            let captures = subgraph.captures.iter();
-            let captured: Vec<String> = captures.map(|id| self.name(graph, *id, names)).collect();
+            // What a body does not read needs no name.
+            let own = subgraph.graph.inputs.iter().rev().take(subgraph.captures.len()).rev();
+            let counts = subgraph.graph.use_counts();
+            let is_read = own.map(|id| counts[id.index()] > 0);
+            let captures = subgraph.captures.iter().zip(is_read);
+            let name = |(id, is_read): (&ValueId, bool)| is_read.then(|| self.name(graph, *id, names));
+            let captured: Vec<Option<String>> = captures.map(name).collect();
             let body = self.body(&subgraph.graph, &captured)?;
             attributes.push(attribute::graph(&subgraph.attribute, body));
         }
@@ -130,7 +205,8 @@ impl Exporter {
             let name = |id: &Option<ValueId>| id.map_or_else(String::new, |id| self.name(graph, id, names));
             ids.iter().map(name).collect()
         };
-        let (input, output) = (operands(&node.inputs), operands(&node.outputs));
+        let (mut input, output) = (operands(&node.inputs), operands(&node.outputs));
+        input.truncate(input.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1));
         let proto = NodeProto {
             name: (!node.name.is_empty()).then(|| node.name.to_string()),
             op_type: Some(node.op.to_string()),
@@ -141,15 +217,25 @@ impl Exporter {
             ..NodeProto::default()
         };
         let suits = self.opsets.suits(node);
-        let is_known = node.domain.is_empty() || node.domain.starts_with(schema::ONNX);
-        self.own_nodes += usize::from(!suits || !is_known);
+        self.own_nodes += usize::from(!suits || !is_of_onnx(node));
         if suits { Ok(proto) } else { self.opsets.call(node, proto) }
     }
 
     /// The name of a value, which has one from now on.
     fn name(&mut self, graph: &Graph, id: ValueId, names: &mut Names) -> String {
-        let name = names[id.index()].take().unwrap_or_else(|| self.free(&graph.value(id).name));
-        names[id.index()].insert(name).clone()
+        if let Some(name) = names.get(id) {
+            return name.clone();
+        }
+        let value = graph.value(id);
+        let place = value.weight.as_ref().map(Place::of);
+        let known = place.as_ref().and_then(|place| self.constants.get(place)).cloned();
+        let name = known.unwrap_or_else(|| {
+            names.new.push(id);
+            self.free(&value.name)
+        });
+        self.constants.extend(place.map(|place| (place, name.clone())));
+        names.set(id, name.clone());
+        name
     }
 
     /// A name that is not taken, as near to this one as can be.
@@ -169,6 +255,11 @@ impl Exporter {
     fn title(&self, graph: &Graph) -> String {
         if graph.name.is_empty() { "graph".to_owned() } else { graph.name.to_string() }
     }
+}
+
+/// Whether a node is of an op that ONNX has.
+fn is_of_onnx(node: &Node) -> bool {
+    node.domain.is_empty() || node.domain.starts_with(schema::ONNX)
 }
 
 /// A node that gives a value a second name.

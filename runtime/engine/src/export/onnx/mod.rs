@@ -5,6 +5,7 @@
 //! means another opset than the model as a whole stands in a function of its own.
 
 mod attribute;
+mod folded;
 mod graph;
 mod opsets;
 mod types;
@@ -19,7 +20,7 @@ use prost::Message as _;
 use self::graph::Exporter;
 use self::opsets::Opsets;
 use self::weights::Weights;
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::import::onnx::messages::{ModelProto, StringStringEntryProto};
 use crate::plan::weight_bytes;
 use crate::session::Slot;
@@ -53,22 +54,29 @@ pub struct Files {
     pub own_nodes: usize,
 }
 
-/// Writes a graph whose inputs and outputs have these names.
-pub(crate) fn write(graph: &Graph, inputs: &[Slot], outputs: &[Slot], about: &About<'_>) -> Result<Files> {
+/// Writes a graph whose inputs and outputs have these names. These nodes became constants of it.
+pub(crate) fn write(
+    graph: &Graph,
+    folded: &[Node],
+    inputs: &[Slot],
+    outputs: &[Slot],
+    about: &About<'_>,
+) -> Result<Files> {
     let is_inside = weight_bytes(graph) <= MOST_INSIDE;
     let weights = if is_inside { Weights::inside() } else { Weights::beside(about.weights_file) };
-    encode(graph, inputs, outputs, about, weights)
+    encode(graph, folded, inputs, outputs, about, weights)
 }
 
 fn encode(
     graph: &Graph,
+    folded: &[Node],
     inputs: &[Slot],
     outputs: &[Slot],
     about: &About<'_>,
     weights: Weights,
 ) -> Result<Files> {
     let mut exporter = Exporter::new(Opsets::of(graph, &about.opsets)?, weights);
-    let proto = exporter.model(graph, inputs, outputs)?;
+    let proto = exporter.model(graph, folded, inputs, outputs)?;
     let entry = |(key, value): (&String, &String)| StringStringEntryProto {
         key: Some(key.clone()),
         value: Some(value.clone()),
@@ -100,7 +108,7 @@ mod tests {
     use oarlock_core::{Constant, Dtype};
 
     use super::*;
-    use crate::graph::{Dimension, Node, Subgraph, Value, ValueId, ValueType, Weight};
+    use crate::graph::{Dimension, Subgraph, Value, ValueId, ValueType, Weight};
     use crate::import;
 
     fn input(graph: &mut Graph, name: &str) -> ValueId {
@@ -124,13 +132,18 @@ mod tests {
 
     /// Writes a graph whose outputs have names, and reads it again.
     fn again(graph: &Graph, outputs: &[&str], weights: Weights) -> (Files, Graph) {
+        again_of(graph, &[], outputs, weights)
+    }
+
+    /// The same where some of its constants are what nodes made.
+    fn again_of(graph: &Graph, folded: &[Node], outputs: &[&str], weights: Weights) -> (Files, Graph) {
         let slots = |ids: &[ValueId]| -> Vec<Slot> {
             let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
             ids.iter().map(|id| slot(graph.value(*id))).collect()
         };
         let mut made = slots(&graph.outputs);
         made.iter_mut().zip(outputs).for_each(|(slot, name)| slot.name = (*name).into());
-        let files = encode(graph, &slots(&graph.inputs), &made, &About::default(), weights).unwrap();
+        let files = encode(graph, folded, &slots(&graph.inputs), &made, &About::default(), weights).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut beside = Vec::new();
         for (place, bytes) in &files.weights {
@@ -190,11 +203,13 @@ mod tests {
         let first = op(&mut graph, "Softmax", 13, &[x], "first");
         let second = op(&mut graph, "Softmax", 13, &[first], "second");
         let third = op(&mut graph, "Softmax", 11, &[second], "third");
+        graph.nodes[2].name = "the third".into();
         let fourth = op(&mut graph, "Softmax", 12, &[third], "fourth");
         let last = op(&mut graph, "Abs", 13, &[fourth], "last");
         graph.outputs = vec![last];
         let (files, read) = again(&graph, &["last"], Weights::inside());
         let meant: Vec<(&str, u32)> = read.nodes.iter().map(|node| (&*node.op, node.opset)).collect();
+        assert_eq!(&*read.nodes[2].name, "the third");
         let softmax = |opset| ("Softmax", opset);
         assert_eq!(meant, [softmax(13), softmax(13), softmax(11), softmax(12), ("Abs", 13)]);
         assert_eq!(files.own_nodes, 2);
@@ -209,7 +224,7 @@ mod tests {
         let about = About { opsets: [("ai.onnx".to_owned(), 13)].into(), ..About::default() };
         let slot = |name: &str| Slot { name: name.into(), declared: ValueType::Unknown };
         let written = |graph: &Graph| {
-            let files = encode(graph, &[slot("x")], &[slot("y")], &about, Weights::inside()).unwrap();
+            let files = encode(graph, &[], &[slot("x")], &[slot("y")], &about, Weights::inside()).unwrap();
             import::onnx::decode(files.model.into(), None).unwrap().opsets["ai.onnx"]
         };
         assert_eq!(written(&graph), 13);
@@ -264,5 +279,69 @@ mod tests {
             weights.map(|numbers| numbers.bytes().to_vec()).collect()
         };
         assert_eq!(numbers(&read), numbers(&graph));
+    }
+
+    #[test]
+    fn constants_that_are_much_larger_than_what_they_were_made_of_are_made_again() {
+        let mut graph = Graph::new("repeated");
+        let x = input(&mut graph, "x");
+        let (few, often) = (weight(&mut graph, "few", 3), weight(&mut graph, "often", 1));
+        let repeated = [("many", 1000), ("more", 4000), ("some", 100)];
+        let [many, more, some] = repeated.map(|(name, length)| weight(&mut graph, name, length));
+        let folded = [(few, many), (many, more), (few, some)]
+            .map(|(from, to)| Node::new("", "Tile", 20, [Some(from), Some(often)], [Some(to)]));
+        // What is made of another one is read first.
+        let read = [more, many, some].map(|from| op(&mut graph, "Gather", 20, &[from, x], "y"));
+        graph.outputs = read.to_vec();
+        let names = ["a", "b", "c"];
+        let (files, read) = again_of(&graph, &folded, &names, Weights::inside());
+        let ops: Vec<String> = lines(&read).into_iter().filter(|line| line.contains("Tile")).collect();
+        assert_eq!(ops.len(), 2, "{ops:?}");
+        assert!(ops[0].starts_with("many = Tile(") && ops[1].starts_with("more = Tile(many, "), "{ops:?}");
+        assert!((800..1600).contains(&files.model.len()), "{}", files.model.len());
+        // An op that others may not have is left to who made it.
+        let own = folded.map(|node| Node { domain: "oarlock".into(), ..node });
+        assert!(again_of(&graph, &own, &names, Weights::inside()).0.model.len() > 8 * 5100);
+    }
+
+    #[test]
+    fn a_file_that_is_read_and_written_again_is_the_same() {
+        let mut graph = Graph::new("");
+        let x = input(&mut graph, "x");
+        let weights = ["late", "early", "late"].map(|name| weight(&mut graph, name, 2));
+        let early = op(&mut graph, "Gather", 20, &[weights[1], x], "h");
+        let late = op(&mut graph, "Gather", 20, &[weights[0], early], "h");
+        let last = op(&mut graph, "Gather", 20, &[weights[2], late], "");
+        graph.outputs = vec![last, x, weights[1]];
+        let names = ["y", "also x", "given"];
+        let (files, read) = again(&graph, &names, Weights::inside());
+        let (again, _) = again(&read, &names, Weights::inside());
+        assert!(files.model == again.model);
+    }
+
+    #[test]
+    fn what_branches_share_is_written_once_and_what_they_do_not_read_not_at_all() {
+        let mut graph = Graph::new("outer");
+        let (x, condition) = (input(&mut graph, "x"), input(&mut graph, "condition"));
+        let (shared, unread) = (weight(&mut graph, "w", 1000), weight(&mut graph, "unread", 1000));
+        let branch = || {
+            let mut branch = Graph::new("branch");
+            let own = branch.add(graph.value(shared).clone());
+            let captured = ["captured", "unread"].map(|name| input(&mut branch, name));
+            branch.outputs = vec![op(&mut branch, "Gather", 20, &[own, captured[0]], "made")];
+            branch
+        };
+        let branches = ["then_branch", "else_branch"].map(|attribute| (attribute, branch()));
+        let chosen = op(&mut graph, "If", 20, &[condition], "chosen");
+        let node = graph.nodes.last_mut().unwrap();
+        for (attribute, graph) in branches {
+            let captures = vec![x, unread];
+            node.subgraphs.push(Subgraph { attribute: attribute.into(), graph, captures });
+        }
+        graph.outputs = vec![chosen];
+        let (files, read) = again(&graph, &["chosen"], Weights::inside());
+        assert!((8000..9000).contains(&files.model.len()), "{}", files.model.len());
+        let (second, _) = again(&read, &["chosen"], Weights::inside());
+        assert!(files.model == second.model);
     }
 }

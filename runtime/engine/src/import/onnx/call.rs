@@ -84,8 +84,17 @@ impl<'m> Importer<'m> {
         let called = if node.name().is_empty() { proto.name() } else { node.name() };
         let title = shortened(&self.scopes.title(called)).to_owned();
         self.scopes.open_call(Call { title, attributes, opsets, function: proto })?;
+        let before = self.scopes.graph().nodes.len();
         self.put(proto, inputs, outputs).within(place)?;
         self.scopes.close_call();
+        let name = self.scopes.title(node.name());
+        // A function of one node, as they are written for another opset, stands for this node.
+        if let Some([only]) = self.scopes.graph().nodes.get_mut(before..)
+            && only.name.is_empty()
+            && !node.name().is_empty()
+        {
+            only.name = name;
+        }
         Ok(())
     }
 
