@@ -177,13 +177,13 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 @of_arrays
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal that begins `k` places to the right."""
-    return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 0})
+    return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 0})
 
 
 @of_arrays
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal that begins `k` places to the right."""
-    return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 1})
+    return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 1})
 
 
 def sizes_of(sizes: Sequence[int]) -> Tensor:

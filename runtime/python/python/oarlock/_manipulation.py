@@ -129,15 +129,16 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     axis = axis_of(axis, x.ndim)
     if isinstance(repeats, int):
         return _repeat_each(x, repeats, axis)
-    counts = broadcast_to(asarray(repeats, dtype=_oarlock.int64), (x.shape[axis],))
+    counts = broadcast_to(asarray(repeats, dtype=_oarlock.int64, device=x.device), (x.shape[axis],))
     if _has_negative(counts):
         raise ValueError(f"expected numbers of at least 0 to repeat by, found {counts.tolist()}")
-    ends = op("CumSum", [counts, asarray(0, device="cpu")])
+    ends = op("CumSum", [counts, asarray(0, device=x.device)])
     # The first sum beyond what 64 bits hold is below 0.
     if _has_negative(ends):
         raise MemoryError("expected an array that memory can hold, found 2^63 elements or more")
     # The element at a place is the first whose end lies behind it.
-    places = op("Range", [asarray(0), ends[-1] if ends.size else asarray(0), asarray(1)])
+    start, step = (asarray(number, device=x.device) for number in (0, 1))
+    places = op("Range", [start, ends[-1] if ends.size else start, step])
     return op("Gather", [x, places_among(ends, places, behind_equal=True)], {"axis": axis})
 
 

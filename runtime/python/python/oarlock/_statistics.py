@@ -152,9 +152,9 @@ def _cumulative(
     axis = axis_of(axis, x.ndim)
     x = x.astype(sum_dtype(x, dtype), copy=False)
     if x.dtype not in _COMPLEX:
-        made = op(name, [_wide(x), asarray(axis, device="cpu")]).astype(x.dtype, copy=False)
+        made = op(name, [_wide(x), asarray(axis, device=x.device)]).astype(x.dtype, copy=False)
     elif name == "CumSum":
-        made = _of_parts(lambda part: op(name, [part, asarray(axis, device="cpu")]), x)
+        made = _of_parts(lambda part: op(name, [part, asarray(axis, device=x.device)]), x)
     else:
         made = _scanned(x, axis)
     if include_initial:
