@@ -20,7 +20,7 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
         match count.checked_mul(size) {
             Some(product) => count = product,
             None if is_empty => count = 0,
-            None => return Err(beyond_memory(dims)),
+            None => return Err(beyond_memory(dims, "a shape with fewer than 2^64 elements")),
         }
     }
     Ok(if is_empty { 0 } else { count })
@@ -34,7 +34,7 @@ pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
     }
     let bits = element_count(dims)?.checked_mul(u64::from(dtype.bits()));
     let bytes = bits.map(|bits| bits.div_ceil(8)).filter(|bytes| i64::try_from(*bytes).is_ok());
-    bytes.ok_or_else(|| beyond_memory(dims))
+    bytes.ok_or_else(|| beyond_memory(dims, "a shape that memory can hold"))
 }
 
 /// The steps between elements of a contiguous tensor, the last dimension fastest.
@@ -90,8 +90,8 @@ pub fn axis(axis: i64, rank: usize) -> Result<usize> {
 }
 
 #[cold]
-fn beyond_memory(dims: &[i64]) -> Error {
-    Error::resource_exhausted(expected(dims, "a shape that memory can hold"))
+fn beyond_memory(dims: &[i64], shape: &str) -> Error {
+    Error::resource_exhausted(expected(dims, shape))
 }
 
 fn expected(dims: &[i64], expected: &str) -> String {
