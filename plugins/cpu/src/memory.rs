@@ -96,6 +96,7 @@ fn layout(size: u64) -> Result<Layout> {
 }
 
 fn length(size: u64) -> Result<usize> {
-    usize::try_from(size)
-        .map_err(|_| Error::out_of_range(format!("expected a size that fits into memory, found {size}")))
+    usize::try_from(size).map_err(|_| {
+        Error::resource_exhausted(format!("expected a size that fits into memory, found {size}"))
+    })
 }

@@ -15,11 +15,12 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
     let is_empty = dims.contains(&0);
     let mut count = 1u64;
     for dim in dims {
-        let size = u64::try_from(*dim).map_err(|_| impossible(dims, "sizes of at least 0"))?;
+        let size = u64::try_from(*dim)
+            .map_err(|_| Error::invalid_argument(expected(dims, "sizes of at least 0")))?;
         match count.checked_mul(size) {
             Some(product) => count = product,
             None if is_empty => count = 0,
-            None => return Err(impossible(dims, "a shape with fewer than 2^64 elements")),
+            None => return Err(beyond_memory(dims, "a shape with fewer than 2^64 elements")),
         }
     }
     Ok(if is_empty { 0 } else { count })
@@ -28,11 +29,12 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
 /// How many bytes a contiguous tensor has. Of elements that share bytes the last may leave a part of its own unused.
 pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
     if dims.len() > MOST_DIMENSIONS {
-        return Err(impossible(dims, &format!("at most {MOST_DIMENSIONS} dimensions")));
+        let most = format!("at most {MOST_DIMENSIONS} dimensions");
+        return Err(Error::invalid_argument(expected(dims, &most)));
     }
     let bits = element_count(dims)?.checked_mul(u64::from(dtype.bits()));
     let bytes = bits.map(|bits| bits.div_ceil(8)).filter(|bytes| i64::try_from(*bytes).is_ok());
-    bytes.ok_or_else(|| impossible(dims, "a shape that memory can hold"))
+    bytes.ok_or_else(|| beyond_memory(dims, "a shape that memory can hold"))
 }
 
 /// The steps between elements of a contiguous tensor, the last dimension fastest.
@@ -88,13 +90,18 @@ pub fn axis(axis: i64, rank: usize) -> Result<usize> {
 }
 
 #[cold]
-fn impossible(dims: &[i64], expected: &str) -> Error {
-    Error::out_of_range(format!("expected {expected}, found the shape {dims:?}"))
+fn beyond_memory(dims: &[i64], shape: &str) -> Error {
+    Error::resource_exhausted(expected(dims, shape))
+}
+
+fn expected(dims: &[i64], expected: &str) -> String {
+    format!("expected {expected}, found the shape {dims:?}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn sizes_are_checked_and_never_wrap() {
@@ -102,10 +109,17 @@ mod tests {
         assert_eq!(size_in_bytes(Dtype::I4, &[3]).unwrap(), 2);
         assert_eq!(size_in_bytes(Dtype::F64, &[]).unwrap(), 8);
         assert_eq!(size_in_bytes(Dtype::F64, &[i64::MAX, i64::MAX, 0]).unwrap(), 0);
-        assert!(size_in_bytes(Dtype::F64, &[i64::MAX, 3]).is_err());
-        assert!(size_in_bytes(Dtype::U8, &[-1]).is_err());
-        assert!(size_in_bytes(Dtype::U8, &[1; 65]).is_err());
-        assert!(size_in_bytes(Dtype::U8, &[-1, 0]).is_err());
+    }
+
+    #[test]
+    fn what_no_memory_holds_is_told_apart_from_what_no_shape_is() {
+        let kind = |dtype, dims: &[i64]| size_in_bytes(dtype, dims).unwrap_err().kind();
+        for dims in [&[i64::MAX, 3][..], &[i64::MAX], &[1 << 60, 1], &[1 << 40; 3]] {
+            assert_eq!(kind(Dtype::F64, dims), ErrorKind::ResourceExhausted, "{dims:?}");
+        }
+        for dims in [&[-1][..], &[-1, 0], &[1; 65]] {
+            assert_eq!(kind(Dtype::U8, dims), ErrorKind::InvalidArgument, "{dims:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::OrRaise as _;
+use crate::model::record;
 use crate::start::runtime;
 
 /// Elements of which other threads of Python may do something else meanwhile: giving up the interpreter and getting it back
@@ -69,11 +70,11 @@ impl Fixed {
     pub(crate) fn call(&self, py: Python<'_>, inputs: &[&Tensor]) -> PyResult<Tensor> {
         let runtime = runtime(py)?;
         let op = self.op(runtime, inputs.first().map(|input| input.dtype()))?;
-        if let Some(stream) = stream_for(py, inputs.first().copied())? {
+        let stream = stream_for(py, inputs.first().copied())?;
+        if stream.is_some() || record::is_active() {
             let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
-            let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: Some(&stream) };
-            let made = py.detach(|| op.invoke(runtime, &call)).or_raise()?;
-            return crate::array::only(made.into_iter().flatten().collect());
+            let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: stream.as_ref() };
+            return crate::array::only(run(py, runtime, op, &call)?);
         }
         if is_small(inputs.iter().copied()) {
             return op.run(runtime, inputs).or_raise();
@@ -136,7 +137,14 @@ fn invoke(
     let op = find(runtime, domain, name, attributes)?;
     let stream = stream_for(py, call.inputs.iter().copied().flatten().next())?;
     let call = &Invocation { stream: stream.as_ref(), ..*call };
-    let made = if is_small(call.inputs.iter().copied().flatten()) {
+    run(py, runtime, &op, call)
+}
+
+/// Calls an op, noted by a profiler if one is at work.
+fn run(py: Python<'_>, runtime: &Runtime, op: &Op, call: &Invocation<'_>) -> PyResult<Vec<Tensor>> {
+    let made = if let Some(recording) = record::active() {
+        py.detach(|| recording.call(runtime, op, call))
+    } else if call.stream.is_none() && is_small(call.inputs.iter().copied().flatten()) {
         op.invoke(runtime, call)
     } else {
         py.detach(|| op.invoke(runtime, call))

@@ -19,7 +19,7 @@ mod stream;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 mod _oarlock {
     #[pymodule_export]
     use crate::array::Array;

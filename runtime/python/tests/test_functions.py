@@ -115,6 +115,15 @@ def test_elements_are_moved_as_in_numpy(a, data):
     same(ol.tile(x, (2, 1)), np.tile(a, (2, 1)))
 
 
+@given(st.lists(st.integers(0, 4), max_size=20), st.lists(st.integers(-2, 22), max_size=20))
+def test_repeated_elements_and_places_among_ordered_ones_are_those_of_numpy(counts, wanted):
+    a = np.arange(len(counts)) // 2
+    same(ol.repeat(ol.asarray(a), ol.asarray(np.array(counts, np.int64))), np.repeat(a, np.array(counts, np.int64)))
+    b = np.array(wanted, np.int64)
+    for side in ("left", "right"):
+        same(ol.searchsorted(ol.asarray(a), ol.asarray(b), side=side), np.searchsorted(a, b, side=side))
+
+
 @given(st.integers(-20, 20), st.integers(-20, 20), st.integers(-5, 5).filter(bool))
 def test_ranges_are_those_of_numpy(start, stop, step):
     same(ol.arange(start, stop, step), np.arange(start, stop, step))

@@ -1,6 +1,8 @@
 """Profiles: what was noted, and whether the tables add up."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -67,6 +69,40 @@ def test_parts_of_a_program_are_named_and_threads_are_told_apart(tmp_path):
     begun, ended = ([event["id"] for event in events if event["ph"] == phase] for phase in "sf")
     assert begun == ended and len(begun) > 1
     assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
+
+
+def test_ops_on_arrays_are_noted_with_their_kernels():
+    x = ol.asarray(np.ones((64, 64), np.float32))
+    model, image = ol.load(MODELS / "digits.onnx"), np.load(MODELS / "digits.npy")
+    with ol.profiler.Profiler() as profiler:
+        for _ in range(3):
+            y = ol.sum(x @ x + 1)
+            profiler.step()
+        model(image)
+    assert float(y) == 64 * 64 * 65
+    profile = profiler.profile
+    operators = rows(profile.operator_view())
+    assert {name: operators[name]["Calls"] for name in ("Add", "MatMul", "ReduceSum")} == dict.fromkeys(("Add", "MatMul", "ReduceSum"), "3")
+    (kernel,) = (name for name in rows(profile.kernel_view()) if name.startswith("MatMul on cpu:0: "))
+    assert "oarlock-cpu" in kernel
+    model_view = rows(profile.model_view())
+    parts = [float(model_view[name]["Kernels"]) for name in ("  Forward", "  Others")]
+    assert all(parts) and sum(parts) == pytest.approx(float(model_view["ProfileStep"]["Kernels"]), abs=2e-3)
+    assert rows(profile.overview())["ProfileStep"]["Calls"] == "4"
+
+
+def test_copies_to_another_device_are_noted(with_custom_cpu):
+    program = """
+import oarlock as ol
+with ol.profiler.Profiler() as profiler:
+    x = ol.asarray([1.0, 2.0]).to_device("CustomCPU")
+    x.to_device("CustomCPU")
+    (x + x).to_device("cpu")
+copies = [span.name for span in profiler.profile.of_kind("Memcpy")]
+assert copies == ["copy to CustomCPU:0", "copy to cpu:0"], copies
+assert [span.place for span in profiler.profile.of_kind("Kernel")] == ["CustomCPU:0"]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env=with_custom_cpu)
 
 
 def test_nothing_is_noted_without_a_profiler():

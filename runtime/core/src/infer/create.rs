@@ -92,7 +92,7 @@ fn count_ints(start: i64, limit: i64, delta: i64) -> Result<Dim> {
     let steps = i64::try_from(steps);
     steps
         .map(Dim::Known)
-        .map_err(|_| Error::out_of_range(format!("expected fewer than 2^63 steps, found {steps:?}")))
+        .map_err(|_| Error::resource_exhausted(format!("expected fewer than 2^63 steps, found {steps:?}")))
 }
 
 fn eye_like(call: &Call<'_>) -> Result<Vec<Output>> {

@@ -35,20 +35,20 @@ impl Dim {
     }
 
     pub(super) fn plus(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_add, "+")
+        self.combine(other.into(), i64::checked_add, "+", Error::resource_exhausted)
     }
 
     pub(super) fn minus(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_sub, "-")
+        self.combine(other.into(), i64::checked_sub, "-", Error::resource_exhausted)
     }
 
     pub(super) fn times(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_mul, "×")
+        self.combine(other.into(), i64::checked_mul, "×", Error::resource_exhausted)
     }
 
     /// Rounded down.
     pub(super) fn over(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_div_euclid, "/")
+        self.combine(other.into(), i64::checked_div_euclid, "/", Error::invalid_argument)
     }
 
     /// Whether it can be cut into this many equal parts, or whether nobody knows.
@@ -59,10 +59,16 @@ impl Dim {
         }
     }
 
-    fn combine(self, other: Self, compute: fn(i64, i64) -> Option<i64>, sign: &str) -> Result<Self> {
+    fn combine(
+        self,
+        other: Self,
+        compute: fn(i64, i64) -> Option<i64>,
+        sign: &str,
+        error: fn(String) -> Error,
+    ) -> Result<Self> {
         let (Self::Known(left), Self::Known(right)) = (self, other) else { return Ok(Self::Unknown) };
         compute(left, right).map(Self::Known).ok_or_else(|| {
-            Error::out_of_range(format!("expected sizes that 64 bits can hold, found {left} {sign} {right}"))
+            error(format!("expected sizes that 64 bits can hold, found {left} {sign} {right}"))
         })
     }
 }

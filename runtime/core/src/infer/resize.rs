@@ -98,7 +98,7 @@ fn whole(size: f64) -> Result<Dim> {
     if (0.0..i64::MAX as f64).contains(&size) {
         return Ok(Dim::Known(size as i64));
     }
-    Err(Error::out_of_range(format!("expected a size that tensors can have, found {size}")))
+    Err(Error::resource_exhausted(format!("expected a size that tensors can have, found {size}")))
 }
 
 fn resize_to_sizes(call: &Call<'_>) -> Result<Vec<Output>> {

@@ -124,8 +124,6 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """So many numbers at equal distances, the last of them `stop` unless `endpoint` is false."""
-    if num < 0:
-        raise ValueError(f"expected a number of elements of at least 0, found {num}")
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     wide = _oarlock.float64
@@ -179,13 +177,13 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 @of_arrays
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal that begins `k` places to the right."""
-    return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 0})
+    return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 0})
 
 
 @of_arrays
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal that begins `k` places to the right."""
-    return op("Trilu", [x, asarray(k, device="cpu")], {"upper": 1})
+    return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 1})
 
 
 def sizes_of(sizes: Sequence[int]) -> Tensor:
@@ -194,5 +192,7 @@ def sizes_of(sizes: Sequence[int]) -> Tensor:
 
 
 def _range(count: int, device: DeviceLike | None) -> Tensor:
+    if count < 0:
+        raise ValueError(f"expected a number of elements of at least 0, found {count}")
     zero, one = (asarray(number, dtype=_oarlock.int64, device=device) for number in (0, 1))
     return op("Range", [zero, asarray(count, dtype=_oarlock.int64, device=device), one])

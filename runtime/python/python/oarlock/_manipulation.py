@@ -8,6 +8,7 @@ from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
 from ._oarlock import Tensor, asarray, op, result_type
+from ._places import places_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,14 +127,31 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = axis_of(axis, x.ndim)
-    counts = asarray(repeats, dtype=_oarlock.int64)
-    counts = broadcast_to(counts, (x.shape[axis],))
-    ends = op("CumSum", [counts, asarray(0, device="cpu")])
-    total = int(ends[-1]) if ends.size else 0
+    if isinstance(repeats, int):
+        return _repeat_each(x, repeats, axis)
+    counts = broadcast_to(asarray(repeats, dtype=_oarlock.int64, device=x.device), (x.shape[axis],))
+    if _has_negative(counts):
+        raise ValueError(f"expected numbers of at least 0 to repeat by, found {counts.tolist()}")
+    ends = op("CumSum", [counts, asarray(0, device=x.device)])
+    # The first sum beyond what 64 bits hold is below 0.
+    if _has_negative(ends):
+        raise MemoryError("expected an array that memory can hold, found 2^63 elements or more")
     # The element at a place is the first whose end lies behind it.
-    places = op("Range", [asarray(0), asarray(total), asarray(1)])
-    source = op("ReduceSum", [(places[:, None] >= ends[None, :]).astype(_oarlock.int64), sizes_of([1])], {"keepdims": 0})
-    return op("Gather", [x, source], {"axis": axis})
+    start, step = (asarray(number, device=x.device) for number in (0, 1))
+    places = op("Range", [start, ends[-1] if ends.size else start, step])
+    return op("Gather", [x, places_among(ends, places, behind_equal=True)], {"axis": axis})
+
+
+def _has_negative(numbers: Tensor) -> bool:
+    return numbers.size > 0 and int(op("ReduceMin", [numbers], {"keepdims": 0})) < 0
+
+
+def _repeat_each(x: Tensor, times: int, axis: int) -> Tensor:
+    if times < 0:
+        raise ValueError(f"expected a number of at least 0 to repeat by, found {times}")
+    before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    beside = reshape(x, (*before, size, 1, *after))
+    return reshape(broadcast_to(beside, (*before, size, times, *after)), (*before, size * times, *after))
 
 
 @of_arrays

@@ -296,18 +296,19 @@ class Stop:
 
 @final
 class Recorder:
-    """Notes when runs of models and their steps take place, from its start to its end."""
+    """Notes when runs of models, their steps, and calls of ops alone take place, from its start to its end."""
 
     def __new__(cls) -> Self: ...
     def start(self) -> None:
-        """Has it note runs from now on. Another one that did no longer does."""
+        """Has it note runs and calls from now on. Another one that did no longer does."""
     def stop(self) -> None:
         """Has it note no more."""
     def now(self) -> int:
         """Nanoseconds since it was made."""
-    def take(self) -> list[dict[builtins.str, Any]]:
+    def take(self) -> tuple[list[dict[builtins.str, Any]], list[dict[builtins.str, Any]]]:
         """The runs that were noted, and no longer are: each with its thread, begin and end, with what its steps are, and with
-when they ran: which step, within which other, its begin, when the host had launched it, and its end."""
+when they ran: which step, within which other, its begin, when the host had launched it, and its end. Then the calls of
+ops alone."""
 
 def asarray(
     obj: Any,

@@ -33,6 +33,8 @@ class Span:
     """The op that it is of, where it is a kernel or a copy."""
     launched: int = 0
     """When the host had launched it, where it is work of a device."""
+    of_model: bool = True
+    """Whether a model did it, where it is work of a device."""
 
     @property
     def time(self) -> int:
@@ -70,6 +72,7 @@ class Profile:
     def of(
         cls,
         runs: Iterable[dict[str, Any]],
+        calls: Iterable[dict[str, Any]],
         steps: Sequence[Span],
         named: Sequence[Span],
         *,
@@ -77,7 +80,7 @@ class Profile:
         process_time: float,
         system_share: float,
     ) -> Profile:
-        """Of the runs that a recorder noted."""
+        """Of the runs and the calls of ops alone that a recorder noted."""
         spans, omitted = [*steps, *named], 0
         for run in runs:
             omitted += run["omitted"]
@@ -92,6 +95,12 @@ class Profile:
                     kind = "Memcpy" if name == "copy" else "Kernel"
                     kernel = f"copy to {device}" if name == "copy" else step["how"] or step["kernel"]
                     spans.append(Span(kernel, kind, device, thread, begin, end, op=name, launched=launched))
+        for call in calls:
+            name, device, thread, begin, end = (call[key] for key in ("op", "device", "thread", "begin", "end"))
+            spans.append(Span(name, "Operator", "host", thread, begin, end))
+            kind, kernel = ("Memcpy", f"copy to {device}") if name == "copy" else ("Kernel", call["kernel"])
+            launched = call["launched"]
+            spans.append(Span(kernel, kind, device, thread, begin, end, op=name, launched=launched, of_model=False))
         return cls(spans, elapsed=elapsed, process_time=process_time, system_share=system_share, omitted=omitted)
 
     def views(self) -> list[View]:
@@ -133,13 +142,16 @@ class Profile:
         """What of a step is the model, and what is everything else."""
         steps = self.of_kind("ProfileStep")
         forward = [merged(self.within("Forward", step)) for step in steps]
-        kernels = [merged(self.within("Kernel", step)) for step in steps]
+        kernels, alone = (
+            sum(merged(span for span in self.within("Kernel", step) if span.of_model == of_model) for step in steps)
+            for of_model in (True, False)
+        )
         whole = [step.time for step in steps]
         others = [step - model for step, model in zip(whole, forward, strict=True)]
         rows = [
-            ("ProfileStep", *statistics(whole), percent(sum(whole), self.whole), milliseconds(sum(kernels))),
-            ("  Forward", *statistics(forward), percent(sum(forward), self.whole), milliseconds(sum(kernels))),
-            ("  Others", *statistics(others), percent(sum(others), self.whole), "-"),
+            ("ProfileStep", *statistics(whole), percent(sum(whole), self.whole), milliseconds(kernels + alone)),
+            ("  Forward", *statistics(forward), percent(sum(forward), self.whole), milliseconds(kernels)),
+            ("  Others", *statistics(others), percent(sum(others), self.whole), milliseconds(alone)),
         ]
         return View("Model Summary", ("Name", *STATISTICS, "Ratio", "Kernels"), tuple(rows))
 

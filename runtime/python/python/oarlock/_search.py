@@ -10,6 +10,7 @@ from ._creation import sizes_of
 from ._creation import arange
 from ._manipulation import axis_of, broadcast_to, reshape, stack
 from ._oarlock import Tensor, asarray, op, result_type
+from ._places import places_among
 from ._statistics import reduce
 
 
@@ -50,9 +51,9 @@ def searchsorted(
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
     ordered = x1 if sorter is None else take(x1, sorter)
     wanted = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype, device=x1.device)
-    beside = wanted[..., None]
-    is_before = _oarlock.less(ordered, beside) if side == "left" else _oarlock.less_equal(ordered, beside)
-    return op("ReduceSum", [is_before.astype(_oarlock.int64), sizes_of([-1])], {"keepdims": 0})
+    if ordered.ndim != 1:
+        raise ValueError(f"expected an array of one dimension to search in, found {ordered.ndim}")
+    return places_among(ordered, wanted, behind_equal=side == "right")
 
 
 @of_arrays

@@ -152,9 +152,9 @@ def _cumulative(
     axis = axis_of(axis, x.ndim)
     x = x.astype(sum_dtype(x, dtype), copy=False)
     if x.dtype not in _COMPLEX:
-        made = op(name, [_wide(x), asarray(axis, device="cpu")]).astype(x.dtype, copy=False)
+        made = op(name, [_wide(x), asarray(axis, device=x.device)]).astype(x.dtype, copy=False)
     elif name == "CumSum":
-        made = _of_parts(lambda part: op(name, [part, asarray(axis, device="cpu")]), x)
+        made = _of_parts(lambda part: op(name, [part, asarray(axis, device=x.device)]), x)
     else:
         made = _scanned(x, axis)
     if include_initial:
@@ -222,7 +222,10 @@ def diff(
     at = axis_of(axis, x.ndim)
     x = concat([part for part in (prepend, x, append) if part is not None], axis=at)
     front = (slice(None),) * at
-    for _ in range(n):
+    if n < 0:
+        raise ValueError(f"expected differences to be taken 0 times or more, found {n}")
+    # Each time there is one element less, and of none there are no differences.
+    for _ in range(n if n < x.shape[at] else x.shape[at]):
         after, before = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
         x = after - before if x.dtype != _oarlock.bool else _oarlock.not_equal(after, before)
     return x

@@ -214,5 +214,7 @@ def _each(x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> lis
 
 
 def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> Tensor:
+    if n < 1:
+        raise ValueError(f"expected a transform of 1 element or more, found {n}")
     wide = places.astype(_oarlock.float64) / asarray(n * d, dtype=_oarlock.float64, device=places.device)
     return wide.astype(_oarlock.float32 if dtype is None else dtype, copy=False)

@@ -1,4 +1,4 @@
-"""What runs of models take: on which device, in which ops and kernels, and in parts of a program that it names.
+"""What runs of models and ops on arrays take: on which device, in which ops and kernels, and in parts of a program that it names.
 
     with ol.profiler.Profiler() as profiler:
         for image in images:
@@ -9,8 +9,8 @@
     print(profiler.summary())
     profiler.export_chrome_tracing("trace.json")
 
-Each step of a model is waited for while it is looked at, so that its time is its own; runs take longer than without,
-and none of them ends before it is over.
+Each step of a model and each op is waited for while it is looked at, so that its time is its own; they take longer than
+without, and none of them ends before it is over.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Profiler:
         self._steps: list[Span] = []
         self._named: list[Span] = []
         self._runs: list[dict[str, Any]] = []
+        self._calls: list[dict[str, Any]] = []
         self._begin = self._step_begin = 0
         self._end: int | None = None
         self._process = 0.0
@@ -61,8 +62,10 @@ class Profiler:
     def stop(self) -> None:
         """Ends, and with it the last step, if anything ran since the one before."""
         global _active
-        self._runs += self._recorder.take()
-        if not self._steps or any(run["begin"] >= self._step_begin for run in self._runs):
+        runs, calls = self._recorder.take()
+        self._runs += runs
+        self._calls += calls
+        if not self._steps or any(one["begin"] >= self._step_begin for one in runs + calls):
             self.step()
         self._recorder.stop()
         self._end = self._recorder.now()
@@ -86,6 +89,7 @@ class Profiler:
             raise _oarlock.Error("expected a profiler that has ended, found one that has not\nhint: call `stop`, or leave its block")
         return Profile.of(
             self._runs,
+            self._calls,
             self._steps,
             self._named,
             elapsed=self._end - self._begin,

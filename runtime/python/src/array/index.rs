@@ -51,15 +51,16 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     if key.is_instance_of::<PyBool>() || key.is_instance_of::<pyo3::types::PyList>() {
         return places(super::read::asarray(key, None, None, None)?.get().tensor());
     }
-    match key.call_method0("__index__").and_then(|index| index.extract()) {
-        Ok(index) => Ok(Part::At(index)),
-        Err(_) => {
-            let found = key.get_type().name()?;
-            Err(PyIndexError::new_err(format!(
-                "expected whole numbers, slices, `...`, `None` or arrays of whole numbers or truths as an index, found {found}"
-            )))
-        }
-    }
+    let index = key.call_method0("__index__").map_err(|_| {
+        let found = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+        PyIndexError::new_err(format!(
+            "expected whole numbers, slices, `...`, `None` or arrays of whole numbers or truths as an index, found {found}"
+        ))
+    })?;
+    let place = index.extract();
+    place
+        .map(Part::At)
+        .map_err(|_| PyIndexError::new_err(format!("expected an index that int64 has, found {index}")))
 }
 
 fn places<'py>(tensor: Tensor) -> PyResult<Part<'py>> {

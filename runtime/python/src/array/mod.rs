@@ -27,6 +27,7 @@ use crate::device::{self, Device};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
+use crate::model::record;
 
 /// Elements of one dtype in a shape, on a device.
 ///
@@ -151,7 +152,11 @@ impl Array {
         }
         let py = device.py();
         let (device, tensor) = (device::chosen(py, Some(device))?, self.tensor());
-        py.detach(|| tensor.to(&device)).or_raise().map(Self::new)
+        let copied = py.detach(|| match record::active() {
+            Some(recording) if !tensor.device().is(&device) => recording.copy(&tensor, &device),
+            _ => tensor.to(&device),
+        });
+        copied.or_raise().map(Self::new)
     }
 
     /// Its elements as another dtype.

@@ -1,7 +1,7 @@
 //! Models: loaded from a file or from bytes, called like functions.
 
 mod plan;
-mod record;
+pub(crate) mod record;
 mod slot;
 mod stop;
 mod value;

@@ -58,9 +58,10 @@ pub(super) fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'
 /// The op of a step, with its domain where that is not the one of ONNX.
 fn op_of(step: StepInfo<'_>) -> String {
     let node = step.node();
-    match (step.is_copy(), &*node.domain) {
-        (true, _) => "copy".to_owned(),
-        (false, "") => node.op.to_string(),
-        (false, domain) => format!("{domain}.{}", node.op),
-    }
+    if step.is_copy() { "copy".to_owned() } else { qualified(&node.op, &node.domain) }
+}
+
+/// The name of an op, with its domain where that is not the one of ONNX.
+pub(super) fn qualified(op: &str, domain: &str) -> String {
+    if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }

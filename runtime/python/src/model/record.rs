@@ -1,4 +1,4 @@
-//! When runs of models and their steps took place, for `Profiler` to make tables of.
+//! When runs of models, their steps, and calls of ops alone took place, for `Profiler` to make tables of.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,26 +6,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use oarlock_core::Result;
+use oarlock_core::{Device, Invocation, Op, Outputs, Result, Runtime, Tensor};
 use oarlock_engine::{Datum, Session, Timings};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::plan;
 
-/// What notes the runs of all threads now, if anything does.
+/// What notes the runs and calls of all threads now, if anything does.
 static ACTIVE: Mutex<Option<Arc<Record>>> = Mutex::new(None);
 
 /// Whether anything does, without a lock.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Notes when runs of models and their steps take place, from its start to its end.
+/// Notes when runs of models, their steps, and calls of ops alone take place, from its start to its end.
 #[pyclass(frozen, module = "oarlock")]
 pub(crate) struct Recorder(Arc<Record>);
 
 struct Record {
     start: Instant,
     runs: Mutex<Vec<Run>>,
+    calls: Mutex<Vec<Call>>,
 }
 
 /// One run of a model.
@@ -36,14 +37,28 @@ struct Run {
     timings: Timings,
 }
 
+/// One call of an op outside of models, or a copy that a program asked for.
+struct Call {
+    thread: ThreadId,
+    op: String,
+    device: String,
+    kernel: String,
+    begin: Duration,
+    launched: Duration,
+    end: Duration,
+}
+
+/// What was noted: runs, and calls of ops alone.
+type Noted<'py> = (Vec<Bound<'py, PyDict>>, Vec<Bound<'py, PyDict>>);
+
 #[pymethods]
 impl Recorder {
     #[new]
     fn new() -> Self {
-        Self(Arc::new(Record { start: Instant::now(), runs: Mutex::default() }))
+        Self(Arc::new(Record { start: Instant::now(), runs: Mutex::default(), calls: Mutex::default() }))
     }
 
-    /// Has it note runs from now on. Another one that did no longer does.
+    /// Has it note runs and calls from now on. Another one that did no longer does.
     fn start(&self) {
         *ACTIVE.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.0.clone());
         IS_ACTIVE.store(true, Ordering::Relaxed);
@@ -64,25 +79,36 @@ impl Recorder {
     }
 
     /// The runs that were noted, and no longer are: each with its thread, begin and end, with what its steps are, and with
-    /// when they ran: which step, within which other, its begin, when the host had launched it, and its end.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    /// when they ran: which step, within which other, its begin, when the host had launched it, and its end. Then the calls of
+    /// ops alone.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Noted<'py>> {
         let runs = std::mem::take(&mut *self.0.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let calls = std::mem::take(&mut *self.0.calls.lock().unwrap_or_else(PoisonError::into_inner));
         let mut threads = Vec::new();
-        runs.into_iter().map(|run| described(py, run, &mut threads)).collect()
+        let runs = runs.into_iter().map(|run| described(py, run, &mut threads)).collect::<PyResult<_>>()?;
+        let calls =
+            calls.into_iter().map(|call| described_call(py, call, &mut threads)).collect::<PyResult<_>>()?;
+        Ok((runs, calls))
     }
 }
 
-/// What notes runs now.
+/// Whether anything notes runs and calls now.
 #[inline]
-pub(super) fn active() -> Option<Recording> {
-    if !IS_ACTIVE.load(Ordering::Relaxed) {
+pub(crate) fn is_active() -> bool {
+    IS_ACTIVE.load(Ordering::Relaxed)
+}
+
+/// What notes runs and calls now.
+#[inline]
+pub(crate) fn active() -> Option<Recording> {
+    if !is_active() {
         return None;
     }
     ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).clone().map(Recording)
 }
 
-/// What a run is noted in.
-pub(super) struct Recording(Arc<Record>);
+/// What a run or a call is noted in.
+pub(crate) struct Recording(Arc<Record>);
 
 impl Recording {
     /// Runs a model step by step, and notes when.
@@ -94,13 +120,65 @@ impl Recording {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         Ok(made)
     }
+
+    /// Calls an op, waits for what it makes, and notes when.
+    pub(crate) fn call(&self, runtime: &Runtime, op: &Op, call: &Invocation<'_>) -> Result<Outputs> {
+        let begin = self.0.start.elapsed();
+        let made = op.invoke(runtime, call)?;
+        let launched = self.0.start.elapsed();
+        made.iter().flatten().try_for_each(Tensor::wait)?;
+        let end = self.0.start.elapsed();
+        let explanation = op.explain(runtime, call)?;
+        let kernel = explanation.chosen().map_or("the CPU, with copies".to_owned(), ToString::to_string);
+        let op = plan::qualified(op.name(), op.domain());
+        self.note(op, explanation.device, kernel, [begin, launched, end]);
+        Ok(made)
+    }
+
+    /// Copies a tensor to another device, waits for the copy, and notes when.
+    pub(crate) fn copy(&self, tensor: &Tensor, device: &Device) -> Result<Tensor> {
+        let begin = self.0.start.elapsed();
+        let made = tensor.to(device)?;
+        let launched = self.0.start.elapsed();
+        made.wait()?;
+        let end = self.0.start.elapsed();
+        self.note("copy".to_owned(), device.name().to_owned(), String::new(), [begin, launched, end]);
+        Ok(made)
+    }
+
+    fn note(&self, op: String, device: String, kernel: String, [begin, launched, end]: [Duration; 3]) {
+        let thread = std::thread::current().id();
+        let call = Call { thread, op, device, kernel, begin, launched, end };
+        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+}
+
+/// The number of a thread, in the order in which threads are met.
+fn number(thread: ThreadId, threads: &mut Vec<ThreadId>) -> usize {
+    threads.iter().position(|known| *known == thread).unwrap_or_else(|| {
+        threads.push(thread);
+        threads.len() - 1
+    })
+}
+
+fn described_call<'py>(
+    py: Python<'py>,
+    call: Call,
+    threads: &mut Vec<ThreadId>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("thread", number(call.thread, threads))?;
+    all.set_item("op", call.op)?;
+    all.set_item("device", call.device)?;
+    all.set_item("kernel", call.kernel)?;
+    all.set_item("begin", call.begin.as_nanos())?;
+    all.set_item("launched", call.launched.as_nanos())?;
+    all.set_item("end", call.end.as_nanos())?;
+    Ok(all)
 }
 
 fn described<'py>(py: Python<'py>, run: Run, threads: &mut Vec<ThreadId>) -> PyResult<Bound<'py, PyDict>> {
-    let thread = threads.iter().position(|known| *known == run.thread).unwrap_or_else(|| {
-        threads.push(run.thread);
-        threads.len() - 1
-    });
+    let thread = number(run.thread, threads);
     let steps = PyList::empty(py);
     let mut places: HashMap<(usize, usize), usize> = HashMap::new();
     let mut events = Vec::new();

@@ -17,8 +17,9 @@ pub(super) fn count(dims: &[usize]) -> Result<usize> {
     let product = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
     // An empty dimension makes the count 0, wherever the product of those before it stood.
     let product = if dims.contains(&0) { Some(0) } else { product };
-    product
-        .ok_or_else(|| Error::out_of_range(format!("expected a shape that fits into memory, found {dims:?}")))
+    product.ok_or_else(|| {
+        Error::resource_exhausted(format!("expected a shape that fits into memory, found {dims:?}"))
+    })
 }
 
 /// An axis that may count from the end.

@@ -71,7 +71,7 @@ fn unpool<E: Element + Default>(call: &Call<'_>) -> Result<()> {
         y.dims()
     );
     let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
-    let count = count.ok_or_else(|| Error::out_of_range("expected an image that fits into memory"))?;
+    let count = count.ok_or_else(|| Error::resource_exhausted("expected an image that fits into memory"))?;
     let dims: Vec<usize> = y.dims().iter().map(|dim| *dim as usize).collect();
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     let (x, indices, y) = unsafe { (x.elements::<E>()?, indices.elements::<i64>()?, y.elements_mut::<E>()?) };

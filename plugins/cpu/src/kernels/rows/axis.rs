@@ -58,7 +58,7 @@ pub(crate) fn count(dims: &[i64]) -> Result<usize> {
     let product =
         dims.iter().try_fold(1usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
     product.ok_or_else(|| {
-        Error::out_of_range(format!("expected dimensions that fit into memory, found {dims:?}"))
+        Error::resource_exhausted(format!("expected dimensions that fit into memory, found {dims:?}"))
     })
 }
 
