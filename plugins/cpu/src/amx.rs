@@ -209,7 +209,7 @@ mod tests {
         };
         // A line between the rows, so that they are not where the next one is expected to begin.
         let stride = lines + 1;
-        let (left, right) = (fill(BLOCK * stride, 3), fill(lines * LINES * tiles, 70_001));
+        let (left, right) = (fill(BLOCK * stride, 0), fill(lines * LINES * tiles, 70_000));
         let mut sums = Sums([start; BLOCK]);
         let block = Block {
             left: left.as_ptr().cast(),

@@ -292,12 +292,12 @@ kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
 mod blocks {
     use std::mem::MaybeUninit;
-    use std::ptr;
 
     use super::super::lanes::{Lanes, ZmmPairs};
     use super::{BlockKernel, Ending, MOST_PIXELS, finish};
     use crate::amx::{Pairs, Product, Sums};
     use crate::strips::{BLOCK, Block};
+    use crate::unrolled::unrolled;
 
     pub(super) static KERNELS: [BlockKernel; 2] = [block::<1>, block::<2>];
 
@@ -307,21 +307,47 @@ mod blocks {
         let sums = sums.as_mut_ptr();
         // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
         unsafe {
-            let start = (&raw mut (*sums).0[0]).cast::<f32>();
-            start.write_bytes(0, BLOCK);
+            let first = (&raw mut (*sums).0[0]).cast::<f32>();
+            let mut start = [ZmmPairs::splat(0.0); 2];
             if !ending.bias.is_null() {
-                ptr::copy_nonoverlapping(ending.bias, start, ending.channels);
+                unrolled!(VECTOR in 0..VECTORS, at most 2 { start[VECTOR] = ending.load(ending.bias, VECTOR); });
             }
+            start[0].store(first);
+            start[1].store(first.add(ZmmPairs::COUNT));
             Pairs::multiply(block, sums);
-            let zero = ZmmPairs::splat(0.0);
-            for pixel in 0..block.rows {
-                let sums = start.add(pixel * BLOCK);
-                let mut vectors = [[zero; 2]; MOST_PIXELS];
-                for (vector, sum) in vectors[0].iter_mut().enumerate().take(VECTORS) {
-                    *sum = ZmmPairs::load(sums.add(vector * ZmmPairs::COUNT));
-                }
-                finish::<ZmmPairs, 1, VECTORS>(ending, pixel, vectors);
+            let whole = block.rows / TOGETHER * TOGETHER;
+            for row in (0..whole).step_by(TOGETHER) {
+                finish_rows::<TOGETHER, VECTORS>(first, row, ending);
             }
+            for row in whole..block.rows {
+                finish_rows::<1, VECTORS>(first, row, ending);
+            }
+        }
+    }
+
+    /// Rows whose sums are finished at a time.
+    const TOGETHER: usize = 8;
+
+    /// Finishes the sums of some rows from one on, of those that begin at a place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`BlockKernel`], and the sums are there.
+    #[inline(always)]
+    unsafe fn finish_rows<const ROWS: usize, const VECTORS: usize>(
+        first: *const f32,
+        row: usize,
+        ending: &Ending,
+    ) {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            let mut sums = [[ZmmPairs::splat(0.0); 2]; MOST_PIXELS];
+            unrolled!(ROW in 0..ROWS, at most 14 {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    sums[ROW][VECTOR] = ZmmPairs::load(first.add((row + ROW) * BLOCK + VECTOR * ZmmPairs::COUNT));
+                });
+            });
+            finish::<ZmmPairs, ROWS, VECTORS>(ending, row, sums);
         }
     }
 }

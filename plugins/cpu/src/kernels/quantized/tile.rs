@@ -230,8 +230,9 @@ mod blocks {
         let sums = sums.as_mut_ptr();
         // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
         unsafe {
-            sums.cast::<i32>().write_bytes(0, BLOCK);
-            ptr::copy_nonoverlapping(start, sums.cast(), VECTORS * Zmm::LANES);
+            let first = sums.cast::<i32>();
+            first.write_bytes(0, BLOCK);
+            ptr::copy_nonoverlapping(start, first, VECTORS * Zmm::LANES);
             Bytes::multiply(block, sums);
             let rows = std::slice::from_raw_parts(sums.cast::<[Zmm; 2]>(), block.rows);
             match outcome {
