@@ -2,8 +2,8 @@
 
 #![expect(unsafe_code, reason = "the device hands out raw memory and copies to and from it")]
 
-use std::alloc::{Layout, alloc, dealloc};
-use std::ptr;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
 
 use oarlock_sdk::{Error, Memory, Result};
 
@@ -12,7 +12,7 @@ pub(crate) const ALIGNMENT: usize = 64;
 /// The huge pages of most machines. A processor walks over a large block faster when it has few pages to look up.
 const HUGE_PAGE: usize = 2 << 20;
 /// Blocks from here on begin at a huge page, and the system is asked for such pages.
-const LARGE: usize = 2 * HUGE_PAGE;
+const LARGE: usize = HUGE_PAGE;
 
 pub(crate) fn allocate(size: u64) -> Result<Memory> {
     let layout = layout(size)?;
@@ -23,17 +23,54 @@ pub(crate) fn allocate(size: u64) -> Result<Memory> {
             Error::resource_exhausted(format!("expected {size} bytes of memory, found less")).rule("M-3")
         );
     }
-    if layout.size() >= LARGE {
-        ask_for_huge_pages(address, layout.size());
-    }
+    ask_for_huge_pages(address, layout.size());
     Ok(Memory(address as u64))
+}
+
+/// A block of the plugin's own that was zeroed.
+pub(crate) struct Zeroed {
+    address: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: this owns the block, which is bytes.
+unsafe impl Send for Zeroed {}
+// SAFETY: as above.
+unsafe impl Sync for Zeroed {}
+
+impl Zeroed {
+    pub(crate) fn new(size: usize) -> Self {
+        let layout = layout(size.max(1) as u64).expect("a size that fits into memory");
+        // SAFETY: the layout is not of size 0, and all of the block is written.
+        let address = unsafe {
+            let address = NonNull::new(alloc(layout)).unwrap_or_else(|| handle_alloc_error(layout));
+            // Pages are had when they are first written.
+            ask_for_huge_pages(address.as_ptr(), layout.size());
+            address.write_bytes(0, layout.size());
+            address
+        };
+        Self { address, layout }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.address.as_ptr()
+    }
+}
+
+impl Drop for Zeroed {
+    fn drop(&mut self) {
+        // SAFETY: the block is of this layout, and nothing reaches it any more.
+        unsafe { dealloc(self.as_ptr(), self.layout) };
+    }
 }
 
 /// Asks the system to back whole huge pages of a fresh block as such. It may say no, which costs speed only.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(address: *mut u8, size: usize) {
-    // SAFETY: the range lies in a block of the caller's, and the advice changes nothing that it can see.
-    unsafe { libc::madvise(address.cast(), size / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
+    if size >= LARGE {
+        // SAFETY: the range lies in a block of the caller's, and the advice changes nothing that it can see.
+        unsafe { libc::madvise(address.cast(), size / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

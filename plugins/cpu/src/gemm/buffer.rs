@@ -7,6 +7,8 @@ use std::ops::{Deref, DerefMut, Range};
 
 use oarlock_sdk::{Call, Element};
 
+use crate::memory::{ALIGNMENT, Zeroed};
+
 /// Elements that several threads write, each a part of its own.
 pub(crate) struct Parts<'a, T> {
     pointer: *mut T,
@@ -42,30 +44,17 @@ impl<'a, T> Parts<'a, T> {
     }
 }
 
-/// As much as the widest vector has, so that panels start where a vector may.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Line([u8; Line::SIZE]);
-
-impl Line {
-    pub(super) const SIZE: usize = 64;
-
-    /// Zeroed memory for so many elements.
-    pub(super) fn zeroed<T>(count: usize) -> Vec<Self> {
-        vec![Self([0; Self::SIZE]); (count * size_of::<T>()).div_ceil(Self::SIZE)]
-    }
-}
-
 /// Elements that begin where a vector of any width may be loaded at its fastest.
 pub(crate) struct Aligned<T> {
-    lines: Vec<Line>,
+    block: Zeroed,
     length: usize,
     elements: PhantomData<T>,
 }
 
 impl<T: Element> Aligned<T> {
     pub(crate) fn zeroed(length: usize) -> Self {
-        Self { lines: Line::zeroed::<T>(length), length, elements: PhantomData }
+        let size = length.checked_mul(size_of::<T>()).expect("elements that fit into memory");
+        Self { block: Zeroed::new(size), length, elements: PhantomData }
     }
 }
 
@@ -73,22 +62,22 @@ impl<T: Element> Deref for Aligned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the lines are bytes for as many elements or more, of which every pattern is one.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
+        // SAFETY: the block has bytes for as many elements, of which zeros and what is written are some, and is aligned for any.
+        unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast(), self.length) }
     }
 }
 
 impl<T: Element> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
+        unsafe { std::slice::from_raw_parts_mut(self.block.as_ptr().cast(), self.length) }
     }
 }
 
 /// Scratch memory: the workspace of a call where it is large enough, otherwise its own.
 pub(crate) struct Scratch<'a> {
     workspace: &'a mut [u8],
-    own: Vec<Line>,
+    own: Option<Zeroed>,
 }
 
 impl<'a> Scratch<'a> {
@@ -104,7 +93,7 @@ impl<'a> Scratch<'a> {
     }
 
     pub(crate) fn new(workspace: &'a mut [u8]) -> Self {
-        Self { workspace, own: Vec::new() }
+        Self { workspace, own: None }
     }
 
     /// No workspace.
@@ -114,13 +103,13 @@ impl<'a> Scratch<'a> {
 
     /// Memory for so many elements, with unspecified values.
     pub(crate) fn elements<T: super::Number>(&mut self, count: usize) -> &mut [T] {
-        let start = self.workspace.as_ptr().align_offset(Line::SIZE);
+        let start = self.workspace.as_ptr().align_offset(ALIGNMENT);
         let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
         let room = match end.and_then(|end| self.workspace.get_mut(start..end)) {
             Some(room) => room.as_mut_ptr(),
             None => {
-                self.own = Line::zeroed::<T>(count);
-                self.own.as_mut_ptr().cast()
+                let size = count.checked_mul(size_of::<T>()).expect("elements that fit into memory");
+                self.own.insert(Zeroed::new(size)).as_ptr()
             }
         };
         // SAFETY: the memory is aligned, holds `count` elements and is borrowed with `self`; every pattern of bits is a number.

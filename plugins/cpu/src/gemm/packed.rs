@@ -2,17 +2,14 @@
 
 #![expect(unsafe_code, reason = "panels are numbers in raw memory, and threads pack one each")]
 
-use std::marker::PhantomData;
-
-use super::buffer::{Line, Parts};
+use super::buffer::{Aligned, Parts};
 use super::plan::{depth_block, depth_blocks, left_width};
 use super::{Number, Operand, Team};
 
 /// An operand in panels: for each product and each block of the depth, a panel after the other.
 pub(crate) struct Packed<T> {
-    lines: Vec<Line>,
+    elements: Aligned<T>,
     layout: PanelLayout,
-    number: PhantomData<T>,
 }
 
 /// Where each panel of an operand lies.
@@ -103,18 +100,12 @@ impl<T: Number> Packed<T> {
     fn new(team: &dyn Team, operand: &dyn Operand<T>, lanes: usize, depth: usize, width: usize) -> Self {
         let depth_block = depth_block::<T>(depth);
         let layout = PanelLayout { items: operand.items(), lanes, depth, width, depth_block };
-        let mut packed = Self { lines: Line::zeroed::<T>(layout.size()), layout, number: PhantomData };
-        layout.pack(operand, team, team.worker_count(), packed.elements_mut());
-        packed
+        let mut elements = Aligned::zeroed(layout.size());
+        layout.pack(operand, team, team.worker_count(), &mut elements);
+        Self { elements, layout }
     }
 
     pub(super) fn elements(&self) -> &[T] {
-        // SAFETY: the lines have room for as many numbers and are aligned; every pattern of bits is a number.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.layout.size()) }
-    }
-
-    fn elements_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.layout.size()) }
+        &self.elements
     }
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::buffer::Line;
 use super::packed::PanelLayout;
 use super::{Form, Number, Sizes, Team};
+use crate::memory::ALIGNMENT;
 
 /// Bytes of one lane of a panel: few enough that a panel of the left operand stays in the nearest cache.
 const PANEL_LANE: usize = 2048;
@@ -114,7 +114,7 @@ impl Plan {
     pub(super) fn scratch_size<T>(&self) -> u64 {
         let of_a_lane = self.right_size().saturating_add(self.buffer_size());
         let elements = self.left_size().saturating_add(self.lanes.saturating_mul(of_a_lane));
-        (elements.saturating_mul(size_of::<T>()) as u64).saturating_add(Line::SIZE as u64)
+        (elements.saturating_mul(size_of::<T>()) as u64).saturating_add(ALIGNMENT as u64)
     }
 }
 

@@ -10,6 +10,8 @@ mod avx2;
 mod avx512;
 mod portable;
 
+use oarlock_sdk::Element;
+
 use super::Convert;
 use crate::isa::Isa;
 
@@ -90,7 +92,7 @@ impl<T> Kernels<T> {
 }
 
 /// A type that products are computed in. Integers wrap around.
-pub(crate) trait Number: Copy + Default + Send + Sync + PartialEq + Convert<Self> + 'static {
+pub(crate) trait Number: Element + Default + PartialEq + Convert<Self> {
     /// `self + left * right`, rounded once where that costs nothing.
     fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
 
