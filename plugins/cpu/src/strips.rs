@@ -167,7 +167,7 @@ mod tests {
                                 gathered.borrow_mut()[place.addr() / strips.stride() + index] = row;
                             }
                         },
-                        |column| std::ptr::without_provenance(column),
+                        std::ptr::without_provenance,
                         |rows, columns_met, block| {
                             assert_eq!(block.right.addr(), columns_met.start);
                             assert_eq!(

@@ -94,7 +94,7 @@ impl<E: Copy> Plane<'_, E> {
             _ if tiles == 0 => {}
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Amx if tiles >= 4 => {
-                isa.vectorize(Tiles::<x86::Zmm, E>::new(&mut self, begin))
+                isa.vectorize(Tiles::<x86::Zmm, E>::new(&mut self, begin));
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 | Isa::Avx512 | Isa::Amx if tiles >= 2 => {
