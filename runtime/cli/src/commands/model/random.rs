@@ -9,8 +9,8 @@ use crate::problem::Problem;
 /// So many texts are made up, each of which takes memory of its own beside its place.
 const MOST_TEXTS: u64 = 1 << 24;
 
-/// A tensor of made-up elements, unless there are too many of them: floats from a normal distribution, and integers, truth values and texts of 0 and 1, which
-/// are legal wherever a model takes them for indices, tokens or masks.
+/// A tensor of made-up elements, unless there are too many of them: floats from a normal distribution, and integers, truth
+/// values and texts of 0 and 1, which are legal wherever a model takes them for indices, tokens or masks.
 pub(super) fn tensor(
     device: &Device,
     name: &str,
