@@ -26,6 +26,9 @@ const fn side_of<E>() -> usize {
 /// cache lines, in pairs as they are fetched, and so few that the processor remembers where the pages of all of them are.
 const BLOCK: usize = 128;
 
+/// The least lines of the output that a block has, so that short lines of the input are read in one piece.
+const LEAST_LINES: usize = 32;
+
 /// A plane whose lines become columns: element (row, column) of the output is the input's row + column · `stride`.
 pub(crate) struct Plane<'a, T> {
     pub(crate) input: &'a [T],
@@ -219,11 +222,12 @@ impl<V: Vector, E: Copy> Vectorized for Tiles<V, E> {
         let Self { rows, columns, stride, pitch, .. } = self;
         let side = const { side_of::<E>() };
         let (width, block) = (V::TILES * side, const { BLOCK / size_of::<E>() });
+        let lines = block.max(LEAST_LINES);
         let blocks = (0..rows)
-            .step_by(block)
+            .step_by(lines)
             .flat_map(|row| (0..columns).step_by(block).map(move |column| (row, column)));
         for (row, column) in blocks {
-            for top in (row..rows.min(row + block)).step_by(side) {
+            for top in (row..rows.min(row + lines)).step_by(side) {
                 // The last tiles reach back into what is turned already.
                 let top = top.min(rows.saturating_sub(side));
                 for left in (column..columns.min(column + block)).step_by(width) {
