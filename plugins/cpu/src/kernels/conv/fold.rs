@@ -32,33 +32,89 @@ impl<T: Number> Vectorized for Fold<'_, T> {
         let mut step = vec![0; axes.len()];
         let mut inside = vec![0..0; outer.len()];
         let mut place = vec![0; outer.len()];
-        for (index, column) in steps.zip(columns.chunks_exact(windows)) {
+        let mut columns = columns.chunks_exact(windows);
+        let mut index = steps.start;
+        while let Some(column) = columns.next().filter(|_| index < steps.end) {
             coordinates(index, axes.iter().map(|axis| axis.kernel), &mut step);
-            let along = last.windows_with(step[outer.len()]);
+            index += 1;
+            let at = step[outer.len()];
+            let run = Run { axis: last, step: at, windows: last.windows_with(at) };
+            let mut pair = None;
+            if run.has_next_beside() && index < steps.end {
+                let next = Run { axis: last, step: at + 1, windows: last.windows_with(at + 1) };
+                let both = run.windows.start.max(next.windows.start)..run.windows.end.min(next.windows.end);
+                if !both.is_empty() {
+                    pair = columns.next().map(|column| (column, next, both));
+                    index += 1;
+                }
+            }
             for ((inside, axis), step) in inside.iter_mut().zip(outer).zip(&step) {
                 *inside = axis.windows_with(*step);
             }
-            if along.is_empty() || inside.iter().any(Range::is_empty) {
+            if run.windows.is_empty() || inside.iter().any(Range::is_empty) {
                 continue;
             }
             for (place, inside) in place.iter_mut().zip(&inside) {
                 *place = inside.start;
             }
-            let to = last.first_place(step[outer.len()], along.start);
             loop {
                 let (mut source, mut target) = (0, 0);
                 for ((axis, place), step) in outer.iter().zip(&place).zip(&step) {
                     source = source * axis.output + place;
                     target = target * axis.input + axis.first_place(*step, *place);
                 }
-                let elements = &column[source * last.output..][along.clone()];
-                let image = &mut image[target * last.input..][..last.input][to..];
-                add(image, elements, last.stride);
+                let row = source * last.output..(source + 1) * last.output;
+                let (elements, image) =
+                    (&column[row.clone()], &mut image[target * last.input..][..last.input]);
+                if let Some((column, next, both)) = &pair {
+                    let others = &column[row];
+                    let image_of_both = &mut image[last.first_place(at, both.start)..];
+                    add_in_turns(image_of_both, [&elements[both.clone()], &others[both.clone()]]);
+                    for (run, elements) in [(&run, elements), (next, others)] {
+                        run.add(image, elements, run.windows.start..both.start);
+                        run.add(image, elements, both.end..run.windows.end);
+                    }
+                } else {
+                    run.add(image, elements, run.windows.clone());
+                }
                 if !advance(&mut place, &inside) {
                     break;
                 }
             }
         }
+    }
+}
+
+/// The windows of a row that have a step along the last axis inside of the image.
+struct Run<'a> {
+    axis: &'a Axis,
+    step: usize,
+    windows: Range<usize>,
+}
+
+impl Run<'_> {
+    /// Whether elements of the next step lie in all the gaps between those of this one.
+    #[inline(always)]
+    fn has_next_beside(&self) -> bool {
+        self.axis.stride == 2 && self.axis.dilation == 1 && self.step + 1 < self.axis.kernel
+    }
+
+    /// Adds what some of the windows have, of a row of elements of all windows.
+    #[inline(always)]
+    fn add<T: Number>(&self, image: &mut [T::Exact], elements: &[T], windows: Range<usize>) {
+        if !windows.is_empty() {
+            let place = self.axis.first_place(self.step, windows.start);
+            add(&mut image[place..], &elements[windows], self.axis.stride);
+        }
+    }
+}
+
+/// Adds elements of two steps that lie side by side, which fill the image without gaps.
+#[inline(always)]
+fn add_in_turns<T: Number>(image: &mut [T::Exact], [first, second]: [&[T]; 2]) {
+    let (pairs, _) = image.as_chunks_mut::<2>();
+    for (pair, (first, second)) in pairs.iter_mut().zip(first.iter().zip(second)) {
+        *pair = [pair[0].plus(first.exact()), pair[1].plus(second.exact())];
     }
 }
 

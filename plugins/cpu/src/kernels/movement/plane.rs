@@ -22,12 +22,12 @@ const fn side_of<E>() -> usize {
     }
 }
 
-/// The bytes of a line of the output that are written before the next line's, so that whole cache lines are.
-const BLOCK: usize = 64;
+/// The bytes on a side of the blocks that are turned one after the other, along lines of the input and of the output: whole
+/// cache lines, in pairs as they are fetched, and so few that the processor remembers where the pages of all of them are.
+const BLOCK: usize = 128;
 
-/// The lines of the output that are written block by block before the next lines are: few enough that the processor remembers
-/// where the pages of all of them are.
-const PANEL: usize = 64;
+/// The least lines of the output that a block has, so that short lines of the input are read in one piece.
+const LEAST_LINES: usize = 32;
 
 /// A plane whose lines become columns: element (row, column) of the output is the input's row + column · `stride`.
 pub(crate) struct Plane<'a, T> {
@@ -221,15 +221,16 @@ impl<V: Vector, E: Copy> Vectorized for Tiles<V, E> {
     fn run<T: Target>(self) {
         let Self { rows, columns, stride, pitch, .. } = self;
         let side = const { side_of::<E>() };
-        let (width, block_width) = (V::TILES * side, BLOCK / size_of::<E>());
-        let panels = (0..rows).step_by(PANEL);
-        for (panel, block) in
-            panels.flat_map(|panel| (0..columns).step_by(block_width).map(move |block| (panel, block)))
-        {
-            for top in (panel..rows.min(panel + PANEL)).step_by(side) {
+        let (width, block) = (V::TILES * side, const { BLOCK / size_of::<E>() });
+        let lines = block.max(LEAST_LINES);
+        let blocks = (0..rows)
+            .step_by(lines)
+            .flat_map(|row| (0..columns).step_by(block).map(move |column| (row, column)));
+        for (row, column) in blocks {
+            for top in (row..rows.min(row + lines)).step_by(side) {
                 // The last tiles reach back into what is turned already.
                 let top = top.min(rows.saturating_sub(side));
-                for left in (block..columns.min(block + block_width)).step_by(width) {
+                for left in (column..columns.min(column + block)).step_by(width) {
                     let left = left.min(columns - width);
                     // SAFETY: the plane has these columns, and 16 bytes can be read in each; so many rows are written. What
                     // vectors need is there, as the level says for which this is called.
@@ -259,15 +260,9 @@ unsafe fn turn<V: Vector, E>(
         for (index, line) in tile.iter_mut().enumerate().take(side).skip(1) {
             *line = V::load(input.add(index.min(columns - 1) * stride), side * stride);
         }
-        // Each round puts elements of lines that are half a tile apart side by side. With the bits of an element's place,
-        // first those of its line, then those of its column, that is a rotation by one bit: after as many rounds as a line's
-        // number has bits, lines and columns have changed places.
+        // After as many rounds as a line's number has bits, lines and columns have changed places.
         for _ in 0..side.ilog2() {
-            let before = tile;
-            for index in 0..side / 2 {
-                [tile[2 * index], tile[2 * index + 1]] =
-                    V::interleave::<E>(before[index], before[index + side / 2]);
-            }
+            tile = round::<V, E>(tile);
         }
         // Where all are written, their number is known, so that none of them has to leave its register before.
         if lines == side {
@@ -280,6 +275,28 @@ unsafe fn turn<V: Vector, E>(
             }
         }
     }
+}
+
+/// Puts elements of lines that are half a tile apart side by side. With the bits of an element's place, first those of its
+/// line, then those of its column, that is a rotation by one bit. Lines are named one by one, not in a loop, since only then
+/// those of the largest tiles are sure to stay in registers.
+#[inline(always)]
+unsafe fn round<V: Vector, E>(before: [V; BYTES]) -> [V; BYTES] {
+    let half = const { side_of::<E>() / 2 };
+    let mut tile = before;
+    macro_rules! interleave {
+        ($($index:literal)*) => {
+            $(if $index < half {
+                [tile[2 * $index], tile[2 * $index + 1]] =
+                    V::interleave::<E>(before[$index], before[$index + half]);
+            })*
+        };
+    }
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        interleave!(0 1 2 3 4 5 6 7);
+    }
+    tile
 }
 
 /// Lines of tiles that are turned at once.
@@ -410,7 +427,7 @@ mod tests {
     fn planes_are_turned<E: Copy + PartialEq + std::fmt::Debug>(blank: E, element: impl Fn(usize) -> E) {
         let levels = Isa::available();
         for isa in levels {
-            for rows in [1, 2, 3, 4, 5, 15, 16, 17, 40] {
+            for rows in [1, 2, 3, 4, 5, 15, 16, 17, 40, 150] {
                 for columns in [1, 2, 3, 4, 5, 6, 7, 11, 15, 16, 31, 64, 65, 130] {
                     for (stride, pitch) in [(rows, columns), (rows + 1, columns + 3), (rows + 70, columns)] {
                         let input: Vec<E> = (0..(columns - 1) * stride + rows).map(&element).collect();

@@ -116,23 +116,25 @@ impl<E: Copy, F: Fold<E>> Vectorized for Plane<'_, E, F> {
         let at_once = (COLUMNS / width).max(1).min(output.len() / last.output);
         let (mut columns, mut counts) = (vec![how.start(); at_once * width], vec![0; at_once]);
         let mut sums = vec![how.start(); last.output];
-        let (mut place, mut rows, mut more) = (vec![0; outer.len()], Vec::new(), Vec::new());
+        let mut place = vec![0; outer.len()];
+        // Most windows have as many steps as the one before.
+        let (mut steps, mut rows) = (vec![usize::MAX; outer.len()], vec![0]);
         for output in output.chunks_mut(at_once * last.output) {
             let lines = output.len() / last.output;
             for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
-                *count = 1;
-                rows.clear();
-                rows.push(0);
-                for ((axis, under), place) in outer.iter().zip(outer_under).zip(&place) {
-                    let Under { first, steps, count: along } = under[*place];
-                    *count *= along;
-                    more.clear();
-                    for row in &rows {
-                        more.extend((0..steps).map(|step| row * axis.input + first + step * axis.dilation));
-                    }
-                    std::mem::swap(&mut rows, &mut more);
+                let under = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
+                *count = under().map(|under| under.count).product();
+                if under().zip(&steps).any(|(under, steps)| under.steps != *steps) {
+                    steps.iter_mut().zip(under()).for_each(|(steps, under)| *steps = under.steps);
+                    rows = rows_under(outer, &steps, last.input);
                 }
-                rows.iter_mut().for_each(|row| *row *= last.input);
+                // Where there are no rows there may be no input.
+                let input = if rows.is_empty() {
+                    input
+                } else {
+                    let add = |row, (axis, under): (&Axis, &Under)| row * axis.input + under.first;
+                    &input[outer.iter().zip(under()).fold(0, add) * last.input..]
+                };
                 fold_rows(how, input, &rows, &mut columns[line.begin..line.begin + last.input]);
                 advance(&mut place, outer.iter().map(|axis| axis.output));
             }
@@ -143,6 +145,17 @@ impl<E: Copy, F: Fold<E>> Vectorized for Plane<'_, E, F> {
             }
         }
     }
+}
+
+/// Where the rows begin that a window of so many steps along the outer axes has under it, counted from the first of them.
+fn rows_under(outer: &[Axis], steps: &[usize], width: usize) -> Vec<usize> {
+    let mut rows = vec![0];
+    for (axis, steps) in outer.iter().zip(steps) {
+        let along = |row| (0..*steps).map(move |step| row * axis.input + step * axis.dilation);
+        rows = rows.into_iter().flat_map(along).collect();
+    }
+    rows.iter_mut().for_each(|row| *row *= width);
+    rows
 }
 
 /// The windows along the last axis.
@@ -220,6 +233,7 @@ macro_rules! by_lanes {
     ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
         match $count {
             32.. => $function::<32, $($more),*>($($argument),*),
+            16.. => $function::<16, $($more),*>($($argument),*),
             8.. => $function::<8, $($more),*>($($argument),*),
             4.. => $function::<4, $($more),*>($($argument),*),
             1.. => $function::<1, $($more),*>($($argument),*),

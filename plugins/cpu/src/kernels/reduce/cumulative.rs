@@ -23,8 +23,9 @@ const NUMBERS: DtypeSet = dtype_set(&[
     Dtype::F32,
     Dtype::F64,
 ]);
-/// How many lines are walked side by side.
-const SIDE_BY_SIDE: usize = 256;
+/// How many lines are walked side by side: so many that memory is read in long pieces, and not more than stay in the nearest
+/// cache.
+const SIDE_BY_SIDE: usize = 1024;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     vec![row::<Sum>("CumSum").since(11), row::<Product>("CumProd").since(26)]
@@ -108,6 +109,7 @@ fn walk<T: Element, R: Reduction<T>>(input: &[T], axis: Axis, options: Options, 
             1,
         )
     };
+    let mut partials = vec![R::NONE; SIDE_BY_SIDE.min(axis.inner)];
     for (line, lines) in part.groups(SIDE_BY_SIDE) {
         let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
         if axis.inner == 1 {
@@ -118,12 +120,48 @@ fn walk<T: Element, R: Reduction<T>>(input: &[T], axis: Axis, options: Options, 
             }
             continue;
         }
-        let mut partials = [R::NONE; SIDE_BY_SIDE];
+        partials.fill(R::NONE);
         for position in (0..axis.length).map(place) {
             let elements = &input[start + position * axis.inner..][..lines];
             let results = part.across(line, lines, position);
             for ((partial, element), result) in partials.iter_mut().zip(elements).zip(results) {
                 *result = advance(partial, *element);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::f16;
+
+    use crate::kernels::rows::checking::check;
+    use crate::testing::{Array, Attribute};
+
+    #[test]
+    fn lines_side_by_side_are_added_up_on_their_own_from_either_end() {
+        let (outer, length) = (2, 5);
+        for inner in [1usize, 3, 1024, 1025, 2500] {
+            let element = |at: usize| f16::from_f32((at * 7 % 13) as f32);
+            let values: Vec<_> = (0..outer * length * inner).map(element).collect();
+            for (is_exclusive, is_reverse) in [(false, false), (false, true), (true, false), (true, true)] {
+                let sum = |at: usize| {
+                    let (position, line) = (at / inner % length, at - at / inner % length * inner);
+                    let steps = (0..length).filter(|step| {
+                        (*step == position && !is_exclusive)
+                            || (*step != position && (*step > position) == is_reverse)
+                    });
+                    f16::from_f32(steps.map(|step| values[line + step * inner].to_f32()).sum())
+                };
+                let sums: Vec<_> = (0..values.len()).map(sum).collect();
+                let dims = [outer as i64, length as i64, inner as i64];
+                let attributes = [
+                    ("exclusive", Attribute::Int(is_exclusive.into())),
+                    ("reverse", Attribute::Int(is_reverse.into())),
+                ];
+                let (input, axis) = (Array::of(&dims, &values), Array::of(&[], &[1i64]));
+                let expected = [Array::of(&dims, &sums)];
+                check("CumSum", 14, &attributes, &[Some(&input), Some(&axis)], &expected);
             }
         }
     }

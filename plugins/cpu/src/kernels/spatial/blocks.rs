@@ -113,11 +113,12 @@ mod tests {
         check("Col2Im", 18, &[], &inputs, &[Array::of(&[1, 1, 3], &[1, 12, 20])]);
     }
 
-    #[test]
-    fn blocks_lie_where_strides_dilations_and_pads_put_them() {
-        let (image, block) = ([3usize, 6, 5], [2usize, 1, 3]);
-        let (strides, dilations, pads) = ([1usize, 2, 2], [2usize, 1, 1], [1usize, 0, 2, 0, 1, 0]);
-        let places = [2usize, 4, 3];
+    /// Adds blocks up that have such a size, stride, dilation and padding along the last of three axes of an image.
+    fn blocks_are_added([size, block, stride, dilation, before, after]: [usize; 6]) {
+        let (image, block) = ([3usize, 6, size], [2usize, 1, block]);
+        let (strides, dilations) = ([1usize, 2, stride], [2usize, 1, dilation]);
+        let pads = [1usize, 0, before, 0, 1, after];
+        let places = [2usize, 4, (size + before + after - (block[2] - 1) * dilation - 1) / stride + 1];
         let (rows, columns) = (2 * block.iter().product::<usize>(), places.iter().product::<usize>());
         let values: Vec<i64> = (0..rows * columns).map(|at| (at * 37 % 101) as i64).collect();
         let mut sums = vec![0i64; 2 * image.iter().product::<usize>()];
@@ -144,7 +145,22 @@ mod tests {
         let input = Array::of(&[1, rows as i64, columns as i64], &values);
         let inputs = [input, Array::of(&[3], &list(&image)), Array::of(&[3], &list(&block))];
         let inputs = [Some(&inputs[0]), Some(&inputs[1]), Some(&inputs[2])];
-        check("Col2Im", 18, &attributes, &inputs, &[Array::of(&[1, 2, 3, 6, 5], &sums)]);
+        check("Col2Im", 18, &attributes, &inputs, &[Array::of(&[1, 2, 3, 6, size as i64], &sums)]);
+    }
+
+    #[test]
+    fn blocks_lie_where_strides_dilations_and_pads_put_them() {
+        for size in [1, 2, 5, 16, 41] {
+            for block in 1..6 {
+                for (stride, dilation) in [(1, 1), (2, 1), (2, 2), (3, 1)] {
+                    for (before, after) in [(0, 0), (2, 0), (1, 3), (4, 4)] {
+                        if (block - 1) * dilation < size + before + after {
+                            blocks_are_added([size, block, stride, dilation, before, after]);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]
