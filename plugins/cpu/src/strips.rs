@@ -22,7 +22,7 @@ pub(crate) const LINES: usize = 16;
 /// The most rows and columns of a block.
 pub(crate) const BLOCK: usize = 2 * LINES;
 /// Bytes of the rows of a strip.
-const STRIP: usize = 512 * 1024;
+const STRIP: usize = 1024 * 1024;
 
 /// Rows of one length, cut into strips.
 pub(crate) struct Strips {
@@ -47,6 +47,24 @@ pub(crate) struct Block {
     /// What will be read soon, and how much of it is to be asked for with each line.
     pub(crate) soon: *const u8,
     pub(crate) share: usize,
+}
+
+/// Where a thread puts the rows of a strip.
+pub(crate) struct Memory {
+    start: *mut u8,
+    /// Of which matrix and rows the strip is that lies there.
+    held: Option<(usize, Range<usize>)>,
+}
+
+impl Memory {
+    /// With room for [`Strips::size`] bytes from an address on.
+    pub(crate) fn new(start: *mut u8) -> Self {
+        Self { start, held: None }
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
 }
 
 impl Strips {
@@ -87,36 +105,41 @@ impl Strips {
     }
 
     /// The rows and columns of a task, where so many tasks are wanted: of what there is more is split first, so that less is
-    /// read by several.
-    pub(crate) fn task(rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
+    /// read by several. Where there are several no task has rows of two strips.
+    pub(crate) fn task(&self, rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
         let (blocks, panels) = (rows.div_ceil(BLOCK).max(1), columns.div_ceil(BLOCK).max(1));
-        let (down, across) = if rows > columns {
-            let down = wanted.min(blocks);
+        let strips = rows.div_ceil(self.rows).max(1);
+        let (down, across) = if wanted <= 1 {
+            (1, 1)
+        } else if rows > columns {
+            let down = strips.max(wanted).min(blocks);
             (down, wanted.div_ceil(down).min(panels))
         } else {
-            let across = wanted.min(panels);
-            (wanted.div_ceil(across).min(blocks), across)
+            let across = wanted.div_ceil(strips).min(panels);
+            (strips.max(wanted.div_ceil(across)).min(blocks), across)
         };
         (blocks.div_ceil(down) * BLOCK, panels.div_ceil(across) * BLOCK)
     }
 
-    /// Goes over some rows and columns. `gather` puts some rows together from an address on, and `right` says where the columns
-    /// of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
+    /// Goes over some rows and columns of a matrix. `gather` puts some rows together from an address on, and `right` says where
+    /// the columns of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
     pub(crate) fn run(
         &self,
+        matrix: usize,
         (rows, columns): (Range<usize>, Range<usize>),
-        memory: *mut u8,
+        Memory { start: memory, held }: &mut Memory,
         mut gather: impl FnMut(Range<usize>, *mut u8),
         right: impl Fn(usize) -> *const u8,
         mut compute: impl FnMut(Range<usize>, Range<usize>, &Block),
     ) {
-        let stride = self.stride();
+        let (stride, memory) = (self.stride(), *memory);
         for start in rows.clone().step_by(self.rows) {
             let strip = start..rows.end.min(start + self.rows);
             let blocks = || strip.clone().step_by(BLOCK).map(|first| first..strip.end.min(first + BLOCK));
             let place = |row: usize| memory.wrapping_add((row - start) * stride);
-            for block in blocks() {
-                gather(block.clone(), place(block.start));
+            let held = held.replace((matrix, strip.clone()));
+            if held != Some((matrix, strip.clone())) {
+                blocks().for_each(|block| gather(block.clone(), place(block.start)));
             }
             for first in columns.clone().step_by(BLOCK) {
                 let panel = first..columns.end.min(first + BLOCK);
@@ -151,16 +174,17 @@ mod tests {
     fn every_row_meets_every_column_once() {
         for (rows, columns, bytes) in [(5, 1, 1), (33, 70, 64), (1000, 32, 5000), (64, 100, 100_000)] {
             let strips = Strips::cut(rows, bytes);
-            let (of_task, across) = Strips::task(rows, columns, 3);
+            let (of_task, across) = strips.task(rows, columns, 3);
             let mut met = vec![0; rows * columns];
-            let base: *mut u8 = std::ptr::null_mut();
+            let mut memory = Memory::new(std::ptr::null_mut());
+            let gathered = std::cell::RefCell::new(vec![usize::MAX; strips.size() / strips.stride()]);
             for first in (0..rows).step_by(of_task) {
                 for column in (0..columns).step_by(across) {
                     let task = (first..rows.min(first + of_task), column..columns.min(column + across));
-                    let gathered = std::cell::RefCell::new(vec![usize::MAX; strips.size() / strips.stride()]);
                     strips.run(
+                        0,
                         task,
-                        base,
+                        &mut memory,
                         |rows, place| {
                             assert!(place.addr() + rows.len() * strips.stride() <= strips.size());
                             for (index, row) in rows.enumerate() {
@@ -196,10 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn a_strip_that_is_there_is_not_put_together_again() {
+        let strips = Strips::cut(40, 64);
+        let mut memory = Memory::new(std::ptr::null_mut());
+        let mut gather = |matrix: usize, rows: Range<usize>, columns: Range<usize>| {
+            let mut count = 0;
+            let counted = |rows: Range<usize>, _: *mut u8| count += rows.len();
+            strips.run(matrix, (rows, columns), &mut memory, counted, |_| std::ptr::null(), |_, _, _| ());
+            count
+        };
+        assert_eq!(gather(0, 0..40, 0..32), 40);
+        assert_eq!(gather(0, 0..40, 32..64), 0);
+        assert_eq!(gather(1, 0..40, 32..64), 40);
+        assert_eq!(gather(1, 0..8, 0..32), 8);
+        assert_eq!(gather(1, 0..40, 0..32), 40);
+    }
+
+    #[test]
     fn what_is_longer_is_split_first() {
-        assert_eq!(Strips::task(3000, 64, 8), (384, 64));
-        assert_eq!(Strips::task(49, 512, 8), (64, 64));
-        assert_eq!(Strips::task(128, 128, 8), (64, 32));
-        assert_eq!(Strips::task(128, 3000, 1), (128, 3008));
+        let task = |rows, bytes, columns, wanted| Strips::cut(rows, bytes).task(rows, columns, wanted);
+        assert_eq!(task(3000, 1152, 64, 1), (3008, 64));
+        assert_eq!(task(3000, 1152, 64, 8), (384, 64));
+        assert_eq!(task(3000, 1152, 64, 3), (768, 64));
+        assert_eq!(task(49, 9216, 512, 8), (64, 64));
+        assert_eq!(task(128, 1536, 128, 8), (64, 32));
+        assert_eq!(task(300, 9216, 512, 4), (96, 512));
     }
 }

@@ -22,7 +22,7 @@ use super::tile::{Kernels, even_share};
 use super::weights::Panels;
 use crate::gemm::{Parts, Team};
 use crate::isa::Isa;
-use crate::strips::{BLOCK, Strips};
+use crate::strips::{BLOCK, Memory, Strips};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 1024 * 1024;
@@ -157,7 +157,7 @@ impl Dense {
     fn in_strips(self, isa: Isa, (pixels, pairs): (usize, usize), tasks: usize) -> Self {
         let Some(strips) = Strips::of_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
         let wanted = tasks.div_ceil(self.geometry.groups);
-        let task = Strips::task(pixels, self.geometry.outputs_of_group(), wanted);
+        let task = strips.task(pixels, self.geometry.outputs_of_group(), wanted);
         Self { strips: Some(strips), is_paged: false, tile: BLOCK, task, groups: 1, ..self }
     }
 
@@ -235,19 +235,24 @@ impl Dense {
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
+            let mut rows = Memory::new(rows.as_mut_ptr().cast());
             loop {
                 let task = next.fetch_add(1, Ordering::Relaxed);
                 if task >= count {
                     break;
                 }
-                // Tasks one after the other share their weights.
                 let (group, place) = (task / (across * down) * self.groups, task % (across * down));
-                let (first, channel) = (place % down * self.task.0, place / down * self.task.1);
+                // Tasks one after the other share their weights, or the strip that a thread put together.
+                let (first, channel) = match self.strips {
+                    None => (place % down, place / down),
+                    Some(_) => (place / across, place % across),
+                };
+                let (first, channel) = (first * self.task.0, channel * self.task.1);
                 job.run(
                     group..groups.min(group + self.groups),
                     first..pixels.min(first + self.task.0),
                     channel..outputs.min(channel + self.task.1),
-                    (pointers.as_mut_ptr().cast(), rows.as_mut_ptr()),
+                    (pointers.as_mut_ptr().cast(), &mut rows),
                 );
             }
         });

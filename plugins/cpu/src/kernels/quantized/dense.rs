@@ -17,7 +17,7 @@ use super::vector::{QUAD, TURNED};
 use crate::amx;
 use crate::gemm::{self, Finished, Parts, Scratch, Team};
 use crate::kernels::channels_last::geometry::Geometry;
-use crate::strips::{BLOCK, LINE, Strips};
+use crate::strips::{BLOCK, LINE, Memory, Strips};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 512 * 1024;
@@ -75,8 +75,8 @@ impl Dense {
         let rows = Rows::new(geometry);
         let (taps, depth) = rows.taps();
         let strips = Strips::of_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
-        let (tile, task) = match strips {
-            Some(_) => (BLOCK, Strips::task(pixels, outputs, wanted)),
+        let (tile, task) = match &strips {
+            Some(strips) => (BLOCK, strips.task(pixels, outputs, wanted)),
             None => (tile, task),
         };
         Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
@@ -153,19 +153,24 @@ impl Dense {
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
             let (pointers, rows) = memory.split_at_mut(pointer_words);
+            let mut rows = Memory::new(rows.as_mut_ptr().cast());
             loop {
                 let task = next.fetch_add(1, Ordering::Relaxed);
                 if task >= count {
                     break;
                 }
-                // Tasks one after the other share their weights.
                 let (group, place) = (task / (across * down), task % (across * down));
-                let (first, channel) = (place % down * self.task.0, place / down * self.task.1);
+                // Tasks one after the other share their weights, or the strip that a thread put together.
+                let (first, channel) = match self.strips {
+                    None => (place % down, place / down),
+                    Some(_) => (place / across, place % across),
+                };
+                let (first, channel) = (first * self.task.0, channel * self.task.1);
                 job.run(
                     group,
                     first..pixels.min(first + self.task.0),
                     channel..outputs.min(channel + self.task.1),
-                    (pointers.as_mut_ptr().cast(), rows.as_mut_ptr().cast()),
+                    (pointers.as_mut_ptr().cast(), &mut rows),
                 );
             }
         });
@@ -202,11 +207,12 @@ impl Job<'_> {
         group: usize,
         pixels: Range<usize>,
         channels: Range<usize>,
-        (pointers, rows): (*mut *const u8, *mut u8),
+        (pointers, rows): (*mut *const u8, &mut Memory),
     ) {
         let starts = |channel: usize| self.starts(group, channel);
         if let Some(strips) = &self.dense.strips {
             strips.run(
+                group,
                 (pixels, channels),
                 rows,
                 |pixels, rows| {

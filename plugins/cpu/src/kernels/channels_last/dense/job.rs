@@ -16,7 +16,7 @@ use super::{Dense, Factors, words};
 use crate::amx;
 use crate::gemm::Parts;
 use crate::isa::Isa;
-use crate::strips::{LINE, Strips};
+use crate::strips::{LINE, Memory, Strips};
 
 pub(super) struct Job<'a> {
     pub(super) dense: &'a Dense,
@@ -35,11 +35,11 @@ impl Job<'_> {
         groups: Range<usize>,
         pixels: Range<usize>,
         channels: Range<usize>,
-        memory: (*mut *const f32, *mut f32),
+        (pointers, memory): (*mut *const f32, &mut Memory),
     ) {
         if let Some(strips) = &self.dense.strips {
             for group in groups {
-                self.run_in_strips(strips, group, pixels.clone(), channels.clone(), memory);
+                self.run_in_strips(strips, group, (pixels.clone(), channels.clone()), (pointers, memory));
             }
             return;
         }
@@ -47,10 +47,10 @@ impl Job<'_> {
         for first in pixels.clone().step_by(self.dense.tile) {
             let tile = first..pixels.end.min(first + self.dense.tile);
             if taps > 0 {
-                self.point(tile.clone(), memory.0);
+                self.point(tile.clone(), pointers);
             }
             for group in groups.clone() {
-                self.multiply(group, tile.clone(), channels.clone(), memory);
+                self.multiply(group, tile.clone(), channels.clone(), (pointers, memory.start().cast()));
             }
         }
     }
@@ -60,14 +60,14 @@ impl Job<'_> {
         &self,
         strips: &Strips,
         group: usize,
-        pixels: Range<usize>,
-        channels: Range<usize>,
-        (pointers, rows): (*mut *const f32, *mut f32),
+        (pixels, channels): (Range<usize>, Range<usize>),
+        (pointers, memory): (*mut *const f32, &mut Memory),
     ) {
         let last = channels.end;
         strips.run(
+            group,
             (pixels, channels.clone()),
-            rows.cast(),
+            memory,
             |pixels, rows| {
                 let count = pixels.len();
                 self.point(pixels, pointers);
