@@ -23,6 +23,8 @@ pub(crate) const LINES: usize = 16;
 pub(crate) const BLOCK: usize = 2 * LINES;
 /// Bytes of the rows of a strip.
 const STRIP: usize = 1024 * 1024;
+/// How many times more columns there are than rows where columns are split.
+const MUCH_LONGER: usize = 6;
 
 /// Rows of one length, cut into strips.
 pub(crate) struct Strips {
@@ -104,14 +106,15 @@ impl Strips {
         self.rows * self.stride()
     }
 
-    /// The rows and columns of a task, where so many tasks are wanted: of what there is more is split first, so that less is
-    /// read by several. Where there are several no task has rows of two strips.
+    /// The rows and columns of a task, where so many tasks are wanted. Rows are split first, as those that a thread made are still
+    /// near to it for the next product; but columns where they are so many more that it takes longer to read them several times.
+    /// Where there are several tasks none has rows of two strips.
     pub(crate) fn task(&self, rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
         let (blocks, panels) = (rows.div_ceil(BLOCK).max(1), columns.div_ceil(BLOCK).max(1));
         let strips = rows.div_ceil(self.rows).max(1);
         let (down, across) = if wanted <= 1 {
             (1, 1)
-        } else if rows > columns {
+        } else if MUCH_LONGER * rows > columns {
             let down = strips.max(wanted).min(blocks);
             (down, wanted.div_ceil(down).min(panels))
         } else {
@@ -121,12 +124,19 @@ impl Strips {
         (blocks.div_ceil(down) * BLOCK, panels.div_ceil(across) * BLOCK)
     }
 
+    /// The column that a thread is likely to go on with after a task of so many columns that begins with another, where so many
+    /// threads take turns and there are so many columns in all.
+    pub(crate) fn after(column: usize, (width, threads): (usize, usize), all: usize) -> Option<usize> {
+        Some(column + threads * width).filter(|after| *after < all)
+    }
+
     /// Goes over some rows and columns of a matrix. `gather` puts some rows together from an address on, and `right` says where
     /// the columns of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
+    /// What this thread is likely to read after that begins with the column `after`, if there is more.
     pub(crate) fn run(
         &self,
         matrix: usize,
-        (rows, columns): (Range<usize>, Range<usize>),
+        (rows, columns, after): (Range<usize>, Range<usize>, Option<usize>),
         Memory { start: memory, held }: &mut Memory,
         mut gather: impl FnMut(Range<usize>, *mut u8),
         right: impl Fn(usize) -> *const u8,
@@ -146,7 +156,8 @@ impl Strips {
                 let tiles = panel.len().div_ceil(LINES);
                 // Each block asks for its part of the next panel.
                 let share = (tiles * LINES * LINE).div_ceil(blocks().len());
-                let next = if panel.end < columns.end { right(panel.end) } else { std::ptr::null() };
+                let next = Some(panel.end).filter(|end| *end < columns.end).or(after);
+                let next = next.map_or(std::ptr::null(), &right);
                 for (index, block) in blocks().enumerate() {
                     let is_last = next.is_null();
                     let described = Block {
@@ -183,7 +194,7 @@ mod tests {
                     let task = (first..rows.min(first + of_task), column..columns.min(column + across));
                     strips.run(
                         0,
-                        task,
+                        (task.0, task.1, None),
                         &mut memory,
                         |rows, place| {
                             assert!(place.addr() + rows.len() * strips.stride() <= strips.size());
@@ -226,7 +237,14 @@ mod tests {
         let mut gather = |matrix: usize, rows: Range<usize>, columns: Range<usize>| {
             let mut count = 0;
             let counted = |rows: Range<usize>, _: *mut u8| count += rows.len();
-            strips.run(matrix, (rows, columns), &mut memory, counted, |_| std::ptr::null(), |_, _, _| ());
+            strips.run(
+                matrix,
+                (rows, columns, None),
+                &mut memory,
+                counted,
+                |_| std::ptr::null(),
+                |_, _, _| (),
+            );
             count
         };
         assert_eq!(gather(0, 0..40, 0..32), 40);
@@ -237,13 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_is_split_first() {
+    fn rows_are_split_first_unless_columns_are_many_more() {
         let task = |rows, bytes, columns, wanted| Strips::cut(rows, bytes).task(rows, columns, wanted);
         assert_eq!(task(3000, 1152, 64, 1), (3008, 64));
         assert_eq!(task(3000, 1152, 64, 8), (384, 64));
         assert_eq!(task(3000, 1152, 64, 3), (768, 64));
         assert_eq!(task(49, 9216, 512, 8), (64, 64));
-        assert_eq!(task(128, 1536, 128, 8), (64, 32));
-        assert_eq!(task(300, 9216, 512, 4), (96, 512));
+        assert_eq!(task(128, 1536, 128, 8), (32, 64));
+        assert_eq!(task(300, 9216, 3200, 4), (96, 3200));
+        assert_eq!(task(128, 1536, 3072, 8), (128, 384));
     }
 }

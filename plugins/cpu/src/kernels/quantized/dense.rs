@@ -211,9 +211,11 @@ impl Job<'_> {
     ) {
         let starts = |channel: usize| self.starts(group, channel);
         if let Some(strips) = &self.dense.strips {
+            let all = self.dense.geometry.outputs_of_group();
+            let after = Strips::after(channels.start, (self.dense.task.1, self.dense.threads), all);
             strips.run(
                 group,
-                (pixels, channels),
+                (pixels, channels, after),
                 rows,
                 |pixels, rows| {
                     let count = pixels.len();

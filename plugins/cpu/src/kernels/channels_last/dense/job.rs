@@ -63,10 +63,12 @@ impl Job<'_> {
         (pixels, channels): (Range<usize>, Range<usize>),
         (pointers, memory): (*mut *const f32, &mut Memory),
     ) {
-        let last = channels.end;
+        let (last, dense) = (channels.end, self.dense);
+        let all = dense.geometry.outputs_of_group();
+        let after = Strips::after(channels.start, (dense.task.1, dense.threads), all);
         strips.run(
             group,
-            (pixels, channels.clone()),
+            (pixels, channels.clone(), after),
             memory,
             |pixels, rows| {
                 let count = pixels.len();
