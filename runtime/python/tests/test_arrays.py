@@ -75,6 +75,28 @@ def test_memory_stays_while_anybody_has_it():
     np.testing.assert_array_equal(view, np.arange(10, 20))
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda ours: ol.asarray(ours, copy=True),
+        lambda ours: ol.from_dlpack(ours, copy=True),
+        lambda ours: ours.astype(ours.dtype),
+        lambda ours: ol.astype(ours, ours.dtype),
+        lambda ours: ol.asarray(ours[::2], copy=True),
+        lambda ours: ol.asarray(ours, copy=True, device="cpu"),
+    ],
+)
+def test_a_copy_does_not_change_with_the_memory_that_it_was_copied_from(copied):
+    theirs = np.arange(6, dtype=np.float32).reshape(6, 1)
+    ours = ol.from_dlpack(theirs)
+    made = copied(ours)
+    expected = np.array(made)
+    theirs[...] = 99
+    same(made, expected)
+    same(ours.astype(ol.float32, copy=False), theirs)
+    assert ours.astype(ol.float32, copy=False) is ours
+
+
 def test_turned_and_sliced_arrays_of_numpy_are_read_as_they_are():
     theirs = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
     for one in [theirs.T, theirs[:, ::2], theirs[::-1], theirs[:, None, 0], theirs[:0]]:

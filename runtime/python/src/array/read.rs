@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
 use super::operand::Number;
-use super::{Array, cast, dlpack};
+use super::{Array, cast, copied, dlpack};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
@@ -49,7 +49,11 @@ pub(crate) fn asarray<'py>(
         if !is_here || !is_same {
             needless("another dtype or device")?;
         }
-        let tensor = cast(py, &tensor, dtype.unwrap_or(tensor.dtype()))?;
+        let tensor = match dtype {
+            Some(dtype) if !is_same => cast(py, &tensor, dtype)?,
+            _ if copy == Some(true) => copied(py, &tensor)?,
+            _ => tensor,
+        };
         let place = place.unwrap_or_else(|| tensor.device().clone());
         return Bound::new(py, Array::new(py.detach(|| tensor.to(&place)).or_raise()?));
     }
@@ -78,12 +82,8 @@ pub(crate) fn from_dlpack(
     device: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
 ) -> PyResult<Array> {
-    if let Ok(array) = x.cast::<Array>() {
-        let tensor = array.get().tensor();
-        return match device {
-            Some(device) => tensor.to(&chosen(x.py(), Some(device))?).or_raise().map(Array::new),
-            None => Ok(Array::new(tensor)),
-        };
+    if x.is_instance_of::<Array>() {
+        return asarray(x, None, device, copy).map(|made| Array::new(made.get().tensor()));
     }
     let device = match device {
         Some(device) => chosen(x.py(), Some(device))?,
