@@ -171,6 +171,13 @@ def test_long_arrays_are_shown_by_their_ends():
     assert "..." in text and "99999" in text and len(text) < 300
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (2**31, 0), (2**31, 2**31, 0), (0, 2**31)])
+def test_an_array_without_elements_is_shown_as_an_empty_list_and_its_shape(shape):
+    assert repr(ol.zeros(shape)) == str(ol.zeros(shape)) == (
+        f"Tensor(shape={list(shape)}, dtype=float32, place=Place(cpu:0), stop_gradient=True,\n       [])"
+    )
+
+
 def test_a_dtype_is_one_object():
     assert ol.ones(1).dtype is ol.float32
     assert pickle.loads(pickle.dumps(ol.float32)) is ol.float32
