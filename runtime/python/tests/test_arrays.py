@@ -3,6 +3,7 @@
 import array
 import gc
 import io
+import itertools
 import pickle
 import threading
 
@@ -185,6 +186,19 @@ def test_a_dtype_is_one_object():
     assert ol.asarray([1], dtype=np.uint16).dtype is ol.uint16
     with pytest.raises(TypeError, match="oarlock.float32"):
         ol.asarray([1], dtype="float33")
+
+
+def test_slices_mean_what_they_mean_for_lists():
+    bounds = [None, *range(-5, 6)]
+    for size in range(4):
+        numbers = list(range(size))
+        x = ol.arange(size)
+        for start, stop, step in itertools.product(bounds, bounds, [None, -5, -3, -2, -1, 1, 2, 3, 5]):
+            key = slice(start, stop, step)
+            assert x[key].tolist() == numbers[key], (size, key)
+            written = x[...]
+            written[key] = 7
+            assert written.tolist() == [7 if at in numbers[key] else at for at in numbers], (size, key)
 
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are():

@@ -162,16 +162,18 @@ fn sliced(py: Python<'_>, tensor: &Tensor, axis: usize, slice: &Bound<'_, PySlic
     let size = tensor.dims()[axis];
     let range = slice.indices(isize::try_from(size)?)?;
     let at = axis as i64;
+    if range.slicelength == 0 {
+        return tensor.slice(at, 0, 0, 1).or_raise();
+    }
     if range.step > 0 {
-        let (from, to) = (range.start.max(0) as u64, range.stop.max(range.start).max(0) as u64);
-        return tensor.slice(at, from, to, range.step as u64).or_raise();
+        return tensor.slice(at, range.start as u64, range.stop as u64, range.step as u64).or_raise();
     }
     // The op counts an end before the first index as the last one, so it is said as one that is out of reach.
     let stop = if range.stop < 0 { i64::MIN } else { range.stop as i64 };
-    let start = if range.slicelength == 0 { i64::MIN } else { range.start as i64 };
     let device = super::host(py)?;
     let list = |value: i64| Tensor::from_slice(&device, &[1], &[value]).or_raise();
-    let (start, stop, axes, step) = (list(start)?, list(stop)?, list(at)?, list(range.step as i64)?);
+    let (start, stop, axes, step) =
+        (list(range.start as i64)?, list(stop)?, list(at)?, list(range.step as i64)?);
     static SLICE: Fixed = Fixed::new("Slice");
     SLICE.call(py, &[tensor, &start, &stop, &axes, &step])
 }
