@@ -141,6 +141,8 @@ def test_masks_and_places_mean_what_they_mean_in_numpy(data):
     same(ours[ol.asarray(places)], theirs[places])
     same(ours[:, ol.asarray(places)], theirs[:, places])
     same(ours[..., ol.asarray(places)], theirs[..., places])
+    same(ours[mask], theirs[mask])
+    same(ours[:, places], theirs[:, places])
     same(ours[ol.asarray(places), :, ol.asarray(places)], theirs[places, :, places])
 
 
@@ -158,9 +160,18 @@ def test_what_is_written_is_what_numpy_writes(data):
     same(kept, before)
 
 
+def test_arrays_and_numbers_of_numpy_are_indices():
+    theirs = np.arange(3)
+    for key in [np.array(1), np.int8(-1), np.bool_(True), np.bool_(False), np.array(True), np.array([2, 0], np.uint8)]:
+        same(ol.asarray(theirs)[key], theirs[key])
+    ours = ol.asarray([1, 2, 3])
+    ours[np.array([True, False, True])] = 7
+    assert ours.tolist() == [7, 2, 7]
+
+
 def test_indices_that_are_not_there_are_refused():
     x = ol.ones((2, 3))
-    for key in [2, -3, (0, 3), (0, 0, 0), (..., ...), 1.5, "a", ol.asarray([0.5]), ol.asarray([True])]:
+    for key in [2, -3, (0, 3), (0, 0, 0), (..., ...), 1.5, "a", ol.asarray([0.5]), ol.asarray([True]), np.ones(1), np.float32(1)]:
         with pytest.raises(IndexError):
             x[key]
     with pytest.raises((IndexError, ValueError)):

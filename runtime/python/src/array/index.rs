@@ -6,9 +6,9 @@
 use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
 
-use super::operand::Number;
+use super::operand::{Number, scalar};
 use super::{Array, Operand, cast, only};
 use crate::call::{Fixed, named};
 use crate::error::OrRaise as _;
@@ -48,8 +48,13 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     if let Ok(array) = key.cast::<Array>() {
         return places(array.get().tensor());
     }
-    if key.is_instance_of::<PyBool>() || key.is_instance_of::<pyo3::types::PyList>() {
+    let is_array =
+        key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
+    if is_array {
         return places(super::read::asarray(key, None, None, None)?.get().tensor());
+    }
+    if let Some(truth @ Number::Bool(_)) = scalar(key)? {
+        return places(truth.tensor(&super::host(key.py())?, Dtype::Bool)?);
     }
     let index = key.call_method0("__index__").map_err(|_| {
         let found = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());

@@ -159,7 +159,7 @@ impl FromPyObject<'_, '_> for Operand {
 
 /// The number that a scalar of NumPy is, such as `numpy.float32(2)`; nothing for arrays, which stay what they are.
 #[cold]
-fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+pub(super) fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
     let is_scalar = object.hasattr("dtype")? && object.hasattr("item")? && !object.hasattr("__dlpack__")?;
     if is_scalar { Number::of(&object.call_method0("item")?) } else { Ok(None) }
 }
