@@ -119,8 +119,22 @@ def test_what_wants_to_write_is_refused():
 def test_arrays_of_numpy_do_not_mix_in_by_themselves():
     with pytest.raises(TypeError):
         ol.asarray([1.0]) + np.ones(1, np.float32)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="oarlock.asarray"):
         np.ones(1, np.float32) + ol.asarray([1.0])
+    with pytest.raises(TypeError):
+        [1.0] + ol.asarray([1.0])
+    same(np.float32(1) + ol.asarray([1.0]), np.array([2], np.float32))
+
+
+def test_lists_hold_arrays_and_numbers():
+    same(ol.asarray([ol.asarray(1), 2]), [1, 2])
+    same(ol.asarray([[1, ol.asarray(2)], [ol.asarray(3), 4.5], [5, 6]]), np.array([[1, 2], [3, 4.5], [5, 6]], np.float32))
+    same(ol.asarray([np.ones(2), np.zeros(2)]), [[1.0, 1.0], [0.0, 0.0]])
+    same(ol.asarray([ol.ones(2), np.zeros(2)], dtype=ol.int8), np.array([[1, 1], [0, 0]], np.int8))
+    with pytest.raises(ValueError, match=r"one shape in a list, found \[\] and \[2\]"):
+        ol.asarray([ol.ones(2), 2])
+    with pytest.raises(TypeError, match="numbers only or text only"):
+        ol.asarray([ol.asarray(1), "a"])
 
 
 @given(st.data())

@@ -345,8 +345,14 @@ impl Array {
         ops::add(py, self, &other)
     }
 
-    fn __radd__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
-        ops::add(py, &other, self)
+    fn __radd__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        match other.extract::<Operand>() {
+            Ok(number) => Ok(Bound::new(py, ops::add(py, &number, self)?)?.into_any()),
+            // The interpreter would go on to join an array of NumPy like a list, and NumPy complain of that.
+            Err(error) if other.hasattr("__dlpack__")? => Err(error),
+            Err(_) => Ok(py.NotImplemented().into_bound(py)),
+        }
     }
 
     fn __sub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
