@@ -21,6 +21,8 @@ create_exception!(
 pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
     let mut message = error.to_string();
     if let Some(advice) = error.advice() {
+        // The core says it in Rust.
+        let advice = advice.replace("Tensor::to`", "to_device`");
         let _ = write!(message, "\nhint: {advice}");
     }
     let cause = crate::extension::function::raised(&message);

@@ -3,6 +3,7 @@
 import array
 import gc
 import io
+import itertools
 import pickle
 import threading
 
@@ -75,6 +76,28 @@ def test_memory_stays_while_anybody_has_it():
     np.testing.assert_array_equal(view, np.arange(10, 20))
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda ours: ol.asarray(ours, copy=True),
+        lambda ours: ol.from_dlpack(ours, copy=True),
+        lambda ours: ours.astype(ours.dtype),
+        lambda ours: ol.astype(ours, ours.dtype),
+        lambda ours: ol.asarray(ours[::2], copy=True),
+        lambda ours: ol.asarray(ours, copy=True, device="cpu"),
+    ],
+)
+def test_a_copy_does_not_change_with_the_memory_that_it_was_copied_from(copied):
+    theirs = np.arange(6, dtype=np.float32).reshape(6, 1)
+    ours = ol.from_dlpack(theirs)
+    made = copied(ours)
+    expected = np.array(made)
+    theirs[...] = 99
+    same(made, expected)
+    same(ours.astype(ol.float32, copy=False), theirs)
+    assert ours.astype(ol.float32, copy=False) is ours
+
+
 def test_turned_and_sliced_arrays_of_numpy_are_read_as_they_are():
     theirs = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
     for one in [theirs.T, theirs[:, ::2], theirs[::-1], theirs[:, None, 0], theirs[:0]]:
@@ -96,8 +119,22 @@ def test_what_wants_to_write_is_refused():
 def test_arrays_of_numpy_do_not_mix_in_by_themselves():
     with pytest.raises(TypeError):
         ol.asarray([1.0]) + np.ones(1, np.float32)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="oarlock.asarray"):
         np.ones(1, np.float32) + ol.asarray([1.0])
+    with pytest.raises(TypeError):
+        [1.0] + ol.asarray([1.0])
+    same(np.float32(1) + ol.asarray([1.0]), np.array([2], np.float32))
+
+
+def test_lists_hold_arrays_and_numbers():
+    same(ol.asarray([ol.asarray(1), 2]), [1, 2])
+    same(ol.asarray([[1, ol.asarray(2)], [ol.asarray(3), 4.5], [5, 6]]), np.array([[1, 2], [3, 4.5], [5, 6]], np.float32))
+    same(ol.asarray([np.ones(2), np.zeros(2)]), [[1.0, 1.0], [0.0, 0.0]])
+    same(ol.asarray([ol.ones(2), np.zeros(2)], dtype=ol.int8), np.array([[1, 1], [0, 0]], np.int8))
+    with pytest.raises(ValueError, match=r"one shape in a list, found \[\] and \[2\]"):
+        ol.asarray([ol.ones(2), 2])
+    with pytest.raises(TypeError, match="numbers only or text only"):
+        ol.asarray([ol.asarray(1), "a"])
 
 
 @given(st.data())
@@ -118,6 +155,8 @@ def test_masks_and_places_mean_what_they_mean_in_numpy(data):
     same(ours[ol.asarray(places)], theirs[places])
     same(ours[:, ol.asarray(places)], theirs[:, places])
     same(ours[..., ol.asarray(places)], theirs[..., places])
+    same(ours[mask], theirs[mask])
+    same(ours[:, places], theirs[:, places])
     same(ours[ol.asarray(places), :, ol.asarray(places)], theirs[places, :, places])
 
 
@@ -135,9 +174,18 @@ def test_what_is_written_is_what_numpy_writes(data):
     same(kept, before)
 
 
+def test_arrays_and_numbers_of_numpy_are_indices():
+    theirs = np.arange(3)
+    for key in [np.array(1), np.int8(-1), np.bool_(True), np.bool_(False), np.array(True), np.array([2, 0], np.uint8)]:
+        same(ol.asarray(theirs)[key], theirs[key])
+    ours = ol.asarray([1, 2, 3])
+    ours[np.array([True, False, True])] = 7
+    assert ours.tolist() == [7, 2, 7]
+
+
 def test_indices_that_are_not_there_are_refused():
     x = ol.ones((2, 3))
-    for key in [2, -3, (0, 3), (0, 0, 0), (..., ...), 1.5, "a", ol.asarray([0.5]), ol.asarray([True])]:
+    for key in [2, -3, (0, 3), (0, 0, 0), (..., ...), 1.5, "a", ol.asarray([0.5]), ol.asarray([True]), np.ones(1), np.float32(1)]:
         with pytest.raises(IndexError):
             x[key]
     with pytest.raises((IndexError, ValueError)):
@@ -149,6 +197,13 @@ def test_long_arrays_are_shown_by_their_ends():
     assert "..." in text and "99999" in text and len(text) < 300
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (2**31, 0), (2**31, 2**31, 0), (0, 2**31)])
+def test_an_array_without_elements_is_shown_as_an_empty_list_and_its_shape(shape):
+    assert repr(ol.zeros(shape)) == str(ol.zeros(shape)) == (
+        f"Tensor(shape={list(shape)}, dtype=float32, place=Place(cpu:0), stop_gradient=True,\n       [])"
+    )
+
+
 def test_a_dtype_is_one_object():
     assert ol.ones(1).dtype is ol.float32
     assert pickle.loads(pickle.dumps(ol.float32)) is ol.float32
@@ -156,6 +211,19 @@ def test_a_dtype_is_one_object():
     assert ol.asarray([1], dtype=np.uint16).dtype is ol.uint16
     with pytest.raises(TypeError, match="oarlock.float32"):
         ol.asarray([1], dtype="float33")
+
+
+def test_slices_mean_what_they_mean_for_lists():
+    bounds = [None, *range(-5, 6)]
+    for size in range(4):
+        numbers = list(range(size))
+        x = ol.arange(size)
+        for start, stop, step in itertools.product(bounds, bounds, [None, -5, -3, -2, -1, 1, 2, 3, 5]):
+            key = slice(start, stop, step)
+            assert x[key].tolist() == numbers[key], (size, key)
+            written = x[...]
+            written[key] = 7
+            assert written.tolist() == [7 if at in numbers[key] else at for at in numbers], (size, key)
 
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are():

@@ -104,3 +104,9 @@ def test_complex_numbers_are_rounded_and_told_apart():
 
 def test_a_mask_without_elements_chooses_none():
     assert ol.ones((3, 2))[ol.zeros((0,), dtype=ol.bool)].shape == (0, 2)
+
+
+def test_the_variance_is_one_of_real_numbers():
+    for function in (ol.var, ol.std):
+        with pytest.raises(TypeError, match="real numbers, found complex64"):
+            function(ol.asarray([1j, 2.0]))

@@ -40,7 +40,11 @@ with ol.Device("CustomCPU:0"):
     x = ol.to_tensor([1])
 print(x + x)
 try: x + ol.ones(1, dtype=x.dtype)
-except ValueError as error: print(error)
+except ValueError as error: print(str(error).replace("\\n", " "))
+try: x + ol.ones(1, dtype=ol.float32)
+except ValueError as error: print(str(error).replace("\\n", " "))
+try: ol.concat([x, ol.ones(1, dtype=x.dtype)])
+except ValueError as error: print(str(error).replace("\\n", " "))
 ol.set_device("CustomCPU")
 print(ol.to_tensor([2.5]).place, ol.get_device())
 """
@@ -48,7 +52,8 @@ print(ol.to_tensor([2.5]).place, ol.get_device())
     assert outcome.returncode == 0, outcome.stderr
     first, *others = outcome.stdout.splitlines()
     assert first == "Tensor(shape=[1], dtype=int64, place=Place(CustomCPU:0), stop_gradient=True,"
-    assert "CustomCPU:0" in others[1] and "cpu:0" in others[1], others
+    for refused in others[1:4]:
+        assert "CustomCPU:0" in refused and "`cpu:0" in refused and "`to_device`" in refused, others
     assert others[-1] == "CustomCPU:0 CustomCPU:0"
 
 

@@ -98,6 +98,13 @@ def test_sums_and_their_like_are_those_of_numpy(data):
     same(ol.count_nonzero(x, axis=axis, keepdims=keep), np.count_nonzero(a, axis=axis, keepdims=keep) + np.int64(0))
 
 
+def test_what_is_no_dimension_is_refused():
+    for wrong in ["x", (0.0,)]:
+        with pytest.raises(TypeError, match="whole number"):
+            ol.sum(ol.ones((2, 2)), axis=wrong)
+    same(ol.sum(ol.ones((2, 3)), axis=np.int64(1)), np.full(2, 3, np.float32))
+
+
 @given(elements("int16"), st.data())
 def test_elements_are_moved_as_in_numpy(a, data):
     x = ol.asarray(a)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import oarlock as ol
 import pytest
+from oarlock import onnxruntime
 from onnx import TensorProto, helper
 
 MODELS = Path(__file__).parents[3] / "docs/src/models"
@@ -30,6 +31,17 @@ def test_a_model_is_called_like_a_function(digits):
     assert isinstance(made, ol.Tensor)
     assert list(by_name) == [slot.name for slot in digits.outputs]
     assert made.tolist() == by_name[digits.outputs[0].name].tolist()
+
+
+def test_a_file_that_is_not_there_is_the_error_that_python_has_for_it(tmp_path):
+    for load in (ol.load, onnxruntime.InferenceSession):
+        with pytest.raises(FileNotFoundError, match="nothing.onnx"):
+            load(tmp_path / "nothing.onnx")
+        with pytest.raises(IsADirectoryError, match="found a directory"):
+            load(str(tmp_path))
+    (tmp_path / "empty.onnx").touch()
+    with pytest.raises(ValueError, match="empty.onnx"):
+        ol.load(tmp_path / "empty.onnx")
 
 
 def test_wrong_inputs_are_named(digits):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _oarlock
 from ._arguments import of_arrays
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 def axis_of(axis: int, rank: int) -> int:
     """A dimension counted from the first one."""
+    try:
+        axis = index(axis)
+    except TypeError:
+        raise TypeError(f"expected a whole number as a dimension, found {axis!r}") from None
     if not -rank <= axis < rank:
         raise IndexError(f"expected a dimension of -{rank} to before {rank}, found {axis}")
     return axis % rank if rank else 0
@@ -27,7 +32,7 @@ def axes_of(axes: Axes | None, rank: int) -> list[int]:
     """Dimensions counted from the first one, each once; all where none is named."""
     if axes is None:
         return list(range(rank))
-    found = [axis_of(axis, rank) for axis in ((axes,) if isinstance(axes, int) else axes)]
+    found = [axis_of(axis, rank) for axis in ((axes,) if isinstance(axes, (int, SupportsIndex)) else axes)]
     if len(set(found)) != len(found):
         raise ValueError(f"expected each dimension once, found {axes}")
     return found

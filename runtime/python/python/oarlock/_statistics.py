@@ -111,6 +111,8 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
 
     `correction` is taken off the number of elements; with 1 it is what many elements would have of which these are some.
     """
+    if x.dtype in _COMPLEX:
+        raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
     x = _as_floats(x)
     distances = x - reduce("ReduceMean", x, axis, True)
     count = 1

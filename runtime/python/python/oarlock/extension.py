@@ -81,7 +81,8 @@ def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[
     gets arrays of the CPU, and gives an array, or a tuple of as many as `outputs` says, of any shapes and dtypes. It is called
     wherever a run finds the op, on several threads perhaps, and should do nothing else than compute. With `deterministic` you
     promise that it gives the same bits each time, without which it is refused where the flag `deterministic` is on. The
-    function itself stays as it was; to make another one with the same parameters the op of the name puts it in its place.
+    function itself stays as it was: called directly it gets what it is given, wherever that lies, and nothing looks at what it
+    gives. To make another one with the same parameters the op of the name puts it in its place.
     """
 
     def register(function: Callable[P, T]) -> Callable[P, T]:

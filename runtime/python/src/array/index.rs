@@ -6,9 +6,9 @@
 use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
 
-use super::operand::Number;
+use super::operand::{Number, scalar};
 use super::{Array, Operand, cast, only};
 use crate::call::{Fixed, named};
 use crate::error::OrRaise as _;
@@ -48,8 +48,13 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     if let Ok(array) = key.cast::<Array>() {
         return places(array.get().tensor());
     }
-    if key.is_instance_of::<PyBool>() || key.is_instance_of::<pyo3::types::PyList>() {
+    let is_array =
+        key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
+    if is_array {
         return places(super::read::asarray(key, None, None, None)?.get().tensor());
+    }
+    if let Some(truth @ Number::Bool(_)) = scalar(key)? {
+        return places(truth.tensor(&super::host(key.py())?, Dtype::Bool)?);
     }
     let index = key.call_method0("__index__").map_err(|_| {
         let found = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
@@ -162,16 +167,18 @@ fn sliced(py: Python<'_>, tensor: &Tensor, axis: usize, slice: &Bound<'_, PySlic
     let size = tensor.dims()[axis];
     let range = slice.indices(isize::try_from(size)?)?;
     let at = axis as i64;
+    if range.slicelength == 0 {
+        return tensor.slice(at, 0, 0, 1).or_raise();
+    }
     if range.step > 0 {
-        let (from, to) = (range.start.max(0) as u64, range.stop.max(range.start).max(0) as u64);
-        return tensor.slice(at, from, to, range.step as u64).or_raise();
+        return tensor.slice(at, range.start as u64, range.stop as u64, range.step as u64).or_raise();
     }
     // The op counts an end before the first index as the last one, so it is said as one that is out of reach.
     let stop = if range.stop < 0 { i64::MIN } else { range.stop as i64 };
-    let start = if range.slicelength == 0 { i64::MIN } else { range.start as i64 };
     let device = super::host(py)?;
     let list = |value: i64| Tensor::from_slice(&device, &[1], &[value]).or_raise();
-    let (start, stop, axes, step) = (list(start)?, list(stop)?, list(at)?, list(range.step as i64)?);
+    let (start, stop, axes, step) =
+        (list(range.start as i64)?, list(stop)?, list(at)?, list(range.step as i64)?);
     static SLICE: Fixed = Fixed::new("Slice");
     SLICE.call(py, &[tensor, &start, &stop, &axes, &step])
 }

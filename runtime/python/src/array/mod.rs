@@ -159,15 +159,14 @@ impl Array {
         copied.or_raise().map(Self::new)
     }
 
-    /// Its elements as another dtype.
+    /// Its elements as another dtype, in memory of their own unless `copy` is off and the dtype is the same.
     #[pyo3(signature = (dtype, /, *, copy=true))]
     fn astype(slf: Bound<'_, Self>, dtype: dtype::DtypeLike, copy: bool) -> PyResult<Bound<'_, Self>> {
-        // A tensor never changes, so one that shares its memory with another is as good as a copy.
-        if slf.get().tensor().dtype() == dtype.0 && !copy {
-            return Ok(slf);
+        let (py, tensor) = (slf.py(), slf.get().tensor());
+        if tensor.dtype() != dtype.0 {
+            return Bound::new(py, Self::new(cast(py, &tensor, dtype.0)?));
         }
-        let py = slf.py();
-        Bound::new(py, Self::new(cast(py, &slf.get().tensor(), dtype.0)?))
+        if copy { Bound::new(py, Self::new(copied(py, &tensor)?)) } else { Ok(slf) }
     }
 
     /// The one element as a number of Python.
@@ -346,8 +345,14 @@ impl Array {
         ops::add(py, self, &other)
     }
 
-    fn __radd__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
-        ops::add(py, &other, self)
+    fn __radd__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        match other.extract::<Operand>() {
+            Ok(number) => Ok(Bound::new(py, ops::add(py, &number, self)?)?.into_any()),
+            // The interpreter would go on to join an array of NumPy like a list, and NumPy complain of that.
+            Err(error) if other.hasattr("__dlpack__")? => Err(error),
+            Err(_) => Ok(py.NotImplemented().into_bound(py)),
+        }
     }
 
     fn __sub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
@@ -487,6 +492,16 @@ fn cast_complex(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> 
             other.numpy_name()
         ))),
     }
+}
+
+/// A tensor whose memory nobody else writes to. Tensors never do, so one that lies elsewhere than in the memory of the host,
+/// where other libraries have theirs, is as good as a copy of itself.
+fn copied(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
+    if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
+        return Ok(tensor.clone());
+    }
+    let copy = || Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), &tensor.to_bytes()?);
+    py.detach(copy).or_raise()
 }
 
 /// The one output of a call.

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 use oarlock_core::{Device, Dtype, Tensor};
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::{Array, cast};
@@ -159,7 +159,7 @@ impl FromPyObject<'_, '_> for Operand {
 
 /// The number that a scalar of NumPy is, such as `numpy.float32(2)`; nothing for arrays, which stay what they are.
 #[cold]
-fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+pub(super) fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
     let is_scalar = object.hasattr("dtype")? && object.hasattr("item")? && !object.hasattr("__dlpack__")?;
     if is_scalar { Number::of(&object.call_method0("item")?) } else { Ok(None) }
 }
@@ -198,6 +198,9 @@ pub(crate) fn together(
             if left.dtype() == right.dtype() {
                 return Ok([left, right]);
             }
+            if !left.device().is(right.device()) {
+                return Err(apart(&left, &right));
+            }
             let dtype = promote::of_two(left.dtype(), right.dtype())?;
             Ok([cast(py, &left, dtype)?, cast(py, &right, dtype)?])
         }
@@ -213,6 +216,14 @@ pub(crate) fn together(
             Err(PyTypeError::new_err("expected an array among the operands, found two numbers"))
         }
     }
+}
+
+#[cold]
+fn apart(left: &Tensor, right: &Tensor) -> PyErr {
+    let (left, right) = (left.device(), right.device());
+    PyValueError::new_err(format!(
+        "expected arrays on one device, found one on `{left}` and one on `{right}`\nhint: copy one of them with `to_device`"
+    ))
 }
 
 /// An array and a number as tensors of one dtype.

@@ -129,6 +129,18 @@ pub(super) fn nested<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'p
 /// What `repr` shows.
 pub(super) fn representation(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     let dims = tensor.dims();
+    let body = if tensor.element_count() == 0 { "[]".to_owned() } else { elements(py, tensor)? };
+    Ok(format!(
+        "Tensor(shape={dims:?}, dtype={}, place=Place({}), stop_gradient=True,\n       {})",
+        tensor.dtype().numpy_name(),
+        tensor.device(),
+        body.replace('\n', "\n       ")
+    ))
+}
+
+/// The elements of a tensor that has some.
+fn elements(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
+    let dims = tensor.dims();
     let is_long = tensor.element_count() > MOST_SHOWN;
     // What is not shown is not read: of a long array only its ends are.
     let mut shown = tensor.clone();
@@ -141,12 +153,7 @@ pub(super) fn representation(py: Python<'_>, tensor: &Tensor) -> PyResult<String
     let width = texts.iter().map(String::len).max().unwrap_or(0);
     let mut body = String::new();
     write(&mut body, dims, shown.dims(), &texts, (width, 1));
-    Ok(format!(
-        "Tensor(shape={dims:?}, dtype={}, place=Place({}), stop_gradient=True,\n       {})",
-        tensor.dtype().numpy_name(),
-        tensor.device(),
-        body.replace('\n', "\n       ")
-    ))
+    Ok(body)
 }
 
 /// The first and the last indices of an axis.

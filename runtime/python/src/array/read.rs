@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
 use super::operand::Number;
-use super::{Array, cast, dlpack};
+use super::{Array, cast, copied, dlpack};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
-use crate::promote::{Kind, default_of};
+use crate::promote::{Kind, default_of, of_two, with_number};
 
 /// Lists are nested at most this deep.
 const MOST_DEPTH: usize = 32;
@@ -49,7 +49,11 @@ pub(crate) fn asarray<'py>(
         if !is_here || !is_same {
             needless("another dtype or device")?;
         }
-        let tensor = cast(py, &tensor, dtype.unwrap_or(tensor.dtype()))?;
+        let tensor = match dtype {
+            Some(dtype) if !is_same => cast(py, &tensor, dtype)?,
+            _ if copy == Some(true) => copied(py, &tensor)?,
+            _ => tensor,
+        };
         let place = place.unwrap_or_else(|| tensor.device().clone());
         return Bound::new(py, Array::new(py.detach(|| tensor.to(&place)).or_raise()?));
     }
@@ -78,12 +82,8 @@ pub(crate) fn from_dlpack(
     device: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
 ) -> PyResult<Array> {
-    if let Ok(array) = x.cast::<Array>() {
-        let tensor = array.get().tensor();
-        return match device {
-            Some(device) => tensor.to(&chosen(x.py(), Some(device))?).or_raise().map(Array::new),
-            None => Ok(Array::new(tensor)),
-        };
+    if x.is_instance_of::<Array>() {
+        return asarray(x, None, device, copy).map(|made| Array::new(made.get().tensor()));
     }
     let device = match device {
         Some(device) => chosen(x.py(), Some(device))?,
@@ -124,7 +124,8 @@ fn foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyRes
 struct Leaves {
     numbers: Vec<Number>,
     texts: Vec<String>,
-    arrays: Vec<Tensor>,
+    /// Arrays, each with how many numbers stand before it.
+    arrays: Vec<(usize, Tensor)>,
     dims: Vec<i64>,
 }
 
@@ -133,14 +134,15 @@ fn of_objects(obj: &Bound<'_, PyAny>, device: &Device, dtype: Option<Dtype>) -> 
     let mut leaves = Leaves::default();
     leaves.gather(obj, 0)?;
     let Leaves { numbers, texts, arrays, dims } = leaves;
-    if !arrays.is_empty() {
-        return stacked(obj.py(), &arrays, &dims, device, dtype);
-    }
     if !texts.is_empty() {
-        if dtype.is_some_and(|dtype| dtype != Dtype::String) || !numbers.is_empty() {
+        let has_others = !numbers.is_empty() || !arrays.is_empty();
+        if dtype.is_some_and(|dtype| dtype != Dtype::String) || has_others {
             return Err(PyTypeError::new_err("expected numbers only or text only, found both"));
         }
         return Tensor::from_texts(device, &dims, texts).or_raise();
+    }
+    if !arrays.is_empty() {
+        return stacked(obj.py(), &arrays, &numbers, &dims, device, dtype);
     }
     let dtype = dtype.unwrap_or_else(|| {
         default_of(numbers.iter().map(|number| number.kind()).max().unwrap_or(Kind::Float))
@@ -163,9 +165,7 @@ impl Leaves {
             return Ok(());
         }
         if let Ok(array) = object.cast::<Array>() {
-            self.reached(depth)?;
-            self.arrays.push(array.get().tensor());
-            return Ok(());
+            return self.stack(array.get().tensor(), depth);
         }
         if let Ok(list) = object.cast::<PyList>() {
             return self.each(list.len(), list.iter(), depth);
@@ -177,6 +177,10 @@ impl Leaves {
             let all = sequence.to_list()?;
             return self.each(all.len(), all.iter(), depth);
         }
+        if object.hasattr("__dlpack__")? {
+            let array = asarray(object, None, None, None)?;
+            return self.stack(array.get().tensor(), depth);
+        }
         // Numbers of other libraries say what they are as numbers.
         for way in ["__index__", "__float__", "__complex__"] {
             if object.hasattr(way)? {
@@ -185,6 +189,12 @@ impl Leaves {
         }
         let found = object.get_type().name()?;
         Err(PyTypeError::new_err(format!("expected numbers, text, arrays or lists of them, found {found}")))
+    }
+
+    fn stack(&mut self, array: Tensor, depth: usize) -> PyResult<()> {
+        self.reached(depth)?;
+        self.arrays.push((self.numbers.len(), array));
+        Ok(())
     }
 
     fn each<'py>(
@@ -230,31 +240,40 @@ fn ragged(expected: i64, found: i64) -> PyErr {
     ))
 }
 
-/// Arrays in lists as one array.
+/// Arrays in lists as one array, and numbers between arrays that are numbers themselves.
 fn stacked(
     py: Python<'_>,
-    arrays: &[Tensor],
+    arrays: &[(usize, Tensor)],
+    numbers: &[Number],
     dims: &[i64],
     device: &Device,
     dtype: Option<Dtype>,
 ) -> PyResult<Tensor> {
     let common = match dtype {
         Some(dtype) => dtype,
-        None => arrays[1..]
-            .iter()
-            .try_fold(arrays[0].dtype(), |dtype, array| crate::promote::of_two(dtype, array.dtype()))?,
+        None => {
+            let of_arrays = arrays[1..]
+                .iter()
+                .try_fold(arrays[0].1.dtype(), |dtype, (_, array)| of_two(dtype, array.dtype()))?;
+            numbers.iter().try_fold(of_arrays, |dtype, number| with_number(dtype, number.kind()))?
+        }
     };
-    let inner = arrays[0].dims().to_vec();
-    if let Some(other) = arrays.iter().find(|array| array.dims() != inner) {
+    let inner = if numbers.is_empty() { arrays[0].1.dims().to_vec() } else { Vec::new() };
+    if let Some((_, other)) = arrays.iter().find(|(_, array)| array.dims() != inner) {
         return Err(PyValueError::new_err(format!(
             "expected arrays of one shape in a list, found {inner:?} and {:?}",
             other.dims()
         )));
     }
     let mut bytes = Vec::new();
-    for array in arrays {
+    let mut rest = numbers;
+    for (before, array) in arrays {
+        let between;
+        (between, rest) = rest.split_at(before + rest.len() - numbers.len());
+        between.iter().try_for_each(|number| number.write(common, &mut bytes))?;
         bytes.extend(cast(py, array, common)?.to_bytes().or_raise()?);
     }
+    rest.iter().try_for_each(|number| number.write(common, &mut bytes))?;
     let all: Vec<i64> = dims.iter().chain(&inner).copied().collect();
     Tensor::from_bytes(device, common, &all, &bytes).or_raise()
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use oarlock_core::Dtype;
 use oarlock_engine::{Datum, Model, Precision, SessionOptions, import};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -70,7 +70,7 @@ impl Session {
                 about: About { format, producer, graph: graph.name.to_string(), opsets, metadata },
             })
         };
-        py.detach(read).or_raise()
+        py.detach(read).map_err(|error| source.raised(py, error))
     }
 
     /// What a run is to be given.
@@ -206,6 +206,17 @@ impl Source {
         match self {
             Self::File(file) => import::load(file),
             Self::Bytes(bytes) => import::onnx::decode(bytes.clone(), None),
+        }
+    }
+
+    /// The exception for what went wrong: where no file is, the one that Python has for that.
+    fn raised(&self, py: Python<'_>, error: oarlock_core::Error) -> PyErr {
+        let made = crate::error::raised(error);
+        let message = || made.value(py).to_string();
+        match self {
+            Self::File(file) if file.is_dir() => PyIsADirectoryError::new_err(message()),
+            Self::File(file) if !file.exists() => PyFileNotFoundError::new_err(message()),
+            _ => made,
         }
     }
 }

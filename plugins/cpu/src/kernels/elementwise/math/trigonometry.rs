@@ -82,7 +82,8 @@ impl Trigonometry for f32 {
 
     #[inline(always)]
     fn sin<T: Target>(self) -> Self {
-        sine_after::<T>(self, 0)
+        // The sum loses the sign of 0.
+        if self == 0.0 { self } else { sine_after::<T>(self, 0) }
     }
 
     #[inline(always)]
@@ -93,7 +94,8 @@ impl Trigonometry for f32 {
     #[inline(always)]
     fn tan<T: Target>(self) -> Self {
         let (sine, cosine, count) = reduced::<T>(self);
-        if count & 1 == 0 { sine / cosine } else { -cosine / sine }
+        let tangent = if count & 1 == 0 { sine / cosine } else { -cosine / sine };
+        if self == 0.0 { self } else { tangent }
     }
 
     fn sin_of_any(self) -> Self {

@@ -79,6 +79,37 @@ fn functions_of_angles_and_hyperbolas_have_their_values_in_every_float() {
     check("Atanh", 22, &[], f64::atanh);
 }
 
+/// Whether a function of zeros gives zeros, each of its sign: in whole vectors, in rests, and beside other elements.
+#[track_caller]
+fn check_zeros<T: Element>(op: &str, of: impl Fn(f64) -> T, back: impl Fn(T) -> f64) {
+    let version = if op.starts_with("oarlock:") { 1 } else { 22 };
+    for isa in ISAS {
+        for length in [1, 2, 3, 40] {
+            let values: Vec<f64> = (0..length).map(|at| [0.0, -0.0, 0.5, -0.0][(at + length) % 4]).collect();
+            let dims = [length as i64];
+            let x = Array::of(&dims, &values.iter().map(|value| of(*value)).collect::<Vec<_>>());
+            let found = compute_with(isa, op, version, &[], &[&x], (T::DTYPE, &dims)).unwrap();
+            for (x, y) in values.iter().zip(found.values::<T>()).filter(|(x, _)| **x == 0.0) {
+                let y = back(y);
+                assert_eq!(y.to_bits(), x.to_bits(), "{op}({x:?}) of {length} is {y:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_functions_keep_the_sign_of_0_in_every_float() {
+    let rounding = ["Ceil", "Floor", "Round", "Sign", "oarlock:Trunc"];
+    let others = ["Sqrt", "oarlock:Expm1", "oarlock:Log1p", "Erf"];
+    let of_angles = ["Sin", "Tan", "Asin", "Atan", "Sinh", "Tanh", "Asinh", "Atanh"];
+    for op in rounding.into_iter().chain(others).chain(of_angles) {
+        check_zeros(op, f16::from_f64, f16::to_f64);
+        check_zeros(op, bf16::from_f64, bf16::to_f64);
+        check_zeros(op, |x| x as f32, f64::from);
+        check_zeros(op, |x| x, |x| x);
+    }
+}
+
 #[test]
 fn activations_have_their_values_in_every_float() {
     let alpha = |alpha| [("alpha", Attribute::Float(alpha))];
