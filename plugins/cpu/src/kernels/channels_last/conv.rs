@@ -127,8 +127,15 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
         super::expect_prepared(is_prepared)?;
+        // SAFETY: as above.
+        let weights = unsafe { call.input(1)?.element_bytes::<f32>()? }.as_chunks().0;
+        let given = |first: usize, to: &mut [f32]| {
+            for (to, weight) in to.iter_mut().zip(&weights[first..]) {
+                *to = f32::from_ne_bytes(*weight);
+            }
+        };
         with_operands(call, convolution.outputs(), activation, |x, finish, y| {
-            convolution.compute(cpu, (x, &packed), finish, y, &mut Scratch::of(call));
+            convolution.compute(cpu, (x, &packed, &given), finish, y, &mut Scratch::of(call));
         })
     }))
 }

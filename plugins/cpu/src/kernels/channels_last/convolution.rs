@@ -9,7 +9,7 @@ use super::dense::{Dense, Factors, Paired};
 use super::depthwise;
 use super::finish::Finish;
 use super::geometry::Geometry;
-use super::weights::Panels;
+use super::weights::{GivenWeights, Panels};
 use super::winograd::{Outputs, Winograd};
 use crate::constants::Constants;
 use crate::gemm::{Aligned, Scratch, Team};
@@ -172,11 +172,11 @@ impl Convolution {
         PACKED.get_or_make_at(place, key, || Ok(self.pack(team, &weights()?)))
     }
 
-    /// Computes it.
+    /// Computes it, with the weights packed, and as they are given for what the packed ones cannot do.
     pub(super) fn compute(
         &self,
         team: &dyn Team,
-        (x, weights): (&[f32], &Packed),
+        (x, weights, given): (&[f32], &Packed, GivenWeights<'_>),
         finish: &Finish<'_>,
         y: &mut [f32],
         scratch: &mut Scratch<'_>,
@@ -190,7 +190,7 @@ impl Convolution {
                 dense.compute(team, (x, weights), finish, y, scratch);
             }
             (Way::Winograd(winograd), Packed::Panels(weights)) => {
-                winograd.compute(team, (x, weights), finish, y, scratch);
+                winograd.compute(team, (x, weights, given), finish, y, scratch);
             }
             (Way::Depthwise, Packed::Channels(weights)) => {
                 depthwise::compute(team, &self.geometry, (x, weights), finish, y, self.paired.input);

@@ -75,6 +75,9 @@ pub(super) trait Lanes: Copy + 'static {
     /// The smaller of the two; `self` where they do not compare.
     fn at_most(self, high: Self) -> Self;
 
+    /// Whether all are numbers, and none infinite.
+    fn is_finite(self) -> bool;
+
     /// Whether images may hold bf16 where these are used. Vectors of which it is not so need no code for it.
     const ROUNDS: bool = false;
 
@@ -113,7 +116,7 @@ pub(super) trait Lanes: Copy + 'static {
 }
 
 /// The most lanes of a vector.
-const MOST_LANES: usize = 16;
+pub(super) const MOST_LANES: usize = 16;
 
 /// Work that is compiled for each kind of vector.
 pub(super) trait Work {
@@ -256,13 +259,18 @@ impl Lanes for Plain {
     fn at_most(self, high: Self) -> Self {
         self.with(high, |a, high| if a > high { high } else { a })
     }
+
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.0.into_iter().all(f32::is_finite)
+    }
 }
 
 /// Implements [`Lanes`] with intrinsics.
 #[cfg(target_arch = "x86_64")]
 macro_rules! intrinsics {
     ($name:ident, $vector:ident, $count:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident,
-     $div:ident, $fused:ident, $max:ident, $min:ident, $load_some:expr, $store_some:expr $(, $more:item)*) => {
+     $div:ident, $fused:ident, $max:ident, $min:ident, $is_zero:expr, $load_some:expr, $store_some:expr $(, $more:item)*) => {
         #[cfg(target_arch = "x86_64")]
         impl Lanes for $name {
             const COUNT: usize = $count;
@@ -340,6 +348,13 @@ macro_rules! intrinsics {
                 Self(unsafe { $min(high.0, self.0) })
             }
 
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                // What is not finite is not 0 less itself.
+                // SAFETY: as above.
+                unsafe { $is_zero($sub(self.0, self.0)) }
+            }
+
             $($more)*
         }
     };
@@ -385,6 +400,7 @@ mod x86 {
         _mm256_fmadd_ps,
         _mm256_max_ps,
         _mm256_min_ps,
+        |vector| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(vector, _mm256_setzero_ps())) == 0,
         |place, count| _mm256_maskload_ps(place, mask(count)),
         |place, count, vector| _mm256_maskstore_ps(place, mask(count), vector)
     );
@@ -403,6 +419,7 @@ mod x86 {
         _mm512_fmadd_ps,
         _mm512_max_ps,
         _mm512_min_ps,
+        |vector| _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(vector, _mm512_setzero_ps()) == 0,
         |place, count: usize| _mm512_maskz_loadu_ps(((1u32 << count) - 1) as __mmask16, place),
         |place, count: usize, vector| {
             _mm512_mask_storeu_ps(place, ((1u32 << count) - 1) as __mmask16, vector);

@@ -104,7 +104,7 @@ impl NarrowConvolution {
     pub(in crate::kernels) fn compute<E: Number<Float = f32>>(
         &self,
         cpu: &Cpu,
-        (x, weights, bias): (&[E], &NarrowWeights, Option<&[E]>),
+        (x, weights, bias): (&[E], (&NarrowWeights, &[E]), Option<&[E]>),
         y: &mut [E],
         scratch: &mut Scratch<'_>,
     ) {
@@ -119,12 +119,18 @@ impl NarrowConvolution {
         each_piece(cpu, &mut first[..x.len()], |begin, to| {
             cpu.isa().vectorize(Each { from: &x[begin..begin + to.len()], to, map: E::float });
         });
+        let (packed, given) = weights;
+        let given = |first: usize, to: &mut [f32]| {
+            for (to, weight) in to.iter_mut().zip(&given[first..]) {
+                *to = weight.float();
+            }
+        };
         let [channels, pixels] = self.input;
         turn_each(cpu, &first[..x.len()], &mut second[..x.len()], pixels, channels);
         let result = &mut first[..y.len()];
         self.convolution.compute(
             cpu,
-            (&second[..x.len()], &weights.0),
+            (&second[..x.len()], &packed.0, &given),
             &finish,
             result,
             &mut Scratch::new(rest),

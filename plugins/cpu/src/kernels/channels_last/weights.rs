@@ -17,6 +17,9 @@ pub(super) struct Panels {
     layout: Layout,
 }
 
+/// Weights as a model gives them: copies as many as there is room for, from one on.
+pub(super) type GivenWeights<'a> = &'a (dyn Fn(usize, &mut [f32]) + Sync);
+
 /// Where each panel lies.
 #[derive(Clone, Copy)]
 struct Layout {

@@ -73,8 +73,8 @@ fn prepare_narrow<E: Stored + rows::number::Number<Float = f32>>(
         if !convolution.fits(call)? {
             return convolve::<E>(cpu, call, &settings, groups, None);
         }
-        with_operands::<E>(call, convolution.outputs(), |x, _, bias, y| {
-            convolution.compute(cpu, (x, &weights, bias), y, &mut Scratch::of(call));
+        with_operands::<E>(call, convolution.outputs(), |x, w, bias, y| {
+            convolution.compute(cpu, (x, (&weights, w), bias), y, &mut Scratch::of(call));
             Ok(())
         })
     })))

@@ -181,4 +181,9 @@ impl<V: Lanes, P: Products<V>> Lanes for Pairs<V, P> {
     fn at_most(self, high: Self) -> Self {
         Self(self.0.at_most(high.0), PhantomData)
     }
+
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.0.is_finite()
+    }
 }

@@ -6,6 +6,7 @@ use super::super::dense::{Dense, Paired, words};
 use super::super::depthwise;
 use super::super::finish::{Finish, Residual};
 use super::super::rounded::{bits, pairs_of, round};
+use super::super::weights::GivenWeights;
 use super::RELU;
 use super::reference::{Case, Numbers, Threads, levels};
 use crate::gemm::Scratch;
@@ -73,7 +74,8 @@ fn check_dense(case: &Case, isa: Isa, finish: &Finish<'_>) {
             let packed = convolution.pack(&team, &case.w);
             let mut scratch = vec![0xff; convolution.scratch_size()];
             check(case, paired, finish, |x, finish, y| {
-                convolution.compute(&team, (x, &packed), finish, y, &mut Scratch::new(&mut scratch));
+                let operands = (x, &packed, &case.given() as GivenWeights<'_>);
+                convolution.compute(&team, operands, finish, y, &mut Scratch::new(&mut scratch));
             });
         }
     }

@@ -174,6 +174,11 @@ impl Case {
         self.w = numbers.normal(self.w.len(), (2.0 / under_window as f64).sqrt());
     }
 
+    /// The weights as a model would give them.
+    pub(in crate::kernels) fn given(&self) -> impl Fn(usize, &mut [f32]) + Sync {
+        |first, to| to.copy_from_slice(&self.w[first..][..to.len()])
+    }
+
     /// How large sums get.
     pub(in crate::kernels) fn scale(&self) -> f64 {
         16.0 * (self.geometry.taps() * self.geometry.channels_of_group()) as f64 + 8.0

@@ -10,7 +10,8 @@ use super::super::finish::Finish;
 use super::super::geometry::Geometry;
 use super::super::lanes::{Lanes, Work, with_lanes};
 use super::super::tile::{Ending, Kernels, MOST_PIXELS, Tile, even_share};
-use super::super::weights::Panels;
+use super::super::weights::{GivenWeights, Panels};
+use super::exact::Sums;
 use super::scheme::{Four, Scheme, Two};
 use super::{Outputs, Winograd};
 use crate::gemm::Parts;
@@ -46,6 +47,7 @@ pub(super) struct Block<'a> {
     pub(super) x: &'a [f32],
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a Panels,
+    pub(super) given: GivenWeights<'a>,
     pub(super) finish: &'a Finish<'a>,
     pub(super) y: &'a Parts<'a, f32>,
     /// Where the transformed inputs and outputs lie, and how.
@@ -110,7 +112,7 @@ impl Block<'_> {
     }
 
     /// The image a tile is of, and where its first output lies.
-    fn place(&self, tile: usize) -> (usize, usize, usize) {
+    pub(super) fn place(&self, tile: usize) -> (usize, usize, usize) {
         let (down, along) = self.winograd.tiles;
         let count = self.winograd.outputs.count();
         let (row, column) = (tile / along, tile % along);
@@ -179,6 +181,7 @@ impl Block<'_> {
         let bias = self.finish.bias_from(0);
         let residual = self.finish.residual_from(start, self.y.pointer(start));
         let bounds = self.finish.bounds();
+        let mut exact = None;
         for channel in (0..channels).step_by(V::COUNT) {
             let count = V::COUNT.min(channels - channel);
             // SAFETY: the outputs of the tile are there for these channels, and no other tile has them; the rows of
@@ -195,8 +198,18 @@ impl Block<'_> {
                         V::load(source.add((down * POINTS + along) * layout.point + channel))
                     }));
                 }
+                // All products of the tile are in the first and the last of its outputs.
+                let mut sum = V::splat(0.0);
+                for half in &halves {
+                    sum = sum.plus(half[0].plus(half[OUT - 1]));
+                }
+                let sums = (!sum.is_finite())
+                    .then(|| exact.get_or_insert_with(|| Sums::new(self, tile)).of(channel..channel + count));
                 for down in 0..OUT {
-                    let row = S::output(std::array::from_fn(|along| halves[along][down]));
+                    let row = match &sums {
+                        Some(sums) => std::array::from_fn(|along| V::load(sums[down * OUT + along].as_ptr())),
+                        None => S::output(std::array::from_fn(|along| halves[along][down])),
+                    };
                     if down >= rows {
                         break;
                     }

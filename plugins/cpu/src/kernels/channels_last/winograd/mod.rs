@@ -2,13 +2,13 @@
 //! the convolution becomes one product of matrices for each of the transformed places, tiles by input channels times input by
 //! output channels, with fewer products than the convolution has; the results are transformed back.
 //!
-//! Results differ from those of the other ways in the last digits, and what is infinite or not a number reaches all
-//! outputs of
-//! its tile.
+//! Results differ from those of the other ways in the last digits. What is infinite or not a number reaches all products of its
+//! tile, so the outputs of such a tile are computed once more, as sums over their windows.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
 mod block;
+mod exact;
 mod scheme;
 
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ use self::scheme::{Four, Scheme, Two};
 use super::finish::Finish;
 use super::geometry::Geometry;
 use super::tile::{Kernels, even_share};
-use super::weights::{Panel, Panels};
+use super::weights::{GivenWeights, Panel, Panels};
 use crate::gemm::{Parts, Team};
 use crate::isa::{Isa, Target, Vectorized};
 
@@ -175,7 +175,7 @@ impl Winograd {
     pub(super) fn compute(
         &self,
         team: &dyn Team,
-        (x, weights): (&[f32], &Panels),
+        (x, weights, given): (&[f32], &Panels, GivenWeights<'_>),
         finish: &Finish<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
@@ -194,6 +194,7 @@ impl Winograd {
                 x,
                 zeros,
                 weights,
+                given,
                 finish,
                 y: &y,
                 inputs: lanes.pointer(start),

@@ -1,0 +1,84 @@
+//! Outputs of tiles in which there is something infinite or not a number: sums over their windows, so that it reaches only the
+//! outputs that read it.
+
+use std::ops::Range;
+
+use super::super::geometry::Geometry;
+use super::super::lanes::MOST_LANES;
+use super::block::Block;
+use crate::isa::{Target, Vectorized};
+
+/// Outputs of a tile, those of four down and four along.
+const MOST_OUTPUTS: usize = 16;
+
+/// The windows of a tile.
+pub(super) struct Sums<'a> {
+    block: &'a Block<'a>,
+    /// For each output of the tile its inputs, in the order of weights; none where the output is beyond the image.
+    windows: Vec<Vec<f32>>,
+}
+
+impl<'a> Sums<'a> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn new(block: &'a Block<'a>, tile: usize) -> Self {
+        let Geometry { channels, down, along, .. } = &block.winograd.geometry;
+        let count = block.winograd.outputs.count();
+        let (image, top, left) = block.place(tile);
+        let windows = (0..count * count).map(|output| {
+            let (row, column) = (top + output / count, left + output % count);
+            if row >= down.output || column >= along.output {
+                return Vec::new();
+            }
+            let mut window = vec![0.0; channels * 9];
+            for tap in 0..9 {
+                let place = down.place(row, tap / 3).zip(along.place(column, tap % 3));
+                let Some((y, x)) = place else { continue };
+                let pixel = &block.x[((image * down.input + y) * along.input + x) * channels..][..*channels];
+                for (to, value) in window[tap..].iter_mut().step_by(9).zip(pixel) {
+                    *to = *value;
+                }
+            }
+            window
+        });
+        Self { windows: windows.collect(), block }
+    }
+
+    /// The sums of some channels, no more than a vector has lanes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn of(&self, channels: Range<usize>) -> [[f32; MOST_LANES]; MOST_OUTPUTS] {
+        let mut sums = [[0.0; MOST_LANES]; MOST_OUTPUTS];
+        let mut weights = vec![0.0; self.block.winograd.geometry.channels * 9];
+        for (lane, channel) in channels.enumerate() {
+            (self.block.given)(channel * weights.len(), &mut weights);
+            for (sums, window) in sums.iter_mut().zip(&self.windows) {
+                sums[lane] = self.block.isa.vectorize(Dot([window, &weights]));
+            }
+        }
+        sums
+    }
+}
+
+/// The sum of the products of two rows; 0 where one is empty.
+struct Dot<'a>([&'a [f32]; 2]);
+
+impl Vectorized for Dot<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<T: Target>(self) -> f32 {
+        // As many sums as fill a vector, so that none waits for the one before.
+        let mut sums = [0.0f32; MOST_LANES];
+        let [(one, one_rest), (other, other_rest)] = self.0.map(|row| row.as_chunks::<MOST_LANES>());
+        for (one, other) in one.iter().zip(other) {
+            for lane in 0..MOST_LANES {
+                let (left, right) = (one[lane], other[lane]);
+                sums[lane] =
+                    if T::HAS_FMA { left.mul_add(right, sums[lane]) } else { sums[lane] + left * right };
+            }
+        }
+        let rest = one_rest.iter().zip(other_rest).map(|(one, other)| one * other);
+        sums.into_iter().chain(rest).sum()
+    }
+}
