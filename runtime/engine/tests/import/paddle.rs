@@ -266,3 +266,11 @@ fn a_variable_of_more_dimensions_than_tensors_have_is_refused() {
     let many = variable("x", F32, &[1; 65]);
     says(&refusal(&program(vec![many], Vec::new())), &["at most 64 dimensions, found 65 of `x`"]);
 }
+
+#[test]
+fn a_variable_that_is_fed_twice_is_refused() {
+    let again = op("feed", &[("X", &["feed"])], &[("Out", &["x"])], vec![int("col", 1)]);
+    let relu = op("relu", &[("X", &["x"])], &[("Out", &["y"])], Vec::new());
+    let program = program(vec![variable("x", F32, &[2])], vec![again, relu]);
+    says(&refusal(&program), &["inputs of different names, found `x` twice"]);
+}

@@ -231,6 +231,10 @@ impl<'m> Program<'m> {
         let [name] = OpDesc::operands(&op.outputs, "Out") else {
             return Err(wrong("one output", "another number"));
         };
+        let graph = &self.frames[0].graph;
+        if self.fed.values().any(|id| *graph.value(*id).name == **name) {
+            return Err(wrong("inputs of different names", format!("`{name}` twice")));
+        }
         let declared = self.declared(name)?;
         let id = self.graph().add(Value { declared, ..Value::named(name.as_str()) });
         self.bind(name, id);
