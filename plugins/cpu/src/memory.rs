@@ -2,10 +2,14 @@
 
 #![expect(unsafe_code, reason = "the device hands out raw memory and copies to and from it")]
 
+mod kept;
+
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
 use oarlock_sdk::{Error, Memory, Result};
+
+pub(crate) use self::kept::Kept;
 
 /// Wide enough for a cache line and for AVX-512.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -27,40 +31,48 @@ pub(crate) fn allocate(size: u64) -> Result<Memory> {
     Ok(Memory(address as u64))
 }
 
-/// A block of the plugin's own that was zeroed.
-pub(crate) struct Zeroed {
+/// A block of the plugin's own.
+struct Block {
     address: NonNull<u8>,
     layout: Layout,
 }
 
 // SAFETY: this owns the block, which is bytes.
-unsafe impl Send for Zeroed {}
+unsafe impl Send for Block {}
 // SAFETY: as above.
-unsafe impl Sync for Zeroed {}
+unsafe impl Sync for Block {}
 
-impl Zeroed {
-    pub(crate) fn new(size: usize) -> Self {
+impl Block {
+    fn new(size: usize) -> Self {
         let layout = layout(size.max(1) as u64).expect("a size that fits into memory");
-        // SAFETY: the layout is not of size 0, and all of the block is written.
-        let address = unsafe {
-            let address = NonNull::new(alloc(layout)).unwrap_or_else(|| handle_alloc_error(layout));
-            // Pages are had when they are first written.
-            ask_for_huge_pages(address.as_ptr(), layout.size());
-            address.write_bytes(0, layout.size());
-            address
-        };
+        // SAFETY: the layout is not of size 0.
+        let address = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        // Pages are had when they are first written.
+        ask_for_huge_pages(address.as_ptr(), layout.size());
         Self { address, layout }
-    }
-
-    pub(crate) fn as_ptr(&self) -> *mut u8 {
-        self.address.as_ptr()
     }
 }
 
-impl Drop for Zeroed {
+impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: the block is of this layout, and nothing reaches it any more.
-        unsafe { dealloc(self.as_ptr(), self.layout) };
+        unsafe { dealloc(self.address.as_ptr(), self.layout) };
+    }
+}
+
+/// A block of the plugin's own that was zeroed.
+pub(crate) struct Zeroed(Block);
+
+impl Zeroed {
+    pub(crate) fn new(size: usize) -> Self {
+        let block = Block::new(size);
+        // SAFETY: all of the block is written.
+        unsafe { block.address.write_bytes(0, block.layout.size()) };
+        Self(block)
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.0.address.as_ptr()
     }
 }
 

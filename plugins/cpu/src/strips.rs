@@ -1,7 +1,7 @@
 //! Products of rows with the columns of a matrix, block by block, for machines that multiply whole matrices.
 //!
-//! The rows of a block have to lie equally far apart, so they are put together from wherever they are: as many at a time as stay
-//! in the second cache, a strip. All columns are multiplied with a strip before the next one, 32 at a time, which are read from
+//! The rows of a block have to lie equally far apart. Where they do not, they are put together from wherever they are: as many at a
+//! time as stay in the second cache, a strip. All columns are multiplied with a strip before the next one, 32 at a time, which are read from
 //! memory once and then are in the nearest cache for the other blocks of the strip. Meanwhile the next columns are asked for.
 
 #![cfg_attr(
@@ -49,6 +49,20 @@ pub(crate) struct Block {
     /// What will be read soon, and how much of it is to be asked for with each line.
     pub(crate) soon: *const u8,
     pub(crate) share: usize,
+}
+
+/// Rows that lie as blocks want them: equally far apart, and each of whole lines.
+#[derive(Clone, Copy)]
+pub(crate) struct Lying {
+    pub(crate) first: *const u8,
+    pub(crate) stride: usize,
+}
+
+impl Lying {
+    /// A block of which nothing beyond its rows is read.
+    fn holds(block: &Range<usize>) -> bool {
+        block.len() == BLOCK
+    }
 }
 
 /// Where a thread puts the rows of a strip.
@@ -130,15 +144,15 @@ impl Strips {
         Some(column + threads * width).filter(|after| *after < all)
     }
 
-    /// Goes over some rows and columns of a matrix. `gather` puts some rows together from an address on, and `right` says where
-    /// the columns of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
+    /// Goes over some rows and columns of a matrix. Where the rows do not lie as they should, `gather` puts some together from an
+    /// address on; `right` says where the columns of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
     /// What this thread is likely to read after that begins with the column `after`, if there is more.
     pub(crate) fn run(
         &self,
         matrix: usize,
         (rows, columns, after): (Range<usize>, Range<usize>, Option<usize>),
         Memory { start: memory, held }: &mut Memory,
-        mut gather: impl FnMut(Range<usize>, *mut u8),
+        (lying, mut gather): (Option<Lying>, impl FnMut(Range<usize>, *mut u8)),
         right: impl Fn(usize) -> *const u8,
         mut compute: impl FnMut(Range<usize>, Range<usize>, &Block),
     ) {
@@ -147,9 +161,12 @@ impl Strips {
             let strip = start..rows.end.min(start + self.rows);
             let blocks = || strip.clone().step_by(BLOCK).map(|first| first..strip.end.min(first + BLOCK));
             let place = |row: usize| memory.wrapping_add((row - start) * stride);
+            let lies = |block: &Range<usize>| lying.filter(|_| Lying::holds(block));
             let held = held.replace((matrix, strip.clone()));
             if held != Some((matrix, strip.clone())) {
-                blocks().for_each(|block| gather(block.clone(), place(block.start)));
+                blocks()
+                    .filter(|block| lies(block).is_none())
+                    .for_each(|block| gather(block.clone(), place(block.start)));
             }
             for first in columns.clone().step_by(BLOCK) {
                 let panel = first..columns.end.min(first + BLOCK);
@@ -160,10 +177,13 @@ impl Strips {
                 let next = next.map_or(std::ptr::null(), &right);
                 for (index, block) in blocks().enumerate() {
                     let is_last = next.is_null();
+                    let rows = lies(&block).map_or((place(block.start).cast_const(), stride), |lying| {
+                        (lying.first.wrapping_add(block.start * lying.stride), lying.stride)
+                    });
                     let described = Block {
-                        left: place(block.start).cast_const(),
+                        left: rows.0,
                         rows: block.len(),
-                        stride,
+                        stride: rows.1,
                         right: right(first),
                         tiles,
                         lines: self.lines,
@@ -196,12 +216,12 @@ mod tests {
                         0,
                         (task.0, task.1, None),
                         &mut memory,
-                        |rows, place| {
+                        (None, |rows: Range<usize>, place: *mut u8| {
                             assert!(place.addr() + rows.len() * strips.stride() <= strips.size());
                             for (index, row) in rows.enumerate() {
                                 gathered.borrow_mut()[place.addr() / strips.stride() + index] = row;
                             }
-                        },
+                        }),
                         std::ptr::without_provenance,
                         |rows, columns_met, block| {
                             assert_eq!(block.right.addr(), columns_met.start);
@@ -234,24 +254,28 @@ mod tests {
     fn a_strip_that_is_there_is_not_put_together_again() {
         let strips = Strips::cut(40, 64);
         let mut memory = Memory::new(std::ptr::null_mut());
-        let mut gather = |matrix: usize, rows: Range<usize>, columns: Range<usize>| {
+        let mut gather = |lying: Option<Lying>, matrix: usize, rows: Range<usize>, columns: Range<usize>| {
             let mut count = 0;
             let counted = |rows: Range<usize>, _: *mut u8| count += rows.len();
             strips.run(
                 matrix,
                 (rows, columns, None),
                 &mut memory,
-                counted,
+                (lying, counted),
                 |_| std::ptr::null(),
                 |_, _, _| (),
             );
             count
         };
-        assert_eq!(gather(0, 0..40, 0..32), 40);
-        assert_eq!(gather(0, 0..40, 32..64), 0);
-        assert_eq!(gather(1, 0..40, 32..64), 40);
-        assert_eq!(gather(1, 0..8, 0..32), 8);
-        assert_eq!(gather(1, 0..40, 0..32), 40);
+        assert_eq!(gather(None, 0, 0..40, 0..32), 40);
+        assert_eq!(gather(None, 0, 0..40, 32..64), 0);
+        assert_eq!(gather(None, 1, 0..40, 32..64), 40);
+        assert_eq!(gather(None, 1, 0..8, 0..32), 8);
+        assert_eq!(gather(None, 1, 0..40, 0..32), 40);
+        // Of those that lie as they should only the rest is, as more than it is read.
+        let lying = Some(Lying { first: std::ptr::null(), stride: 64 });
+        assert_eq!(gather(lying, 2, 0..40, 0..32), 8);
+        assert_eq!(gather(lying, 3, 0..32, 0..32), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut, Range};
 
 use oarlock_sdk::{Call, Element};
 
-use crate::memory::{ALIGNMENT, Zeroed};
+use crate::memory::{ALIGNMENT, Kept, Zeroed};
 
 /// Elements that several threads write, each a part of its own.
 pub(crate) struct Parts<'a, T> {
@@ -46,7 +46,7 @@ impl<'a, T> Parts<'a, T> {
 
 /// Elements that begin where a vector of any width may be loaded at its fastest.
 pub(crate) struct Aligned<T> {
-    block: Zeroed,
+    block: Kept,
     length: usize,
     elements: PhantomData<T>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Aligned<T> {
 impl<T: Element> Aligned<T> {
     pub(crate) fn zeroed(length: usize) -> Self {
         let size = length.checked_mul(size_of::<T>()).expect("elements that fit into memory");
-        Self { block: Zeroed::new(size), length, elements: PhantomData }
+        Self { block: Kept::new(size), length, elements: PhantomData }
     }
 }
 

@@ -148,15 +148,16 @@ impl Dense {
             groups,
         };
         match factors {
-            Factors::Rounded => dense.in_strips(team.isa(), (pixels, pairs_of(steps)), tasks),
+            Factors::Rounded => dense.in_strips(team.isa(), (pixels, pairs_of(steps))),
             Factors::Whole => dense,
         }
     }
 
-    /// The same in strips of pixels, where that is worth it, with so many tasks for all groups.
-    fn in_strips(self, isa: Isa, (pixels, pairs): (usize, usize), tasks: usize) -> Self {
+    /// The same in strips of pixels, where that is worth it.
+    fn in_strips(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
         let Some(strips) = Strips::of_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
-        let wanted = tasks.div_ceil(self.geometry.groups);
+        // A task for each thread, as each reads all of its weights.
+        let wanted = self.threads.div_ceil(self.geometry.groups);
         let task = strips.task(pixels, self.geometry.outputs_of_group(), wanted);
         Self { strips: Some(strips), is_paged: false, tile: BLOCK, task, groups: 1, ..self }
     }

@@ -17,7 +17,7 @@ use super::vector::{QUAD, TURNED};
 use crate::amx;
 use crate::gemm::{self, Finished, Parts, Scratch, Team};
 use crate::kernels::channels_last::geometry::Geometry;
-use crate::strips::{BLOCK, LINE, Memory, Strips};
+use crate::strips::{BLOCK, LINE, Lying, Memory, Strips};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
 const WEIGHTS_AT_ONCE: usize = 512 * 1024;
@@ -76,7 +76,8 @@ impl Dense {
         let (taps, depth) = rows.taps();
         let strips = Strips::of_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
         let (tile, task) = match &strips {
-            Some(strips) => (BLOCK, strips.task(pixels, outputs, wanted)),
+            // A task for each thread, as each reads all of its weights.
+            Some(strips) => (BLOCK, strips.task(pixels, outputs, threads.div_ceil(geometry.groups))),
             None => (tile, task),
         };
         Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
@@ -217,11 +218,11 @@ impl Job<'_> {
                 group,
                 (pixels, channels, after),
                 rows,
-                |pixels, rows| {
+                (self.lying(group), |pixels: Range<usize>, rows: *mut u8| {
                     let count = pixels.len();
                     self.point(pixels, pointers);
                     self.put_together(group, count, pointers, rows);
-                },
+                }),
                 |channel| self.weights.panel(group, channel).cast(),
                 |pixels, panel, block| {
                     let outcome = self.outcome(group, pixels.clone(), panel.clone());
@@ -258,6 +259,16 @@ impl Job<'_> {
                 self.finish(group, tile.clone(), panel, &outcome);
             }
         }
+    }
+
+    /// The pixels of a group, where they are the rows of blocks as they lie.
+    fn lying(&self, group: usize) -> Option<Lying> {
+        let geometry = &self.dense.geometry;
+        let fits = !self.is_signed
+            && geometry.is_pixel_by_pixel()
+            && geometry.channels_of_group().is_multiple_of(LINE);
+        let first = self.images.wrapping_add(self.dense.rows.skip(group));
+        fits.then(|| Lying { first, stride: geometry.channels })
     }
 
     /// Where the sums of a channel and those after it begin, in whole vectors.

@@ -172,7 +172,7 @@ fn convolutions_are_exact() {
 fn sizes_around_the_edges_of_tiles_are_right() {
     let mut numbers = Numbers(2);
     for size in [1, 3, 4, 5, 15] {
-        for (channels, outputs) in [(1, 31), (3, 33), (4, 16), (17, 1), (32, 64), (40, 65)] {
+        for (channels, outputs) in [(1, 31), (3, 33), (4, 16), (17, 1), (32, 64), (40, 65), (64, 34)] {
             for window in [(3, 1, 1), (1, 1, 0), (7, 2, 3)] {
                 let geometry =
                     Case::of_window(&mut numbers, (size, size), (channels, outputs), window).geometry;

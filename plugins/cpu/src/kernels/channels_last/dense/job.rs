@@ -16,7 +16,7 @@ use super::{Dense, Factors, words};
 use crate::amx;
 use crate::gemm::Parts;
 use crate::isa::Isa;
-use crate::strips::{LINE, Memory, Strips};
+use crate::strips::{LINE, Lying, Memory, Strips};
 
 pub(super) struct Job<'a> {
     pub(super) dense: &'a Dense,
@@ -70,7 +70,7 @@ impl Job<'_> {
             group,
             (pixels, channels.clone(), after),
             memory,
-            |pixels, rows| {
+            (self.lying(group), |pixels: Range<usize>, rows: *mut u8| {
                 let count = pixels.len();
                 self.point(pixels, pointers);
                 if self.dense.paired.input {
@@ -79,7 +79,7 @@ impl Job<'_> {
                     self.round(group, count, pointers, rows.cast());
                     self.fill_up(count, rows.cast());
                 }
-            },
+            }),
             |channel| self.weights.panel(group, channel).cast(),
             |pixels, panel, block| {
                 let ending = self.ending(group, pixels.start, panel.clone());
@@ -91,6 +91,17 @@ impl Job<'_> {
                 }
             },
         );
+    }
+
+    /// The pixels of a group, where they are the rows of blocks as they lie.
+    fn lying(&self, group: usize) -> Option<Lying> {
+        let Dense { geometry, paired, .. } = self.dense;
+        let bytes = |channels: usize| words(channels, true) * size_of::<f32>();
+        let fits = paired.input
+            && geometry.is_pixel_by_pixel()
+            && bytes(geometry.channels_of_group()).is_multiple_of(LINE);
+        let first = self.images.as_ptr().cast::<u8>().wrapping_add(bytes(self.skip(group)));
+        fits.then(|| Lying { first, stride: bytes(geometry.channels) })
     }
 
     /// Computes a tile of pixels and some channels of a group.

@@ -106,6 +106,8 @@ fn images_in_bf16_of_all_sizes_are_read_and_written_to_their_ends() {
         ((15, 15), (4, 50), (7, 2, 3)),
         // Pixels that are pages apart.
         ((4, 5), (2048, 34), (1, 1, 0)),
+        // Whole blocks of pixels that are read as they lie, and a rest.
+        ((9, 8), (64, 34), (1, 1, 0)),
     ] {
         let case = Case::of_window(&mut numbers, size, channels, window);
         let finish =
