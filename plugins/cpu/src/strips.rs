@@ -138,19 +138,12 @@ impl Strips {
         (blocks.div_ceil(down) * BLOCK, panels.div_ceil(across) * BLOCK)
     }
 
-    /// The column that a thread is likely to go on with after a task of so many columns that begins with another, where so many
-    /// threads take turns and there are so many columns in all.
-    pub(crate) fn after(column: usize, (width, threads): (usize, usize), all: usize) -> Option<usize> {
-        Some(column + threads * width).filter(|after| *after < all)
-    }
-
     /// Goes over some rows and columns of a matrix. Where the rows do not lie as they should, `gather` puts some together from an
     /// address on; `right` says where the columns of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
-    /// What this thread is likely to read after that begins with the column `after`, if there is more.
     pub(crate) fn run(
         &self,
         matrix: usize,
-        (rows, columns, after): (Range<usize>, Range<usize>, Option<usize>),
+        (rows, columns): (Range<usize>, Range<usize>),
         Memory { start: memory, held }: &mut Memory,
         (lying, mut gather): (Option<Lying>, impl FnMut(Range<usize>, *mut u8)),
         right: impl Fn(usize) -> *const u8,
@@ -173,7 +166,7 @@ impl Strips {
                 let tiles = panel.len().div_ceil(LINES);
                 // Each block asks for its part of the next panel.
                 let share = (tiles * LINES * LINE).div_ceil(blocks().len());
-                let next = Some(panel.end).filter(|end| *end < columns.end).or(after);
+                let next = Some(panel.end).filter(|end| *end < columns.end);
                 let next = next.map_or(std::ptr::null(), &right);
                 for (index, block) in blocks().enumerate() {
                     let is_last = next.is_null();
@@ -214,7 +207,7 @@ mod tests {
                     let task = (first..rows.min(first + of_task), column..columns.min(column + across));
                     strips.run(
                         0,
-                        (task.0, task.1, None),
+                        (task.0, task.1),
                         &mut memory,
                         (None, |rows: Range<usize>, place: *mut u8| {
                             assert!(place.addr() + rows.len() * strips.stride() <= strips.size());
@@ -259,7 +252,7 @@ mod tests {
             let counted = |rows: Range<usize>, _: *mut u8| count += rows.len();
             strips.run(
                 matrix,
-                (rows, columns, None),
+                (rows, columns),
                 &mut memory,
                 (lying, counted),
                 |_| std::ptr::null(),

@@ -4,11 +4,11 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::buffer::{Parts, Scratch};
 use super::packed::PanelLayout;
 use super::plan::{Plan, Way, depth_blocks};
+use super::tasks::Tasks;
 use super::tile::{Kernels, Tile};
 use super::{Elements, Number, Product, Side, Team};
 
@@ -75,16 +75,11 @@ pub(super) fn compute<T: Number>(product: Product<'_, T>, team: &dyn Team, scrat
         plan,
     };
     let lanes_memory = Parts::new(lanes);
-    let next = AtomicUsize::new(0);
-    let count = job.plan.task_count();
+    let tasks = Tasks::new(job.plan.task_count(), job.plan.lanes);
     team.each(job.plan.lanes, &|lane| {
         // SAFETY: each lane has a part of its own.
         let memory = unsafe { lanes_memory.part(lane * lane_size..(lane + 1) * lane_size) };
-        loop {
-            let task = next.fetch_add(1, Ordering::Relaxed);
-            if task >= count {
-                break;
-            }
+        for task in tasks.of(lane) {
             job.run(task, memory);
         }
     });
@@ -159,12 +154,12 @@ impl<T: Number> Job<'_, T> {
     /// What is read after a block, as far as it is known: the same columns further down, or those of the next task.
     fn ahead(&self, task: &Task<T>, depth: &Range<usize>, index: usize) -> Option<Ahead> {
         let Side::Packed(packed) = &self.right else { return None };
-        let Plan { sizes, tile, task: (_, width), lanes, .. } = &self.plan;
+        let Plan { sizes, tile, task: (_, width), .. } = &self.plan;
         let (down, across) = self.plan.tasks_of_item();
         let (start, column) = if depth.end < sizes.depth {
             (depth.end, task.columns.start)
         } else {
-            let next = index + lanes;
+            let next = index + 1;
             let (item, place) = (next / (down * across), next % (down * across));
             let column = place / down * width;
             // Otherwise it is in the cache already.

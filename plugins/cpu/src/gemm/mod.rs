@@ -14,6 +14,7 @@ mod packed;
 mod plan;
 mod rows;
 mod stored;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -27,6 +28,7 @@ pub(crate) use operand::{Convert, Elements, Matrix, Operand, View};
 pub(crate) use packed::Packed;
 pub(crate) use rows::{Rows, few_rows, multiply_rows, pack_panel, tile_size};
 pub(crate) use stored::{Stored, add_bias, compute_stored, same_numbers};
+pub(crate) use tasks::Tasks;
 pub(crate) use tile::Number;
 pub(crate) use vector::FEW;
 

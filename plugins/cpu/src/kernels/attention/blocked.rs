@@ -7,14 +7,13 @@
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::fold::LANES;
 use super::geometry::{Geometry, Steps};
 use super::mask::Mask;
 use super::softmax::{Block, Row, Scaled, Sums};
 use crate::gemm::{
-    FEW, Parts, Rows, Scratch, Stored, Team, View, few_rows, multiply_rows, pack_panel, tile_size,
+    FEW, Parts, Rows, Scratch, Stored, Tasks, Team, View, few_rows, multiply_rows, pack_panel, tile_size,
 };
 
 /// So many keys make a block.
@@ -131,7 +130,7 @@ pub(super) fn compute<E: Stored<Computed = f32>>(
     let memory = Parts::new(scratch.elements::<f32>(plan.threads * lane_size));
     let tasks_of_item = plan.rows.div_ceil(plan.rows_of_task).max(1);
     let count = geometry.batches * geometry.shared * tasks_of_item;
-    let next = AtomicUsize::new(0);
+    let tasks = Tasks::new(count, plan.threads);
     team.each(plan.threads.min(count), &|lane| {
         // SAFETY: each lane has a part of its own.
         let mut memory = unsafe { memory.part(lane * lane_size..(lane + 1) * lane_size) };
@@ -140,11 +139,7 @@ pub(super) fn compute<E: Stored<Computed = f32>>(
             memory = rest;
             part
         });
-        loop {
-            let task = next.fetch_add(1, Ordering::Relaxed);
-            if task >= count {
-                break;
-            }
+        for task in tasks.of(lane) {
             let (item, begin) = (task / tasks_of_item, task % tasks_of_item * plan.rows_of_task);
             let (batch, head) = (item / geometry.shared, item % geometry.shared);
             if begin == 0 {

@@ -12,15 +12,13 @@
 
 mod job;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use self::job::Job;
 use super::finish::Finish;
 use super::geometry::Geometry;
 use super::rounded::pairs_of;
 use super::tile::{Kernels, even_share};
 use super::weights::Panels;
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Parts, Tasks, Team};
 use crate::isa::Isa;
 use crate::strips::{BLOCK, Memory, Strips};
 
@@ -230,18 +228,14 @@ impl Dense {
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let groups = self.geometry.groups;
         let count = groups.div_ceil(self.groups) * across * down;
-        let next = AtomicUsize::new(0);
+        let tasks = Tasks::new(count, self.threads);
         team.each(self.threads.min(count), &|lane| {
             let _registers = self.strips.as_ref().map(Strips::registers);
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
             let mut rows = Memory::new(rows.as_mut_ptr().cast());
-            loop {
-                let task = next.fetch_add(1, Ordering::Relaxed);
-                if task >= count {
-                    break;
-                }
+            for task in tasks.of(lane) {
                 let (group, place) = (task / (across * down) * self.groups, task % (across * down));
                 // Tasks one after the other share their weights, or the strip that a thread put together.
                 let (first, channel) = match self.strips {

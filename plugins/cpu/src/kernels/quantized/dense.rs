@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::finish::{Ending, Finish};
 use super::layer::Images;
@@ -15,7 +14,7 @@ use super::tile::{Kernels, MOST_PIXELS, Outcome, Place, Tile, of_blocks};
 use super::vector::{QUAD, TURNED};
 #[cfg(target_arch = "x86_64")]
 use crate::amx;
-use crate::gemm::{self, Finished, Parts, Scratch, Team};
+use crate::gemm::{self, Finished, Parts, Scratch, Tasks, Team};
 use crate::kernels::channels_last::geometry::Geometry;
 use crate::strips::{BLOCK, LINE, Lying, Memory, Strips};
 
@@ -148,18 +147,14 @@ impl Dense {
         let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let count = self.geometry.groups * across * down;
-        let (next, lanes) = (AtomicUsize::new(0), Parts::new(lanes));
+        let (tasks, lanes) = (Tasks::new(count, self.threads), Parts::new(lanes));
         team.each(self.threads.min(count), &|lane| {
             let _registers = self.strips.as_ref().map(Strips::registers);
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
             let (pointers, rows) = memory.split_at_mut(pointer_words);
             let mut rows = Memory::new(rows.as_mut_ptr().cast());
-            loop {
-                let task = next.fetch_add(1, Ordering::Relaxed);
-                if task >= count {
-                    break;
-                }
+            for task in tasks.of(lane) {
                 let (group, place) = (task / (across * down), task % (across * down));
                 // Tasks one after the other share their weights, or the strip that a thread put together.
                 let (first, channel) = match self.strips {
@@ -212,11 +207,9 @@ impl Job<'_> {
     ) {
         let starts = |channel: usize| self.starts(group, channel);
         if let Some(strips) = &self.dense.strips {
-            let all = self.dense.geometry.outputs_of_group();
-            let after = Strips::after(channels.start, (self.dense.task.1, self.dense.threads), all);
             strips.run(
                 group,
-                (pixels, channels, after),
+                (pixels, channels),
                 rows,
                 (self.lying(group), |pixels: Range<usize>, rows: *mut u8| {
                     let count = pixels.len();

@@ -63,12 +63,10 @@ impl Job<'_> {
         (pixels, channels): (Range<usize>, Range<usize>),
         (pointers, memory): (*mut *const f32, &mut Memory),
     ) {
-        let (last, dense) = (channels.end, self.dense);
-        let all = dense.geometry.outputs_of_group();
-        let after = Strips::after(channels.start, (dense.task.1, dense.threads), all);
+        let last = channels.end;
         strips.run(
             group,
-            (pixels, channels.clone(), after),
+            (pixels, channels.clone()),
             memory,
             (self.lying(group), |pixels: Range<usize>, rows: *mut u8| {
                 let count = pixels.len();

@@ -4,14 +4,13 @@
 #![expect(unsafe_code, reason = "each thread works in a part of the scratch memory")]
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::finish::Finish;
 use super::super::tile::{Kernels, MOST_PIXELS, even_share};
 use super::super::weights::Panels;
 use super::job::Job;
 use super::phase::Phase;
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Parts, Tasks, Team};
 use crate::kernels::conv::window::Axis;
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
@@ -220,13 +219,13 @@ impl Products {
         let finish = Finish { bias: finish.bias.map(|_| &*biases), ..*finish };
         let lanes = Parts::new(lanes);
         let job = Job { all: self, isa: team.isa(), x, zeros, weights, finish: &finish, y: Parts::new(y) };
-        let next = AtomicUsize::new(0);
+        let tasks = Tasks::new(self.tasks.len(), self.threads);
         team.each(self.threads.min(self.tasks.len()), &|lane| {
             // SAFETY: each lane has a part of its own.
             let memory = unsafe { lanes.part(lane * (pointers + tile)..(lane + 1) * (pointers + tile)) };
             let (pointers, tile) = memory.split_at_mut(pointers);
-            while let Some(task) = self.tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                job.run(task, pointers.as_mut_ptr().cast(), tile);
+            for task in tasks.of(lane) {
+                job.run(&self.tasks[task], pointers.as_mut_ptr().cast(), tile);
             }
         });
     }

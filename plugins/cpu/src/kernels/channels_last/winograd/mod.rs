@@ -13,7 +13,6 @@ mod scheme;
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use self::block::{Block, Layout, Step};
 use self::scheme::{Four, Scheme, Two};
@@ -21,7 +20,7 @@ use super::finish::Finish;
 use super::geometry::Geometry;
 use super::tile::{Kernels, even_share};
 use super::weights::{GivenWeights, Panel, Panels};
-use crate::gemm::{Parts, Team};
+use crate::gemm::{Parts, Tasks, Team};
 use crate::isa::{Isa, Target, Vectorized};
 
 /// Bytes of transformed tiles that a thread works on at a time: they stay in the second cache beside the weights.
@@ -212,13 +211,10 @@ impl Winograd {
             return;
         }
         let blocks = all.div_ceil(self.block);
-        let next = AtomicUsize::new(0);
+        let tasks = Tasks::new(blocks, self.threads);
         team.each(self.threads.min(blocks), &|lane| {
-            loop {
-                let first = next.fetch_add(self.block, Ordering::Relaxed);
-                if first >= all {
-                    break;
-                }
+            for task in tasks.of(lane) {
+                let first = task * self.block;
                 let tiles = first..all.min(first + self.block);
                 let block = block_of(lane, first);
                 block.step(Step::Input, tiles.clone());
