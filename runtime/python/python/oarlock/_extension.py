@@ -29,8 +29,10 @@ class Operand(TypedDict):
 class Kernel(TypedDict):
     """One way of running an op on one kind of device."""
 
+    plugin: str
     op: str
     domain: str
+    versions: str
     device: str
     inputs: list[Operand]
     outputs: list[Operand]
@@ -44,7 +46,7 @@ class Extension:
         self.name = name
         self.file = file
         self.ops: dict[str, Function] = {}
-        kernels: list[Kernel] = json.loads(_oarlock._kernels(name))
+        kernels: list[Kernel] = json.loads(_oarlock._kernels(plugin=name))
         if not kernels:
             raise ValueError(f"expected a plugin of kernels that is loaded, found none of the name `{name}`")
         of_ops: dict[tuple[str, str], list[Kernel]] = {}
