@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -163,6 +164,31 @@ def test_ops_are_functions_that_take_attributes_by_name(scaling):
     assert scaling.scale(ol.zeros((0, 3))).shape == (0, 3)
     same(ol.op("scale", [x], {"by": 4.0}, domain="test.scaling"), np.asarray(x) * 4)
     assert scaling.ops["test.scaling::scale"] is scaling.scale
+
+
+def test_a_keyword_that_no_kernel_can_ask_for_is_warned_of(place, scaling):
+    x = ol.ones(2)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="`scale` was given `yb`, which stands nowhere in the sources of `scaling`") as warned:
+            same(scaling.scale(x, yb=3.0), np.full(2, 2, np.float32))
+        assert warned[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        scaling.scale(x, by=3.0, times=2)
+        # Nobody knows what a plugin was made of that others built.
+        extension.Extension("scaling", None).scale(x, yb=3.0)
+
+
+def test_names_in_headers_and_flags_are_known(place):
+    (place / "names.h").write_text('#define FIRST "named_in_a_header"\n')
+    source = OPS.replace('"by"', "FIRST").replace('"times"', "SECOND").replace("factor.h", "names.h").replace("FACTOR", "2")
+    (place / "named.c").write_text(source)
+    flags = ['-DDOMAIN="test.named"', '-DSECOND="named_in_a_flag"']
+    named = extension.load("named", place / "named.c", flags=flags, cache=place / "cache")
+    with warnings.catch_warnings(action="error"):
+        same(named.scale(ol.ones(1), named_in_a_header=3.0, named_in_a_flag=2), np.array([6], np.float32))
+    for name in ["by", "beta", "oarlock_find_attribute"]:
+        with pytest.warns(UserWarning, match=f"`{name}`"):
+            named.scale(ol.ones(1), **{name: 1.0})
 
 
 def test_a_function_says_what_it_takes(scaling):
@@ -492,13 +518,23 @@ def test_a_function_is_put_in_the_place_of_one_with_the_same_parameters():
 
     same(call("again", ol.ones(1)), np.ones(1, np.float32))
 
-    @extension.op("test.python::again")
-    def another(x):
-        return -x
+    with pytest.warns(UserWarning, match=r"`test.python::again` was .*again, and is .*another from now on") as warned:
+        @extension.op("test.python::again")
+        def another(x):
+            return -x
 
+    assert warned[0].filename == __file__
     same(call("again", ol.ones(1)), -np.ones(1, np.float32))
     with pytest.raises(ValueError, match="hint: start the program anew"):
         extension.op("test.python::again")(lambda x, y: x)
+
+
+def test_a_cell_that_runs_again_puts_its_function_in_place_in_silence():
+    cell = "@op('test.python::cell')\ndef cell(x):\n    return x * {}\n"
+    for factor in [1, 2]:
+        with warnings.catch_warnings(action="error"):
+            exec(cell.format(factor), {"op": extension.op, "__name__": "__main__"})
+        same(call("cell", ol.ones(1)), np.full(1, factor, np.float32))
 
 
 @pytest.mark.parametrize(("name", "outputs"), [("again", 1), ("::again", 1), ("test::", 1), ("test::x", 0)])
