@@ -579,3 +579,20 @@ def test_where_all_must_be_deterministic_a_function_promises_it():
 def test_in_a_stream_a_function_is_refused_and_not_waited_for():
     with ol.Stream("cpu"), pytest.raises(NotImplementedError, match="outside of streams"):
         call("soft", ol.ones(3))
+
+
+def test_layers_see_the_ops_that_a_program_adds(place):
+    record, file = place / "calls", place / "layers.toml"
+    file.write_text(f'[plugins]\nlayers = ["trace"]\n\n[plugin.trace]\nfile = "{record}"\n')
+    code = loading(place, "watched") + """
+    @ol.extension.op("test.watched::twice")
+    def twice(x):
+        return x + x
+    # The layer writes down thousands of calls at once.
+    for _ in range(5000):
+        made = ol.op("twice", [ol.ones(1)], domain="test.watched")
+    print(made.tolist())
+    """
+    assert child(code, OARLOCK_CONFIG=file) == "[2.0]\n[2.0]\n"
+    told = record.read_text()
+    assert '"watched' in told and "python.test.watched.twice" in told
