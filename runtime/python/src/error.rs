@@ -47,8 +47,10 @@ pub(crate) fn raised_of_call(error: oarlock_core::Error) -> PyErr {
     let made = raised(error);
     Python::attach(|py| {
         let made = if is_about_dtype { PyTypeError::new_err(made.value(py).to_string()) } else { made };
-        if let Some(op) = op {
-            // What took the place of the error, such as an interrupt, may have none.
+        if let Some(op) = op
+            // An interrupt that took the place of the error is not ours to write on.
+            && made.is_instance_of::<PyException>(py)
+        {
             let _ = made.value(py).setattr(OP, op);
         }
         made

@@ -33,7 +33,7 @@ class OrtValue:
         self._memory = memory
 
     @staticmethod
-    def ortvalue_from_numpy(numpy_obj: NDArray[Any], /, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+    def ortvalue_from_numpy(numpy_obj: NDArray[Any], device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         """The elements of an array of NumPy on a device; in its own memory on the CPU."""
         is_here = device_type.lower() == "cpu" and numpy_obj.flags.writeable
         array = asarray(numpy_obj, device=_place(device_type, device_id))
