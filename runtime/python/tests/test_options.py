@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
@@ -26,7 +27,7 @@ def printed(code):
 
 @pytest.mark.parametrize("isa", ["scalar", "avx2"])
 def test_a_file_says_which_instructions_are_used(tmp_path, isa):
-    if isa != "scalar" and isa not in open("/proc/cpuinfo").read():
+    if isa != "scalar" and isa not in Path("/proc/cpuinfo").read_text():
         pytest.skip(f"the processor has no {isa}")
     file = tmp_path / "config.toml"
     file.write_text(f'[plugin.oarlock-cpu]\nisa = "{isa}"\n')
