@@ -186,7 +186,8 @@ fn start(options: &HostOptions) -> Host {
 
 /// The names of the layers around `toy`.
 fn around_toy(host: &Host) -> Vec<String> {
-    let (_, toy) = host.report().loaded().find(|(_, loaded)| loaded.info.name == "toy").unwrap();
+    let (_, toy) =
+        host.report().loaded().find(|(_, loaded)| loaded.info.name == "toy").expect("the plugin is loaded");
     toy.layers.clone()
 }
 
