@@ -121,6 +121,48 @@ fn every_example_of_a_manifest_or_a_configuration_is_accepted() {
 }
 
 #[test]
+fn every_option_of_the_cpu_device_is_on_its_page() {
+    let page = read(&root().join("docs/src/user/cpu.md"));
+    let row = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    let table = |head: &str| -> Vec<Vec<String>> {
+        let rows = page.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+        rows.take_while(|line| line.starts_with('|')).map(row).collect()
+    };
+    let sources = root().join("plugins/cpu/src");
+    let isa = read(&sources.join("isa.rs"));
+    let read_by_it = asked_for(&sources);
+    let options = table("| option |");
+    assert_eq!(options.iter().map(|row| row[0].clone()).collect::<BTreeSet<_>>(), read_by_it);
+    let (_, names) = isa.split_once("impl fmt::Display for Isa").expect("levels have names");
+    let (names, _) = names.split_once("\n}").expect("the implementation ends");
+    let names: Vec<&str> = names.split('"').skip(1).step_by(2).collect();
+    assert_eq!(options[0][1].split(", ").collect::<Vec<_>>(), names);
+    for flag in table("| flag |") {
+        let known = oarlock_core::flags::TABLE.iter().find(|known| known.name == flag[0]);
+        assert_eq!(known.map(|known| known.default), Some(flag[1].as_str()), "{}", flag[0]);
+    }
+}
+
+/// The options that the sources of a plugin ask the host for.
+fn asked_for(directory: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(directory).expect("there are sources").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            names.extend(asked_for(&path));
+        } else {
+            let text = read(&path);
+            names.extend(
+                text.split(".option(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())),
+            );
+        }
+    }
+    names
+}
+
+#[test]
 fn every_example_of_a_sim_script_is_accepted() {
     for (page, example) in examples("sim\n") {
         let result = Script::parse(&example).map(drop).map_err(|error| error.to_string());

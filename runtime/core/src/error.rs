@@ -98,6 +98,7 @@ struct Details {
     device: Option<String>,
     hint: Option<String>,
     failure: Option<Failure>,
+    is_about_dtype: bool,
 }
 
 macro_rules! constructors {
@@ -125,6 +126,7 @@ impl Error {
             device: None,
             hint: None,
             failure: None,
+            is_about_dtype: false,
         }))
     }
 
@@ -172,6 +174,12 @@ impl Error {
         self
     }
 
+    /// Says that an operand has a dtype that the op does not take.
+    pub(crate) fn about_dtype(mut self) -> Self {
+        self.0.is_about_dtype = true;
+        self
+    }
+
     /// What kind of thing went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -210,6 +218,11 @@ impl Error {
     /// What the plugin said, where a plugin failed.
     pub fn failure(&self) -> Option<&Failure> {
         self.0.failure.as_ref()
+    }
+
+    /// Whether an operand has a dtype that the op does not take, which some languages have a type of error for.
+    pub fn is_about_dtype(&self) -> bool {
+        self.0.is_about_dtype
     }
 
     /// Whether the device is gone and everything on it with it.

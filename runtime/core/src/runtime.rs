@@ -102,12 +102,12 @@ impl Runtime {
     /// Adds the kernels of a plugin, which is judged as any other. Its ops can be called, and models loaded that have them,
     /// from now on. A plugin of devices or of a layer has to be there from the start.
     pub fn add_plugin(&self, file: &Path) -> Result<Arc<Plugin>> {
-        self.add(&self.options.for_one(file))
+        self.add(&self.options.for_one(file, &self.host))
     }
 
     /// Adds the kernels of a plugin that is linked into the program.
     pub fn add_built_in(&self, plugin: BuiltIn) -> Result<Arc<Plugin>> {
-        self.add(&self.options.for_built_in(plugin))
+        self.add(&self.options.for_built_in(plugin, &self.host))
     }
 
     fn add(&self, options: &HostOptions) -> Result<Arc<Plugin>> {

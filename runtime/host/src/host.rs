@@ -48,6 +48,8 @@ pub struct HostOptions {
     pub log: Arc<dyn LogSink>,
     /// Whether plugins are looked for in `paths` and nowhere else.
     pub(crate) is_for_one: bool,
+    /// Layers that run already, in another host, and are put before the plugin, the outermost first.
+    pub(crate) around: Vec<Arc<Plugin>>,
     /// How many threads plugins may use together; as many as there are processors when `None`.
     pub threads: Option<NonZeroUsize>,
 }
@@ -67,27 +69,41 @@ impl HostOptions {
             probe: None,
             log: Arc::new(Silent),
             is_for_one: false,
+            around: Vec::new(),
             threads: None,
         }
     }
 
-    /// The options of a host that takes this plugin and no other.
-    pub fn for_one(&self, file: &Path) -> Self {
-        self.for_only(vec![file.to_owned()], Vec::new())
+    /// The options of a host that takes this plugin and no other, behind the layers of the host that was started with these
+    /// options.
+    pub fn for_one(&self, file: &Path, host: &Host) -> Self {
+        self.for_only(vec![file.to_owned()], Vec::new(), host)
     }
 
-    /// The options of a host that takes this plugin, which is linked into the program, and no other.
-    pub fn for_built_in(&self, plugin: BuiltIn) -> Self {
-        self.for_only(Vec::new(), vec![plugin])
+    /// The same for a plugin that is linked into the program.
+    pub fn for_built_in(&self, plugin: BuiltIn, host: &Host) -> Self {
+        self.for_only(Vec::new(), vec![plugin], host)
     }
 
-    fn for_only(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltIn>) -> Self {
+    fn for_only(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltIn>, host: &Host) -> Self {
         let mut options = self.clone();
         (options.paths, options.built_in) = (paths, built_in);
+        let mut around: Vec<Arc<Plugin>> = Vec::new();
+        for layer in self.layer_names().filter_map(|name| host.plugin(name)) {
+            if layer.is_layer() && !around.iter().any(|known| Arc::ptr_eq(known, layer)) {
+                around.push(layer.clone());
+            }
+        }
+        options.around = around;
         options.layers.clear();
         options.config.plugins.layers.clear();
         options.is_for_one = true;
         options
+    }
+
+    /// The layers that are asked for, the outermost first.
+    pub(crate) fn layer_names(&self) -> impl Iterator<Item = &str> {
+        self.layers.iter().chain(&self.config.plugins.layers).map(String::as_str)
     }
 
     pub(crate) fn probe_timeout(&self) -> Duration {

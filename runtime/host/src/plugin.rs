@@ -203,6 +203,11 @@ impl Plugin {
         &self.devices
     }
 
+    /// Whether it can stand before other plugins.
+    pub(crate) fn is_layer(&self) -> bool {
+        self.calls.layer.is_some()
+    }
+
     /// The names of the layers around it, the outermost first.
     pub(crate) fn layer_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();

@@ -211,14 +211,14 @@ impl Loader<'_> {
     }
 
     fn start_layers(&self, rows: &mut Vec<Row>) -> Layers {
-        let mut layers = Layers { plugins: Vec::new(), notes: Vec::new() };
-        for name in self.options.layers.iter().chain(&self.options.config.plugins.layers) {
-            if layers.plugins.iter().any(|layer| layer.info().name == *name) {
+        let mut layers = Layers { plugins: self.options.around.clone(), notes: Vec::new() };
+        for name in self.options.layer_names() {
+            if layers.plugins.iter().any(|layer| layer.info().name == name) {
                 continue;
             }
             let named = |row: &Row| {
                 matches!(&row.state, State::Answered(loaded)
-                if loaded.checked.info.name == *name && loaded.checked.tables.layer.is_some())
+                if loaded.checked.info.name == name && loaded.checked.tables.layer.is_some())
             };
             let started = rows.iter().position(named).and_then(|at| {
                 let at = self.start(rows, at, &[]);

@@ -170,18 +170,30 @@ unsafe extern "C" fn layer_query(_: *const abi::Host, plugin: *mut abi::Plugin) 
     NONE
 }
 
-fn start(layers: &[&str]) -> Host {
+const TOY: BuiltIn = BuiltIn { name: "toy", query: device_query };
+
+fn options(layers: &[&str]) -> HostOptions {
     let environment = Environment::new(|_| None, false, Identity::of_process());
     let mut options = HostOptions::new("test", Config::default(), environment);
-    options.built_in =
-        vec![BuiltIn { name: "toy", query: device_query }, BuiltIn { name: "count", query: layer_query }];
+    options.built_in = vec![TOY, BuiltIn { name: "count", query: layer_query }];
     options.layers = layers.iter().map(|name| (*name).to_owned()).collect();
-    Host::start(&options).expect("a configuration without mistakes")
+    options
+}
+
+fn start(options: &HostOptions) -> Host {
+    Host::start(options).expect("a configuration without mistakes")
+}
+
+/// The names of the layers around `toy`.
+fn around_toy(host: &Host) -> Vec<String> {
+    let (_, toy) =
+        host.report().loaded().find(|(_, loaded)| loaded.info.name == "toy").expect("the plugin is loaded");
+    toy.layers.clone()
 }
 
 #[test]
 fn without_a_layer_callers_hold_the_plugins_own_functions() {
-    let host = start(&[]);
+    let host = start(&options(&[]));
     let core = host.plugin("toy").unwrap().core_table().unwrap();
     let same = |one: usize, other: usize| assert_eq!(one, other);
     same(core.device_synchronize.unwrap() as usize, CORE.device_synchronize.unwrap() as usize);
@@ -191,14 +203,21 @@ fn without_a_layer_callers_hold_the_plugins_own_functions() {
 
 #[test]
 fn a_layer_sees_every_call_and_its_wrappers_are_freed_with_the_plugin() {
-    let host = start(&["count", "nobody"]);
+    let options = options(&["count", "nobody"]);
+    let host = start(&options);
     let core = host.plugin("toy").unwrap().core_table().unwrap();
     assert_eq!(core.device_synchronize.unwrap() as usize, counted as *const () as usize);
     host.device("toy").unwrap().synchronize().unwrap();
     assert_eq!((CALLS.load(Ordering::Relaxed), WRAPPERS.load(Ordering::Relaxed)), (1, 1));
-    let (_, toy) = host.report().loaded().find(|(_, loaded)| loaded.info.name == "toy").unwrap();
-    assert_eq!(toy.layers, ["count"]);
+    assert_eq!(around_toy(&host), ["count"]);
     assert!(host.report().notes.iter().any(|note| note.contains("`nobody`")));
+    let later = start(&options.for_built_in(TOY, &host));
+    assert_eq!((later.plugins().len(), around_toy(&later)), (1, vec!["count".to_owned()]));
+    assert!(later.report().notes.is_empty(), "what is missing was said by the host before");
+    later.device("toy").unwrap().synchronize().unwrap();
+    assert_eq!((CALLS.load(Ordering::Relaxed), WRAPPERS.load(Ordering::Relaxed)), (2, 2));
+    drop(later);
+    assert_eq!(WRAPPERS.load(Ordering::Relaxed), 1);
     drop(host);
     assert_eq!(WRAPPERS.load(Ordering::Relaxed), 0);
 }

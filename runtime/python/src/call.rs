@@ -13,7 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, raised_of_call};
 use crate::model::record;
 use crate::start::runtime;
 
@@ -77,9 +77,9 @@ impl Fixed {
             return crate::array::only(run(py, runtime, op, &call)?);
         }
         if is_small(inputs.iter().copied()) {
-            return op.run(runtime, inputs).or_raise();
+            return op.run(runtime, inputs).map_err(raised_of_call);
         }
-        py.detach(|| op.run(runtime, inputs)).or_raise()
+        py.detach(|| op.run(runtime, inputs)).map_err(raised_of_call)
     }
 }
 
@@ -149,7 +149,7 @@ fn run(py: Python<'_>, runtime: &Runtime, op: &Op, call: &Invocation<'_>) -> PyR
     } else {
         py.detach(|| op.invoke(runtime, call))
     };
-    Ok(made.or_raise()?.into_iter().flatten().collect())
+    Ok(made.map_err(raised_of_call)?.into_iter().flatten().collect())
 }
 
 /// Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.

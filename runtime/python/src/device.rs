@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Error, OrRaise as _};
 use crate::start::runtime;
@@ -80,6 +80,11 @@ impl Device {
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         crate::scope::leave(py)
+    }
+
+    /// By its name, which is looked up where it is loaded.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String,)) {
+        (slf.get_type(), (slf.get().0.name().to_owned(),))
     }
 
     fn __repr__(&self) -> String {

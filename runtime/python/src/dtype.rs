@@ -34,9 +34,16 @@ impl DType {
         self.0.numpy_name()
     }
 
-    fn __reduce__(&self) -> String {
-        self.0.numpy_name().to_owned()
+    /// By its name, under which not every one is in the package.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        Ok((py.import("oarlock._oarlock")?.getattr("_dtype")?, (self.0.numpy_name(),)))
     }
+}
+
+/// The dtype of a name, for what was pickled.
+#[pyfunction]
+pub(crate) fn _dtype(py: Python<'_>, name: DtypeLike) -> PyResult<Py<DType>> {
+    object(py, name.0)
 }
 
 static OBJECTS: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::array::operand::{AsOperand, Number, together};
 use crate::array::{Array, Operand, cast};
 use crate::call::Fixed;
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, in_name_of};
 use crate::promote::{Kind, default_of, is_unsigned, kind};
 
 /// Functions of one array that are an op, and as such functions of Python.
@@ -17,11 +17,12 @@ macro_rules! of_one {
             #[inline]
             pub(crate) fn $name(py: Python<'_>, x: &Array) -> PyResult<Array> {
                 static OP: Fixed = Fixed::$from($op);
-                let x = x.tensor();
-                match Domain::$domain.admit(py, x)? {
-                    Admitted::Same(same) => Ok(Array::new(same)),
-                    Admitted::Ready(x) => OP.call(py, &[&x]).map(Array::new),
-                }
+                let made = match Domain::$domain.admit(py, x.tensor()) {
+                    Ok(Admitted::Same(same)) => Ok(same),
+                    Ok(Admitted::Ready(x)) => OP.call(py, &[&x]),
+                    Err(error) => Err(error),
+                };
+                array_of(py, stringify!($name), made)
             }
         )*
 
@@ -52,7 +53,7 @@ macro_rules! of_two {
             pub(crate) fn $name(py: Python<'_>, x1: &impl AsOperand, x2: &impl AsOperand) -> PyResult<Array> {
                 let [x1, x2] = together(py, x1, x2)?;
                 let way: fn(Python<'_>, Tensor, Tensor) -> PyResult<Tensor> = $way;
-                way(py, x1, x2).map(Array::new)
+                array_of(py, stringify!($name), way(py, x1, x2))
             }
         )*
 
@@ -73,6 +74,15 @@ macro_rules! of_two {
             Ok(())
         }
     };
+}
+
+/// What a function made; its errors speak of it, whatever ops it is made of.
+#[inline]
+fn array_of(py: Python<'_>, function: &str, made: PyResult<Tensor>) -> PyResult<Array> {
+    match made {
+        Ok(tensor) => Ok(Array::new(tensor)),
+        Err(error) => Err(in_name_of(py, function, error)),
+    }
 }
 
 /// An op of two operands as a way to compute.
@@ -279,7 +289,7 @@ macro_rules! tests {
                     if !matches!(kind(x.dtype()), Some(Kind::Float | Kind::Complex)) {
                         return filled_like(py, &x, $of_whole).map(Array::new);
                     }
-                    OP.call(py, &[&x]).map(Array::new)
+                    array_of(py, stringify!($name), OP.call(py, &[&x]))
                 }
             )*
         }
@@ -389,7 +399,7 @@ pub(crate) fn bitwise_invert(py: Python<'_>, x: &Array) -> PyResult<Array> {
     static BITS: Fixed = Fixed::new("BitwiseNot");
     let x = x.tensor();
     let op = if x.dtype() == Dtype::Bool { &TRUTHS } else { &BITS };
-    op.call(py, &[&x]).map(Array::new)
+    array_of(py, "bitwise_invert", op.call(py, &[&x]))
 }
 
 pub(crate) fn negative(py: Python<'_>, x: &Array) -> PyResult<Array> {
@@ -397,20 +407,24 @@ pub(crate) fn negative(py: Python<'_>, x: &Array) -> PyResult<Array> {
     static SUB: Fixed = Fixed::new("Sub");
     let x = x.tensor();
     if !is_unsigned(x.dtype()) {
-        return NEG.call(py, &[&x]).map(Array::new);
+        return array_of(py, "negative", NEG.call(py, &[&x]));
     }
     let zero = Number::Bool(false).tensor(x.device(), x.dtype())?;
-    SUB.call(py, &[&zero, &x]).map(Array::new)
+    array_of(py, "negative", SUB.call(py, &[&zero, &x]))
 }
 
-pub(crate) fn matmul(py: Python<'_>, x1: &Array, x2: &Array) -> PyResult<Array> {
-    static OP: Fixed = Fixed::new("MatMul");
+pub(crate) fn matmul(py: Python<'_>, x1: &impl AsOperand, x2: &impl AsOperand) -> PyResult<Array> {
     let [x1, x2] = together(py, x1, x2)?;
+    array_of(py, "matmul", product(py, &x1, &x2))
+}
+
+fn product(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResult<Tensor> {
+    static OP: Fixed = Fixed::new("MatMul");
     if x1.dims().is_empty() || x2.dims().is_empty() {
         return Err(PyTypeError::new_err("expected matrices or vectors for `matmul`, found a number"));
     }
     if kind(x1.dtype()) == Some(Kind::Complex) {
-        return complex_product(py, &x1, &x2).map(Array::new);
+        return complex_product(py, x1, x2);
     }
     // The op of ONNX has no kernels for narrow integers, of which sums are taken as wide ones wrap.
     let wide = match x1.dtype() {
@@ -418,9 +432,9 @@ pub(crate) fn matmul(py: Python<'_>, x1: &Array, x2: &Array) -> PyResult<Array> 
         Dtype::U8 | Dtype::U16 => Some(Dtype::U32),
         _ => None,
     };
-    let Some(wide) = wide else { return OP.call(py, &[&x1, &x2]).map(Array::new) };
-    let made = OP.call(py, &[&cast(py, &x1, wide)?, &cast(py, &x2, wide)?])?;
-    cast(py, &made, x1.dtype()).map(Array::new)
+    let Some(wide) = wide else { return OP.call(py, &[x1, x2]) };
+    let made = OP.call(py, &[&cast(py, x1, wide)?, &cast(py, x2, wide)?])?;
+    cast(py, &made, x1.dtype())
 }
 
 /// Products of the parts: that of ONNX knows no complex numbers.

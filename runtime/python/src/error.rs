@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use oarlock_core::ErrorKind;
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError,
+    PyException, PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -16,13 +17,73 @@ create_exception!(
     "What no built-in exception names: a device that is gone, a state that does not allow a call."
 );
 
+/// What the core calls things in its advice, which is for users of Rust and of the command, and what they are in Python.
+const IN_PYTHON: [(&str, &str); 5] = [
+    ("Tensor::to`", "to_device`"),
+    ("`oarlock devices`", "`oarlock.devices()`"),
+    ("`oarlock doctor`", "`python -m oarlock doctor`"),
+    ("`oarlock flags`", "`python -m oarlock flags`"),
+    ("`oarlock kernels ", "`python -m oarlock kernels "),
+];
+
+/// What to do about an error, in words of Python.
+fn advice(error: &oarlock_core::Error) -> Option<String> {
+    match error.advice() {
+        Some(advice) => Some(
+            IN_PYTHON.iter().fold(advice.to_owned(), |text, (other, python)| text.replace(other, python)),
+        ),
+        None if error.is_about_dtype() => Some("convert it with `astype` first".to_owned()),
+        None => None,
+    }
+}
+
+/// The attribute of an exception with the op that an error names.
+const OP: &str = "_op";
+
+/// The exception for an error of a call of an op. Python has a type of its own for operands that do not fit.
+#[cold]
+pub(crate) fn raised_of_call(error: oarlock_core::Error) -> PyErr {
+    let (is_about_dtype, op) = (error.is_about_dtype(), error.op().map(str::to_owned));
+    let made = raised(error);
+    Python::attach(|py| {
+        let made = if is_about_dtype { PyTypeError::new_err(made.value(py).to_string()) } else { made };
+        if let Some(op) = op
+            // An interrupt that took the place of the error is not ours to write on.
+            && made.is_instance_of::<PyException>(py)
+        {
+            let _ = made.value(py).setattr(OP, op);
+        }
+        made
+    })
+}
+
+/// Has an error speak of the function that was called, in place of an op that the function is made of and its caller may
+/// not know.
+#[cold]
+pub(crate) fn in_name_of(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
+    let value = error.value(py);
+    let op = value.getattr_opt(OP).ok().flatten().and_then(|op| op.extract::<String>().ok());
+    if let Some(op) = op
+        && op != function
+    {
+        let told = value.to_string().replace(&format!("`{op}`"), &format!("`{function}`"));
+        // An exception that takes neither is told as it was.
+        let _ = value.setattr("args", (told,)).and_then(|()| value.setattr(OP, function));
+    }
+    error
+}
+
+/// Has an error speak of the function that was called.
+#[pyfunction]
+pub(crate) fn _in_name_of(function: &str, error: &Bound<'_, PyAny>) {
+    drop(in_name_of(error.py(), function, PyErr::from_value(error.clone())));
+}
+
 /// The exception for an error of the core.
 #[cold]
 pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
     let mut message = error.to_string();
-    if let Some(advice) = error.advice() {
-        // The core says it in Rust.
-        let advice = advice.replace("Tensor::to`", "to_device`");
+    if let Some(advice) = advice(&error) {
         let _ = write!(message, "\nhint: {advice}");
     }
     let cause = crate::extension::function::raised(&message);

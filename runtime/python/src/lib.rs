@@ -24,13 +24,17 @@ mod _oarlock {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
+    use crate::array::pickle::_restored;
+    #[pymodule_export]
     use crate::array::read::{asarray, from_dlpack};
     #[pymodule_export]
     use crate::call::op;
     #[pymodule_export]
     use crate::device::{_plugins, Device, default_device, devices, set_default_device};
     #[pymodule_export]
-    use crate::dtype::DType;
+    use crate::dtype::{_dtype, DType};
+    #[pymodule_export]
+    use crate::error::_in_name_of;
     #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
@@ -42,7 +46,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::promote::result_type;
     #[pymodule_export]
-    use crate::start::{get_flags, set_flags};
+    use crate::start::{_flags, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oarlock_core::Runtime;
-use oarlock_core::flags::Flags;
+use oarlock_core::flags::{Flag, Flags, TABLE};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, ProbeCommand};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyDict};
@@ -75,7 +75,7 @@ fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
 }
 
 /// Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with
-/// them. `oarlock flags` on the command line lists all.
+/// them. `python -m oarlock flags` lists all.
 #[pyfunction]
 pub(crate) fn set_flags(flags: &Bound<'_, PyDict>) -> PyResult<()> {
     if RUNTIME.get().is_some() {
@@ -93,6 +93,15 @@ pub(crate) fn set_flags(flags: &Bound<'_, PyDict>) -> PyResult<()> {
     }
     CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).extend(chosen);
     Ok(())
+}
+
+/// What there is to say about every flag: its name, what it may be, its default, its variable, and what it does. It starts
+/// nothing, so that it helps where a variable has a wrong value.
+#[pyfunction]
+pub(crate) fn _flags() -> Vec<(&'static str, String, &'static str, String, &'static str)> {
+    let told =
+        |flag: &'static Flag| (flag.name, flag.kind.to_string(), flag.default, flag.variable(), flag.meaning);
+    TABLE.iter().map(told).collect()
 }
 
 /// Every flag with its value.

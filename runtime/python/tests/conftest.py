@@ -2,9 +2,13 @@
 
 import os
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
+import oarlock as ol
+import onnx
 import pytest
 
 REPOSITORY = Path(__file__).parents[3]
@@ -23,6 +27,28 @@ def same(found, expected):
     assert found.shape == expected.shape
     assert found.dtype.name == expected.dtype.name
     np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def child(code, **variables):
+    """What a program in another process prints."""
+    environment = os.environ | {name: str(value) for name, value in variables.items()}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout
+
+
+def model_with(domain, op, **attributes):
+    """-op(max(x, 0)), for any number of elements."""
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["a"]),
+        onnx.helper.make_node(op, ["a"], ["b"], domain=domain, **attributes),
+        onnx.helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid(domain, 1)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n"]) for name in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
 @pytest.fixture(scope="session")

@@ -116,11 +116,79 @@ def test_what_wants_to_write_is_refused():
         io.BytesIO(b"abcd").readinto(ol.asarray([1.0]))
 
 
-def test_arrays_of_numpy_do_not_mix_in_by_themselves():
+@pytest.mark.parametrize(
+    "needing",
+    [
+        [1.0],
+        1.5,
+        np.arange(6, dtype=np.float32)[::2],
+        np.arange(12, dtype=np.float32).reshape(3, 4)[:, ::2],
+        np.arange(3, dtype=">f4"),
+        np.array([True]),
+        np.array(["a"]),
+        np.zeros(9, np.uint8)[1:].view(np.float32),
+        memoryview(b"abcdef")[::2],
+    ],
+    ids=["list", "number", "gaps", "columns", "other order of bytes", "truths", "text", "unaligned", "buffer with gaps"],
+)
+def test_what_needs_a_copy_is_refused_where_none_is_wanted(needing):
+    with pytest.raises(ValueError, match="copy=False"):
+        ol.asarray(needing, copy=False)
+    if hasattr(needing, "__dlpack__"):
+        with pytest.raises(BufferError):
+            ol.from_dlpack(needing, copy=False)
+    ol.asarray(needing)
+
+
+def test_what_needs_no_copy_shares_its_memory():
+    theirs = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for made in [ol.asarray(theirs, copy=False), ol.from_dlpack(theirs.T, copy=False), ol.asarray(memoryview(theirs), copy=False)]:
+        assert np.shares_memory(np.asarray(made), theirs)
+    assert ol.asarray(np.zeros((0, 3), bool), copy=False).shape == (0, 3)
+    ours = ol.ones(3)
+    assert ol.asarray(ours, copy=False) is ours
+    for dtype in [ol.float64, "int8"]:
+        with pytest.raises(ValueError, match="another dtype"):
+            ol.asarray(ours, dtype=dtype, copy=False)
+    with pytest.raises(ValueError, match="another dtype"):
+        ol.asarray(theirs, dtype=ol.float64, copy=False)
+
+
+def test_a_copy_that_a_library_made_is_none_of_its_arrays():
+    class Copies:
+        def __init__(self):
+            self.array = ol.ones(3)
+
+        def __dlpack__(self, *, max_version=None, copy=None):
+            return self.array.__dlpack__(max_version=max_version, copy=True)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    assert ol.from_dlpack(Copies()).tolist() == [1, 1, 1]
+    with pytest.raises(BufferError, match="its library made"):
+        ol.from_dlpack(Copies(), copy=False)
+
+
+def test_scalars_of_numpy_keep_their_dtype():
+    for scalar in [np.float64(1.5), np.int8(3), np.float16(2), np.complex128(1j), np.bool_(True), np.uint64(2**63)]:
+        same(ol.asarray(scalar), scalar)
+        same(ol.asarray([scalar, scalar]), [scalar, scalar])
+        same(ol.asarray([[scalar], [scalar]], dtype=ol.complex64), np.array([[scalar], [scalar]], np.complex64))
+    same(ol.asarray(np.float64(1.5), dtype=ol.float32), np.float32(1.5))
+    assert ol.asarray([1, True, 2.5]).dtype is ol.float32
     with pytest.raises(TypeError):
-        ol.asarray([1.0]) + np.ones(1, np.float32)
-    with pytest.raises(TypeError, match="oarlock.asarray"):
-        np.ones(1, np.float32) + ol.asarray([1.0])
+        ol.asarray([np.datetime64("2020")])
+
+
+def test_bytes_in_the_order_of_another_machine_are_turned():
+    for dtype in [">f4", ">i8", ">u2", ">c16", "<f8"]:
+        theirs = np.arange(6).astype(dtype).reshape(2, 3)
+        same(ol.asarray(theirs), theirs.astype(theirs.dtype.newbyteorder("=")))
+        same(ol.asarray(theirs.T), theirs.T.astype(theirs.dtype.newbyteorder("=")))
+
+
+def test_arrays_of_numpy_do_not_mix_in_by_themselves():
     with pytest.raises(TypeError):
         [1.0] + ol.asarray([1.0])
     same(np.float32(1) + ol.asarray([1.0]), np.array([2], np.float32))

@@ -6,13 +6,12 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
+import warnings
 
 import numpy as np
-import onnx
 import oarlock as ol
 import pytest
-from conftest import REPOSITORY, same
+from conftest import REPOSITORY, child, model_with, same
 from oarlock import extension
 from oarlock._compile import recipe
 
@@ -127,15 +126,6 @@ def scaling(place):
     return load(place, "scaling")
 
 
-def child(code, **variables):
-    """What a program in another process prints."""
-    environment = os.environ | {name: str(value) for name, value in variables.items()}
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout
-
-
 def loading(place, name):
     """A program that loads an extension and calls its op."""
     return f"""
@@ -163,6 +153,31 @@ def test_ops_are_functions_that_take_attributes_by_name(scaling):
     assert scaling.scale(ol.zeros((0, 3))).shape == (0, 3)
     same(ol.op("scale", [x], {"by": 4.0}, domain="test.scaling"), np.asarray(x) * 4)
     assert scaling.ops["test.scaling::scale"] is scaling.scale
+
+
+def test_a_keyword_that_no_kernel_can_ask_for_is_warned_of(place, scaling):
+    x = ol.ones(2)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="`scale` was given `yb`, which stands nowhere in the sources of `scaling`") as warned:
+            same(scaling.scale(x, yb=3.0), np.full(2, 2, np.float32))
+        assert warned[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        scaling.scale(x, by=3.0, times=2)
+        # Nobody knows what a plugin was made of that others built.
+        extension.Extension("scaling", None).scale(x, yb=3.0)
+
+
+def test_names_in_headers_and_flags_are_known(place):
+    (place / "names.h").write_text('#define FIRST "named_in_a_header"\n')
+    source = OPS.replace('"by"', "FIRST").replace('"times"', "SECOND").replace("factor.h", "names.h").replace("FACTOR", "2")
+    (place / "named.c").write_text(source)
+    flags = ['-DDOMAIN="test.named"', '-DSECOND="named_in_a_flag"']
+    named = extension.load("named", place / "named.c", flags=flags, cache=place / "cache")
+    with warnings.catch_warnings(action="error"):
+        same(named.scale(ol.ones(1), named_in_a_header=3.0, named_in_a_flag=2), np.array([6], np.float32))
+    for name in ["by", "beta", "oarlock_find_attribute"]:
+        with pytest.warns(UserWarning, match=f"`{name}`"):
+            named.scale(ol.ones(1), **{name: 1.0})
 
 
 def test_a_function_says_what_it_takes(scaling):
@@ -207,19 +222,6 @@ def test_cpp_has_optional_inputs_several_outputs_and_exceptions(place):
     assert inspect.signature(split).parameters["limit"].default is None
     with pytest.raises(ol.Error, match="nothing to sort"):
         split(ol.zeros(0, dtype=ol.float64))
-
-
-def model_with(domain, op, **attributes):
-    """-op(max(x, 0)), for any number of elements."""
-    nodes = [
-        onnx.helper.make_node("Relu", ["x"], ["a"]),
-        onnx.helper.make_node(op, ["a"], ["b"], domain=domain, **attributes),
-        onnx.helper.make_node("Neg", ["b"], ["y"]),
-    ]
-    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid(domain, 1)]
-    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n"]) for name in "xy"]
-    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
-    return ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
 def test_a_model_has_nodes_of_the_ops(scaling):
@@ -416,130 +418,18 @@ def test_a_wheel_brings_ops_to_where_it_is_installed(place, tmp_path):
     assert "acme-ops" in report.stdout and report.returncode == 0, report.stdout
 
 
-@extension.op("test.python::soft")
-def soft(x, bias=None, *, sharpness=1.0):
-    made = x / (abs(x) + 1 / sharpness)
-    return made if bias is None else made + bias
-
-
-def call(name, *inputs, outputs=1, **attributes):
-    return ol.op(name, inputs, attributes, outputs=outputs, domain="test.python")
-
-
-def test_a_function_of_python_is_an_op_with_optional_inputs_and_attributes():
-    x = ol.asarray([1.0, -3.0])
-    same(soft(x), np.array([0.5, -0.75], np.float32))
-    same(call("soft", x), np.array([0.5, -0.75], np.float32))
-    same(call("soft", x, x, sharpness=0.5), np.asarray(x) / (abs(np.asarray(x)) + np.float32(2)) + np.asarray(x))
-    same(call("soft", ol.zeros((0, 2))), np.zeros((0, 2), np.float32))
-
-
-def test_a_function_gives_any_shapes_and_dtypes_of_any_library():
-    @extension.op("test.python::several", outputs=3)
-    def several(*all_inputs, times=(1,), kind="plain"):
-        return all_inputs[0] > 0, np.array([len(all_inputs), *times]), [[kind == "other", True]]
-
-    x = ol.asarray([[1.0, -3.0]]).mT
-    first, second, third = call("several", x, ol.asarray([1]), outputs=3, times=[5, 6], kind="other")
-    same(first, np.array([[True], [False]]))
-    same(second, np.array([2, 5, 6]))
-    same(third, np.array([[True, True]]))
-
-
-def test_an_array_that_a_function_kept_stays_as_it_was():
-    kept = []
-
-    @extension.op("test.python::keeps")
-    def keeps(x):
-        kept.append(x)
-        return x + 1
-
-    for value in range(5):
-        call("keeps", ol.full((1000,), value))
-    assert [int(each[0]) for each in kept] == list(range(5))
-
-
-def test_what_a_function_raises_is_the_cause_of_the_error():
-    @extension.op("test.python::raises")
-    def raises(x):
-        error = KeyboardInterrupt if x.shape == (2,) else KeyError
-        raise error("what went wrong" * 100)
-
-    with pytest.raises(ol.Error, match=r"`raises` on `cpu:0`.*KeyError.*what went wrong") as raised:
-        call("raises", ol.ones(1))
-    assert isinstance(raised.value.__cause__, KeyError)
-    with pytest.raises(KeyboardInterrupt):
-        call("raises", ol.ones(2))
-    with pytest.raises(NotImplementedError) as raised:
-        call("raises", ol.ones(1), ol.ones(1))
-    assert raised.value.__cause__ is None
-
-
-@pytest.mark.parametrize("given", [(1, 2), "text", object()])
-def test_what_is_no_array_or_too_many_is_refused(given):
-    @extension.op("test.python::odd")
-    def odd(x):
-        return given
-
-    with pytest.raises((ol.Error, ValueError, TypeError)):
-        call("odd", ol.ones(1))
-
-
-def test_a_function_is_put_in_the_place_of_one_with_the_same_parameters():
-    @extension.op("test.python::again")
-    def again(x):
-        return x
-
-    same(call("again", ol.ones(1)), np.ones(1, np.float32))
-
-    @extension.op("test.python::again")
-    def another(x):
-        return -x
-
-    same(call("again", ol.ones(1)), -np.ones(1, np.float32))
-    with pytest.raises(ValueError, match="hint: start the program anew"):
-        extension.op("test.python::again")(lambda x, y: x)
-
-
-@pytest.mark.parametrize(("name", "outputs"), [("again", 1), ("::again", 1), ("test::", 1), ("test::x", 0)])
-def test_names_and_outputs_that_cannot_be_are_refused(name, outputs):
-    with pytest.raises(ValueError, match="expected"):
-        extension.op(name, outputs=outputs)(abs)
-
-
-def test_a_domain_with_schemas_takes_no_function():
-    with pytest.raises(ValueError, match=r"ai\.onnx"):
-        extension.op("ai.onnx::Relu")(lambda X: X)
-
-
-def test_a_model_has_functions_as_nodes_on_many_threads():
-    model = model_with("test.python", "soft", sharpness=2.0)
-
-    def run(size):
-        data = np.arange(size, dtype=np.float32) - 2
-        positive = np.maximum(data, 0)
-        for _ in range(50):
-            same(model(data), -(positive / (positive + np.float32(0.5))))
-            same(call("soft", ol.asarray(data)), data / (abs(data) + 1))
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(run, range(8), timeout=100))
-
-
-def test_where_all_must_be_deterministic_a_function_promises_it():
-    program = """
-    import oarlock as ol
-    ol.set_flags({"deterministic": True})
-    for promise in (True, False):
-        ol.extension.op(f"test.promise::op{promise}", deterministic=promise)(lambda x: x + 1)
-        try:
-            print(ol.op(f"op{promise}", [ol.ones(1)], domain="test.promise").tolist())
-        except NotImplementedError as error:
-            print("other bits each time" in str(error))
+def test_layers_see_the_ops_that_a_program_adds(place):
+    record, file = place / "calls", place / "layers.toml"
+    file.write_text(f'[plugins]\nlayers = ["trace"]\n\n[plugin.trace]\nfile = "{record}"\n')
+    code = loading(place, "watched") + """
+    @ol.extension.op("test.watched::twice")
+    def twice(x):
+        return x + x
+    # The layer writes down thousands of calls at once.
+    for _ in range(5000):
+        made = ol.op("twice", [ol.ones(1)], domain="test.watched")
+    print(made.tolist())
     """
-    assert child(program) == "[2.0]\nTrue\n"
-
-
-def test_in_a_stream_a_function_is_refused_and_not_waited_for():
-    with ol.Stream("cpu"), pytest.raises(NotImplementedError, match="outside of streams"):
-        call("soft", ol.ones(3))
+    assert child(code, OARLOCK_CONFIG=file) == "[2.0]\n[2.0]\n"
+    told = record.read_text()
+    assert '"watched' in told and "python.test.watched.twice" in told

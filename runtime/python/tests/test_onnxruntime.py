@@ -1,8 +1,11 @@
-"""Programs for onnxruntime, which change one import."""
+"""Programs for onnxruntime, which change one import. Where onnxruntime is installed it is held to the same."""
 
+import importlib
+import threading
 from pathlib import Path
 
 import numpy as np
+import oarlock
 import pytest
 from oarlock import onnxruntime as ort
 
@@ -48,3 +51,176 @@ def test_values_may_stay_where_they_are(session):
 def test_outputs_that_are_not_there_are_named(session):
     with pytest.raises(ValueError, match="`nothing`"):
         session.run(["nothing"], {"image": np.load(MODELS / "digits.npy")})
+
+
+@pytest.fixture(params=["oarlock.onnxruntime", "onnxruntime"])
+def either(request):
+    """Oarlock's and the real one."""
+    return pytest.importorskip(request.param)
+
+
+@pytest.fixture
+def raised_by(either):
+    """The exceptions, from where programs import them."""
+    return importlib.import_module(f"{either.__name__}.capi.onnxruntime_pybind11_state")
+
+
+@pytest.fixture
+def digits(either):
+    return either.InferenceSession(str(MODELS / "digits.onnx"), providers=["CPUExecutionProvider"])
+
+
+@pytest.fixture
+def images():
+    return np.load(MODELS / "digits.npy")
+
+
+def test_outputs_are_bound_to_what_runs_make(digits, images):
+    (expected,) = digits.run(None, {"image": images})
+    binding = digits.io_binding()
+    binding.bind_cpu_input("image", images)
+    (output,) = digits.get_outputs()
+    binding.bind_output(output.name)
+    digits.run_with_iobinding(binding)
+    (value,) = binding.get_outputs()
+    assert (value.shape(), value.data_type(), value.device_name()) == (list(expected.shape), "tensor(float)", "cpu")
+    np.testing.assert_array_equal(value.numpy(), expected)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], expected)
+    images[...] = 0
+    digits.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], digits.run(None, {"image": images})[0])
+    binding.clear_binding_outputs()
+    with pytest.raises(RuntimeError):
+        digits.run_with_iobinding(binding)
+
+
+def test_inputs_and_outputs_are_bound_to_addresses(digits, images):
+    (expected,) = digits.run(None, {"image": images})
+    (output,) = digits.get_outputs()
+    made = np.zeros_like(expected)
+    binding = digits.io_binding()
+    binding.bind_input("image", "cpu", 0, np.float32, images.shape, images.ctypes.data)
+    binding.bind_output(output.name, "cpu", 0, np.float32, made.shape, made.ctypes.data)
+    binding.synchronize_inputs()
+    digits.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    np.testing.assert_array_equal(made, expected)
+    assert binding.get_outputs()[0].data_ptr() == made.ctypes.data
+    with pytest.raises(ValueError, match="element_type"):
+        binding.bind_output(output.name, "cpu", 0, None, None, made.ctypes.data)
+    binding.bind_output(output.name, "cpu", 0, np.float32, (1, 10), made.ctypes.data)
+    with pytest.raises(RuntimeError):
+        digits.run_with_iobinding(binding)
+
+
+@pytest.mark.parametrize("element_type", [np.float32, 1])
+def test_values_are_bound_and_written_in_their_place(either, digits, images, element_type):
+    (expected,) = digits.run(None, {"image": images})
+    (output,) = digits.get_outputs()
+    given = either.OrtValue.ortvalue_from_shape_and_type(images.shape, element_type, "cpu")
+    given.update_inplace(images)
+    assert (given.element_type(), given.tensor_size_in_bytes(), given.is_tensor(), given.has_value()) == (1, images.nbytes, True, True)
+    memory = np.zeros_like(expected)
+    for made in [either.OrtValue.ortvalue_from_shape_and_type(expected.shape, element_type), either.OrtValue.ortvalue_from_numpy(memory)]:
+        address = made.data_ptr()
+        binding = digits.io_binding()
+        binding.bind_ortvalue_input("image", given)
+        binding.bind_ortvalue_output(output.name, made)
+        digits.run_with_iobinding(binding)
+        np.testing.assert_array_equal(made.numpy(), expected)
+        assert made.data_ptr() == address == binding.get_outputs()[0].data_ptr()
+    np.testing.assert_array_equal(memory, expected)
+    with pytest.raises(RuntimeError):
+        given.update_inplace(np.zeros((1, 1, 9, 9), np.float32))
+
+
+def test_what_is_bound_is_of_the_session(either, digits, images):
+    binding = digits.io_binding()
+    with pytest.raises(RuntimeError):
+        binding.bind_cpu_input("nothing", images)
+    other = either.InferenceSession(str(MODELS / "digits.onnx"), providers=["CPUExecutionProvider"])
+    with pytest.raises(ValueError, match="session"):
+        other.run_with_iobinding(binding)
+
+
+def test_a_run_in_the_background_calls_back(digits, images):
+    def outcome(names, feeds):
+        done, given = threading.Event(), []
+
+        def callback(*arguments):
+            given.extend(arguments)
+            done.set()
+
+        digits.run_async(names, feeds, callback, {"mine": 1})
+        assert done.wait(60)
+        return given
+
+    (made,), data, wrong = outcome(None, {"image": images})
+    np.testing.assert_array_equal(made, digits.run(None, {"image": images})[0])
+    assert (data, wrong) == ({"mine": 1}, "")
+    for names, feeds in [(["nothing"], {"image": images}), (None, {"image": images.astype(np.float64)})]:
+        made, _, wrong = outcome(names, feeds)
+        assert made == [] and wrong
+    with pytest.raises(ValueError, match="image"):
+        digits.run_async(None, {}, print, None)
+
+
+def model(op, domain="", inputs=("x",), element="FLOAT", **attributes):
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    node = helper.make_node(op, list(inputs), ["y"], domain=domain, **attributes)
+    given = [helper.make_tensor_value_info(name, types.INT64 if name == "at" else types.DataType.Value(element), [None]) for name in inputs]
+    graph = helper.make_graph([node], "graph", given, [helper.make_tensor_value_info("y", types.DataType.Value(element), None)])
+    opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+def test_models_that_cannot_be_loaded_raise_what_they_raise_there(either, raised_by, tmp_path):
+    garbage = tmp_path / "garbage.onnx"
+    garbage.write_bytes(b"no model")
+    for source, name in [
+        (str(tmp_path / "nothing.onnx"), "NoSuchFile"),
+        (str(garbage), "InvalidProtobuf"),
+        (b"no model", "InvalidProtobuf"),
+        (model("Nonsense"), "InvalidGraph"),
+        (model("Nonsense", "acme"), "Fail"),
+        (model("Relu", nonsense=1), "InvalidGraph"),
+    ]:
+        with pytest.raises(getattr(raised_by, name)):
+            either.InferenceSession(source, providers=["CPUExecutionProvider"])
+
+
+def test_runs_that_fail_raise_what_they_raise_there(either, raised_by):
+    session = either.InferenceSession(model("Gather", inputs=("x", "at")), providers=["CPUExecutionProvider"])
+    x, at = np.ones(3, np.float32), np.array([0])
+    for names, feeds in [
+        (None, {"x": x, "at": at, "z": x}),
+        (["z"], {"x": x, "at": at}),
+        (None, {"x": x.astype(np.float64), "at": at}),
+        (None, {"x": x[None], "at": at}),
+        (None, {"x": x, "at": np.array([9])}),
+    ]:
+        with pytest.raises(raised_by.InvalidArgument):
+            session.run(names, feeds)
+    with pytest.raises(ValueError, match="at"):
+        session.run(None, {"x": x})
+
+
+def test_exceptions_are_those_of_oarlock_and_of_python_as_well(tmp_path):
+    for source, kinds in [
+        (str(tmp_path / "nothing.onnx"), (FileNotFoundError, oarlock.Error)),
+        (b"no model", (ValueError, oarlock.Error)),
+        (model("Nonsense"), (NotImplementedError, ValueError, oarlock.Error)),
+    ]:
+        for kind in kinds:
+            with pytest.raises(kind):
+                ort.InferenceSession(source)
+    session = ort.InferenceSession(model("Gather", inputs=("x", "at")))
+    for kind in (IndexError, ValueError, oarlock.Error):
+        with pytest.raises(kind):
+            session.run(None, {"x": np.ones(1, np.float32), "at": np.array([9])})
+
+
+def test_text_is_called_text_as_there(either):
+    session = either.InferenceSession(model("Identity", element="STRING"), providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].type == "tensor(string)"

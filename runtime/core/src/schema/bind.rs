@@ -55,9 +55,8 @@ impl Schema {
             let (expected, source) = *variables[formal.type_index].get_or_insert((dtype, index));
             if dtype != expected {
                 let source = self.operand_name(source);
-                return Err(blame(Error::invalid_argument(format!(
-                    "expected {expected} like {source}, found {dtype}"
-                ))));
+                let message = format!("expected {expected} like {source}, found {dtype}");
+                return Err(blame(Error::invalid_argument(message).about_dtype()));
             }
         }
         Ok(variables)

@@ -49,7 +49,8 @@ impl TypeSet {
                 "expected {self}, of which nothing is supported, found a tensor of {dtype}"
             )));
         }
-        Err(Error::invalid_argument(format!("expected {}, found {dtype}", alternatives(&self.names()))))
+        let expected = alternatives(&self.names());
+        Err(Error::invalid_argument(format!("expected {expected}, found {dtype}")).about_dtype())
     }
 
     pub(super) fn add(&mut self, name: &'static str) {

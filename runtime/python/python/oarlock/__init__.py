@@ -15,7 +15,7 @@ import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import _oarlock
+from . import _absent, _oarlock
 from ._arguments import of_arrays
 from ._creation import (
     arange,
@@ -433,6 +433,8 @@ def astype(x: Tensor, dtype: DType, /, *, copy: builtins.bool = True, device: De
     made = x.astype(dtype, copy=copy)
     return made if device is None else made.to_device(device)
 
+
+_absent.note()
 
 e = 2.718281828459045
 inf = float("inf")

@@ -1,11 +1,16 @@
-"""`python -m oarlock doctor` says whether all is well; `python -m oarlock devices` lists devices."""
+"""What the package says about itself: `python -m oarlock doctor` says whether all is well, and others list what there is."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from typing import TYPE_CHECKING
 
-from . import __version__, devices
+from . import _oarlock, __version__, devices
+
+if TYPE_CHECKING:
+    from ._extension import Kernel, Operand
 
 
 def main() -> int:
@@ -14,6 +19,9 @@ def main() -> int:
     parser.add_argument("--version", action="version", version=f"oarlock {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("devices", help="list the devices there are")
+    commands.add_parser("flags", help="list the flags that `oarlock.set_flags` and variables set")
+    kernels = commands.add_parser("kernels", help="list the kernels there are")
+    kernels.add_argument("--op", help="those of this op alone, such as `Add`")
     doctor = commands.add_parser("doctor", help="say which devices and plugins work, and why others do not; ends with 1 if one does not")
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
     chosen = parser.parse_args()
@@ -21,9 +29,39 @@ def main() -> int:
         from ._doctor import doctor as examine
 
         return examine(chosen.json)
-    for device in devices():
-        print(f"{device.name}  {device.description}")
+    if chosen.command == "flags":
+        print(flags())
+    elif chosen.command == "kernels":
+        listed = kernels_of(chosen.op)
+        print(listed or f"no plugin has a kernel for `{chosen.op}`")
+        return 0 if listed else 1
+    else:
+        for device in devices():
+            print(f"{device.name}  {device.description}")
     return 0
+
+
+def flags() -> str:
+    """Every flag with what it may be."""
+    told = [
+        f"{name}\n    {meaning}\n    expected {kind}, by default {default or 'nothing'}; variable {variable}"
+        for name, kind, default, variable, meaning in _oarlock._flags()
+    ]
+    return "\n".join(told)
+
+
+def kernels_of(op: str | None) -> str:
+    """The kernels of an op, or all, each with the dtypes that it takes; of inputs alike only once."""
+    rows: list[Kernel] = json.loads(_oarlock._kernels(op=op))
+
+    def takes(operands: list[Operand]) -> str:
+        return "; ".join(dict.fromkeys(" ".join(operand["dtypes"]) for operand in operands))
+
+    told = [
+        f"{row['domain'] or 'ai.onnx'}::{row['op']} {row['versions']}  on {row['device']} by {row['plugin']}  {takes(row['inputs'] or row['outputs'])}"
+        for row in rows
+    ]
+    return "\n".join(sorted(told))
 
 
 if __name__ == "__main__":

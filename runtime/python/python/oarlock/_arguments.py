@@ -1,4 +1,4 @@
-"""What functions of the package say to arguments that are no arrays."""
+"""What functions of the package say where they fail: which argument is no array, and their own names, not those of ops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from ._oarlock import Tensor
+from ._oarlock import Tensor, _in_name_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,8 +26,25 @@ def of_arrays(function: Callable[P, T]) -> Callable[P, T]:
             if wrong is None:
                 raise
             raise TypeError(wrong) from error
+        except Exception as error:
+            _in_name_of(function.__name__, error)
+            raise
 
     return checked
+
+
+def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
+    """Has errors of the ops that a function is made of speak of the function, which is what its caller knows."""
+
+    @wraps(function)
+    def named(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except Exception as error:
+            _in_name_of(function.__name__, error)
+            raise
+
+    return named
 
 
 def first_wrong(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> str | None:

@@ -180,6 +180,18 @@ def found(record: Path) -> Path | None:
     return library if is_whole and all(digest(Path(file)) == known for file, known in made_of) else None
 
 
+def text_of(library: Path, flags: Sequence[str]) -> str:
+    """All that a plugin was made of, but for headers of the system and of the contract: its sources, headers and flags."""
+    files = set[Path]()
+    for record in library.parent.glob("made-*.json"):
+        said = json.loads(record.read_text())
+        if said["library"] == library.name:
+            files |= {Path(file) for file in said["made_of"]}
+    others = [Path("/usr"), *library.parent.parent.glob("include-*")]
+    own = (file for file in sorted(files) if not any(map(file.is_relative_to, others)))
+    return "\n".join([*(file.read_text(errors="replace") for file in own if file.is_file()), *flags] if files else [])
+
+
 def put(file: Path, text: str) -> None:
     """Writes a file that others see whole or not at all."""
     with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", delete=False) as written:

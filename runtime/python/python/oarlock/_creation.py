@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from . import _oarlock
-from ._arguments import of_arrays
+from ._arguments import in_own_name, of_arrays
 from ._oarlock import Tensor, asarray, op
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._typing import DeviceLike, DtypeLike, Number, Shape
 
 
+@in_own_name
 def full(
     shape: Shape, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
@@ -36,16 +37,19 @@ def full(
         return op("Expand", [one.to_device("cpu"), sizes_of(sizes)]).to_device(one.device)
 
 
+@in_own_name
 def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array that is to be written to; it holds zeros."""
     return zeros(shape, dtype=dtype, device=device)
 
 
+@in_own_name
 def zeros(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array of zeros."""
     return full(shape, 0, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
 
 
+@in_own_name
 def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array of ones."""
     return full(shape, 1, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
@@ -82,6 +86,7 @@ def ones_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLik
     return full_like(x, 1, dtype=dtype, device=device)
 
 
+@in_own_name
 def arange(
     start: float,
     /,
@@ -113,6 +118,7 @@ def arange(
     )
 
 
+@in_own_name
 def linspace(
     start: float,
     stop: float,
@@ -134,6 +140,7 @@ def linspace(
     return made.astype(_oarlock.float32 if dtype is None else dtype, copy=False)
 
 
+@in_own_name
 def eye(
     n_rows: int,
     n_cols: int | None = None,

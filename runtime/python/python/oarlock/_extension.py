@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _oarlock
@@ -29,8 +31,10 @@ class Operand(TypedDict):
 class Kernel(TypedDict):
     """One way of running an op on one kind of device."""
 
+    plugin: str
     op: str
     domain: str
+    versions: str
     device: str
     inputs: list[Operand]
     outputs: list[Operand]
@@ -40,18 +44,19 @@ class Extension:
     """The ops of a plugin of kernels, as functions: `extension.swish(x)`. `ops` has them by their full names, such as
     `acme::swish`, and `file` is the plugin."""
 
-    def __init__(self, name: str, file: str | None) -> None:
+    def __init__(self, name: str, file: str | None, sources: Callable[[], str] | None = None) -> None:
         self.name = name
         self.file = file
         self.ops: dict[str, Function] = {}
-        kernels: list[Kernel] = json.loads(_oarlock._kernels(name))
+        kernels: list[Kernel] = json.loads(_oarlock._kernels(plugin=name))
         if not kernels:
             raise ValueError(f"expected a plugin of kernels that is loaded, found none of the name `{name}`")
         of_ops: dict[tuple[str, str], list[Kernel]] = {}
         for kernel in kernels:
             of_ops.setdefault((kernel["domain"], kernel["op"]), []).append(kernel)
+        keywords = Keywords(name, sources)
         for (domain, op), rows in of_ops.items():
-            function = made(domain, op, rows)
+            function = made(domain, op, rows, keywords)
             self.ops[f"{domain}::{op}"] = function
             # Where two domains have ops of one name, it stands for the first.
             self.__dict__.setdefault(op, function)
@@ -64,7 +69,29 @@ class Extension:
         return f"<extension {self.name}: {', '.join(self.ops)}>"
 
 
-def made(domain: str, op: str, kernels: list[Kernel]) -> Function:
+class Keywords:
+    """The names of attributes that functions of an extension were given. Kernels look for names in a list, so that nobody sees
+    which they know; but one that stands nowhere in the sources none of them can look for."""
+
+    def __init__(self, extension: str, sources: Callable[[], str] | None) -> None:
+        self._extension = extension
+        self._sources = sources
+        self._found = set[str]()
+
+    def check(self, op: str, given: dict[str, Any]) -> None:
+        """Warns of names that mean nothing."""
+        if self._sources is None or self._found.issuperset(given):
+            return
+        words = set(re.findall(r"\w+", self._sources()))
+        self._found |= words.intersection(given)
+        for name in given:
+            if words and name not in words:
+                message = f"`{op}` was given `{name}`, which stands nowhere in the sources of `{self._extension}`: no kernel can ask for it"
+                # Whoever called the function.
+                warnings.warn(message, stacklevel=3)
+
+
+def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Function:
     """The function that calls an op."""
     signature = signature_of(kernels)
     names = [name for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD]
@@ -77,6 +104,8 @@ def made(domain: str, op: str, kernels: list[Kernel]) -> Function:
             bound = signature.bind(*given, **named)
             bound.apply_defaults()
             operands, attributes = bound.args, bound.kwargs
+        if attributes:
+            keywords.check(op, attributes)
         try:
             return _oarlock.op(op, operands, attributes, outputs=outputs, domain=domain)
         except TypeError as error:

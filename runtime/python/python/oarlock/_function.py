@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,12 +40,26 @@ def register(name: str, function: Callable[..., Any], outputs: int, deterministi
                 return call(name, inputs, attributes)
 
             _oarlock._add_function(domain, op, made.inputs, outputs, deterministic, current)
-        elif known[1:] != made[1:]:
+        elif known[1:] == made[1:]:
+            if place_of(known.function) != place_of(function):
+                warnings.warn(
+                    f"`{name}` was {place_of(known.function)}, and is {place_of(function)} from now on, in models as well; "
+                    "choose another name to have both",
+                    # Where the function is, below the decorator.
+                    stacklevel=3,
+                )
+        else:
             raise ValueError(
                 f"expected `{name}` with the parameters, outputs and promise that it had, found others\n"
                 "hint: start the program anew, or choose another name"
             )
         _registered[name] = made
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Where a function is, which stays where a program or a cell of a notebook makes it anew."""
+    kind = type(function)
+    return f"{getattr(function, '__module__', kind.__module__)}.{getattr(function, '__qualname__', kind.__qualname__)}"
 
 
 def call(name: str, inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:

@@ -10,12 +10,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _function, _oarlock
-from ._compile import compiled, headers, recipe
+from ._compile import compiled, headers, recipe, text_of
 from ._extension import Extension
 
 if TYPE_CHECKING:
@@ -47,12 +48,15 @@ def load(
     crate. `flags` go to the compiler, `include` are directories of headers, and `libraries` are linked. The compilers are those
     that `CC`, `CXX` and `CARGO` name, or `cc`, `c++` and `cargo`. What was compiled is kept in `cache`, which is
     `$XDG_CACHE_HOME/oarlock/extensions` where none is named. With `verbose`, commands are printed.
+
+    Attributes are keywords of the functions. A kernel does not say which it knows; one whose name stands nowhere in the sources
+    it cannot ask for, which is warned of.
     """
     file = compiled(recipe(name, sources, flags, include, libraries), Path(cache) if cache else None, verbose=verbose)
     with _loading:
         known = _loaded.get(name)
         if known is None:
-            known = _loaded[name] = Extension(_oarlock._add_plugin(str(file)), str(file))
+            known = _loaded[name] = Extension(_oarlock._add_plugin(str(file)), str(file), partial(text_of, file, flags))
         if known.file != str(file):
             raise ValueError(
                 f"expected `{name}` as it was loaded before, found that it has changed\n"
@@ -82,7 +86,8 @@ def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[
     wherever a run finds the op, on several threads perhaps, and should do nothing else than compute. With `deterministic` you
     promise that it gives the same bits each time, without which it is refused where the flag `deterministic` is on. The
     function itself stays as it was: called directly it gets what it is given, wherever that lies, and nothing looks at what it
-    gives. To make another one with the same parameters the op of the name puts it in its place.
+    gives. To make another one with the same parameters the op of the name puts it in its place, with a warning unless it is of
+    the same name and module, as where a cell of a notebook runs again.
     """
 
     def register(function: Callable[P, T]) -> Callable[P, T]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from . import _oarlock
-from ._arguments import of_arrays
+from ._arguments import in_own_name, of_arrays
 from ._creation import arange
 from ._manipulation import axes_of, axis_of, concat, expand_dims, roll
 from ._oarlock import Tensor, asarray, conj, imag, op, real
@@ -125,6 +125,7 @@ def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
     return conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE[_known(norm)]))
 
 
+@in_own_name
 def fftfreq(
     n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
@@ -133,6 +134,7 @@ def fftfreq(
     return _frequencies(places, n, d, dtype)
 
 
+@in_own_name
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:

@@ -15,7 +15,7 @@ from onnx.backend.base import Backend, BackendRep
 
 from . import devices
 from ._model import Session
-from .onnxruntime import _fed, _numpy
+from .onnxruntime._values import fed, to_numpy
 
 __all__ = ["OarlockBackend", "OarlockModel", "prepare", "run_model", "supports_device"]
 
@@ -35,8 +35,8 @@ class OarlockModel(BackendRep):
             given = list(inputs) if _is_sequence(inputs) else [inputs]
             slots = [*self._session.inputs, *self._session.optional_inputs]
             feeds = {slot.name: value for slot, value in zip(slots, given, strict=False)}
-        made = self._session.run({name: _fed(value) for name, value in feeds.items()})
-        return tuple(_numpy(value) for value in made.values())
+        made = self._session.run({name: fed(value) for name, value in feeds.items()})
+        return tuple(to_numpy(value) for value in made.values())
 
 
 class OarlockBackend(Backend):

@@ -6,12 +6,13 @@ use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 
 use bytes::Bytes;
-use oarlock_core::{Constant, Device, Dtype, Tensor};
+use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::read::{may_copy, of_memory};
 use crate::error::OrRaise as _;
 
 /// How the struct module writes elements.
@@ -133,7 +134,11 @@ impl AsRef<[u8]> for Borrowed {
 }
 
 /// The array that a buffer is; nothing where the object is none.
-pub(super) fn read(object: &Bound<'_, PyAny>, device: &Device, is_copy: bool) -> PyResult<Option<Tensor>> {
+pub(super) fn read(
+    object: &Bound<'_, PyAny>,
+    device: &Device,
+    copy: Option<bool>,
+) -> PyResult<Option<Tensor>> {
     let py = object.py();
     let Ok(buffer) = PyUntypedBuffer::get(object) else {
         // The interpreter set an error for it, which is for whoever tries another way.
@@ -142,18 +147,14 @@ pub(super) fn read(object: &Bound<'_, PyAny>, device: &Device, is_copy: bool) ->
     let dtype = dtype_of(&buffer)?;
     let dims: Vec<i64> = buffer.shape().iter().map(|dim| i64::try_from(*dim).unwrap_or(i64::MAX)).collect();
     if !buffer.is_c_contiguous() {
+        may_copy(copy, "elements with gaps between them")?;
         // Whoever has strides knows how to lay elements out one after the other.
         let bytes =
             py.import("builtins")?.getattr("memoryview")?.call1((object,))?.call_method0("tobytes")?;
         let bytes: Vec<u8> = bytes.extract()?;
         return Tensor::from_bytes(device, dtype, &dims, &bytes).or_raise().map(Some);
     }
-    if is_copy {
-        let borrowed = Borrowed(buffer);
-        return Tensor::from_bytes(device, dtype, &dims, borrowed.as_ref()).or_raise().map(Some);
-    }
-    let constant = Constant::new(dtype, &dims, Bytes::from_owner(Borrowed(buffer))).or_raise()?;
-    Tensor::of_constant(device, &constant.aligned()).or_raise().map(Some)
+    of_memory(device, dtype, &dims, Bytes::from_owner(Borrowed(buffer)), copy).map(Some)
 }
 
 fn dtype_of(buffer: &PyUntypedBuffer) -> PyResult<Dtype> {

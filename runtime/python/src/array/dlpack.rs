@@ -6,12 +6,13 @@ use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
 
 use bytes::Bytes;
-use oarlock_core::{Constant, Device, Dtype, Tensor};
+use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
+use super::read::{may_copy, of_memory};
 use crate::error::OrRaise as _;
 
 /// The kind of device that is the host.
@@ -266,6 +267,15 @@ impl Taken {
         }
     }
 
+    /// Whether the elements are a copy of those that the library has, as far as it says.
+    fn is_copied(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            // SAFETY: the struct is there until it is given back.
+            Self::Versioned(managed) => unsafe { managed.as_ref().flags & IS_COPIED != 0 },
+        }
+    }
+
     /// Takes what is in a capsule, which then is empty.
     fn of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
         let take = |name: &CStr, used: &'static CStr| -> PyResult<Option<NonNull<c_void>>> {
@@ -326,6 +336,9 @@ impl AsRef<[u8]> for Elements {
 pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
     let wish = PyDict::new(object.py());
     wish.set_item("max_version", VERSION)?;
+    if copy == Some(false) {
+        wish.set_item("copy", false)?;
+    }
     if !object.hasattr("__dlpack__")? {
         let found = object.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
@@ -340,6 +353,9 @@ pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bo
         other => other?,
     };
     let taken = Taken::of(capsule.cast::<PyCapsule>()?)?;
+    if taken.is_copied() {
+        may_copy(copy, "a copy that its library made")?;
+    }
     let (dtype, dims, order) = {
         let tensor = taken.tensor();
         if tensor.device.kind != HOST {
@@ -371,25 +387,21 @@ pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bo
     };
     let Some(order) = order else {
         drop(taken);
-        return not_dense(object, device);
+        return not_dense(object, device, copy);
     };
     let laid: Vec<i64> = order.iter().map(|axis| dims[*axis]).collect();
     let size = oarlock_core::shape::size_in_bytes(dtype, &laid).or_raise()?;
     let elements = Elements { taken, size: usize::try_from(size)? };
-    let tensor = if copy == Some(true) {
-        Tensor::from_bytes(device, dtype, &laid, elements.as_ref()).or_raise()?
-    } else {
-        let constant = Constant::new(dtype, &laid, Bytes::from_owner(elements)).or_raise()?;
-        Tensor::of_constant(device, &constant.aligned()).or_raise()?
-    };
+    let tensor = of_memory(device, dtype, &laid, Bytes::from_owner(elements), copy)?;
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(place, axis)| back[*axis] = place);
     tensor.transpose(&back).or_raise()
 }
 
 /// Elements with gaps are laid out one after the other by the library that has them.
-fn not_dense(object: &Bound<'_, PyAny>, device: &Device) -> PyResult<Tensor> {
-    let found = super::buffer::read(object, device, true)?;
+fn not_dense(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
+    may_copy(copy, "elements with gaps between them")?;
+    let found = super::buffer::read(object, device, Some(true))?;
     found.ok_or_else(|| {
         PyBufferError::new_err(
             "expected elements without gaps, found some\nhint: make the array contiguous first",

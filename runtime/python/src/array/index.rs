@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
 
-use super::operand::{Number, scalar};
+use super::operand::{Number, foreign, scalar};
 use super::{Array, Operand, cast, only};
 use crate::call::{Fixed, named};
 use crate::error::OrRaise as _;
@@ -235,6 +235,7 @@ pub(super) fn set(
     static SCATTER: Fixed = Fixed::new("ScatterElements");
     let dtype = tensor.dtype();
     let value = match value {
+        Operand::Foreign(name) => return Err(foreign(&format!("`{name}`"))),
         Operand::Number(number) => checked(*number, dtype)?.tensor(tensor.device(), dtype)?,
         Operand::Array(value) => {
             if crate::promote::of_two(dtype, value.dtype())? != dtype && kind(value.dtype()) > kind(dtype) {

@@ -9,6 +9,7 @@ mod buffer;
 mod dlpack;
 mod index;
 pub(crate) mod operand;
+pub(crate) mod pickle;
 mod print;
 pub(crate) mod read;
 mod unusual;
@@ -216,6 +217,18 @@ impl Array {
         }
     }
 
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        copied(py, &self.tensor()).map(Self::new)
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>, py: Python<'_>) -> PyResult<Self> {
+        self.__copy__(py)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<pickle::Reduced<'py>> {
+        pickle::reduced(py, &self.tensor())
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         print::representation(py, &self.tensor())
     }
@@ -345,14 +358,8 @@ impl Array {
         ops::add(py, self, &other)
     }
 
-    fn __radd__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = other.py();
-        match other.extract::<Operand>() {
-            Ok(number) => Ok(Bound::new(py, ops::add(py, &number, self)?)?.into_any()),
-            // The interpreter would go on to join an array of NumPy like a list, and NumPy complain of that.
-            Err(error) if other.hasattr("__dlpack__")? => Err(error),
-            Err(_) => Ok(py.NotImplemented().into_bound(py)),
-        }
+    fn __radd__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::add(py, &other, self)
     }
 
     fn __sub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
@@ -445,8 +452,12 @@ impl Array {
         ops::bitwise_xor(py, &other, self)
     }
 
-    fn __matmul__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-        ops::matmul(other.py(), self, other.get())
+    fn __matmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::matmul(py, self, &other)
+    }
+
+    fn __rmatmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+        ops::matmul(py, &other, self)
     }
 }
 

@@ -5,6 +5,7 @@ use num_complex::Complex;
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
 use super::{Array, cast};
 use crate::error::OrRaise as _;
@@ -14,6 +15,9 @@ use crate::promote::{self, Kind};
 pub(crate) enum Operand {
     Array(Tensor),
     Number(Number),
+    /// An array of another library, by the name of its type: it is refused here, since what it would make of the expression
+    /// by itself is an error that helps nobody, or `False` for `==`.
+    Foreign(String),
 }
 
 /// A number of Python.
@@ -147,6 +151,9 @@ impl FromPyObject<'_, '_> for Operand {
         }
         match Number::of(&object)?.map_or_else(|| scalar(&object), |number| Ok(Some(number)))? {
             Some(number) => Ok(Self::Number(number)),
+            None if object.hasattr("__dlpack__")? => {
+                Ok(Self::Foreign(object.get_type().fully_qualified_name()?.to_string()))
+            }
             None => {
                 let found = object.get_type().name()?;
                 Err(PyTypeError::new_err(format!(
@@ -155,6 +162,17 @@ impl FromPyObject<'_, '_> for Operand {
             }
         }
     }
+}
+
+/// The number that an object of Python is, unless it is also a scalar of NumPy, which has a dtype; nothing where it is none.
+pub(super) fn own_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+    let Some(number) = Number::of(object)? else { return Ok(None) };
+    let is_exact = object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyComplex>();
+    // Scalars of NumPy may derive from what Python has.
+    Ok(if is_exact || !object.hasattr("dtype")? { Some(number) } else { None })
 }
 
 /// The number that a scalar of NumPy is, such as `numpy.float32(2)`; nothing for arrays, which stay what they are.
@@ -182,6 +200,7 @@ impl AsOperand for Operand {
         match self {
             Self::Array(tensor) => Self::Array(tensor.clone()),
             Self::Number(number) => Self::Number(*number),
+            Self::Foreign(name) => Self::Foreign(name.clone()),
         }
     }
 }
@@ -212,10 +231,26 @@ pub(crate) fn together(
             let (array, number) = beside(py, &array, number)?;
             Ok([number, array])
         }
+        (left @ Operand::Foreign(_), right) | (left, right @ Operand::Foreign(_)) => {
+            let told = |operand| match operand {
+                Operand::Array(_) => "`oarlock.Tensor`".to_owned(),
+                Operand::Number(_) => "a number".to_owned(),
+                Operand::Foreign(name) => format!("`{name}`"),
+            };
+            Err(foreign(&format!("{} and {}", told(left), told(right))))
+        }
         (Operand::Number(_), Operand::Number(_)) => {
             Err(PyTypeError::new_err("expected an array among the operands, found two numbers"))
         }
     }
+}
+
+#[cold]
+pub(super) fn foreign(found: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "expected arrays of Oarlock and numbers, found {found}\nhint: make arrays of other libraries into ones with \
+         `oarlock.asarray(…)`, which shares their memory where it can"
+    ))
 }
 
 #[cold]

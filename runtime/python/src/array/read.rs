@@ -1,11 +1,12 @@
 //! Arrays from what Python has: numbers, nested lists, buffers and arrays of other libraries.
 
-use oarlock_core::{Device, Dtype, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use bytes::Bytes;
+use oarlock_core::{Constant, Device, Dtype, Tensor};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
-use super::operand::Number;
+use super::operand::{Number, own_number};
 use super::{Array, cast, copied, dlpack};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
@@ -18,7 +19,7 @@ const MOST_DEPTH: usize = 32;
 /// An array of what it is given: an array, a number, text, nested lists of them, or what has `__dlpack__` or a buffer.
 ///
 /// With `copy=None` the memory of a buffer is shared where that can be; with `copy=True` never, and with `copy=False` a copy
-/// is an error.
+/// is a `ValueError`.
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
 pub(crate) fn asarray<'py>(
@@ -28,16 +29,20 @@ pub(crate) fn asarray<'py>(
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, Array>> {
     let py = obj.py();
-    let dtype = dtype.map(|dtype| dtype.0);
-    let needless = |what: &str| {
-        if copy == Some(false) {
-            Err(PyValueError::new_err(format!(
-                "expected what needs no copy, found {what}\nhint: leave out `copy=False`"
-            )))
-        } else {
-            Ok(())
-        }
-    };
+    made(obj, dtype.map(|dtype| dtype.0), device, copy).map_err(|error| {
+        // The standard has another exception here than for `from_dlpack`.
+        let is_refused = copy == Some(false) && error.is_instance_of::<PyBufferError>(py);
+        if is_refused { PyValueError::new_err(error.value(py).to_string()) } else { error }
+    })
+}
+
+fn made<'py>(
+    obj: &Bound<'py, PyAny>,
+    dtype: Option<Dtype>,
+    device: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, Array>> {
+    let py = obj.py();
     if let Ok(array) = obj.cast::<Array>() {
         let tensor = array.get().tensor();
         let place = device.map(|device| chosen(py, Some(device))).transpose()?;
@@ -47,7 +52,7 @@ pub(crate) fn asarray<'py>(
             return Ok(array.clone());
         }
         if !is_here || !is_same {
-            needless("another dtype or device")?;
+            may_copy(copy, "another dtype or device")?;
         }
         let tensor = match dtype {
             Some(dtype) if !is_same => cast(py, &tensor, dtype)?,
@@ -58,23 +63,23 @@ pub(crate) fn asarray<'py>(
         return Bound::new(py, Array::new(py.detach(|| tensor.to(&place)).or_raise()?));
     }
     let device = chosen(py, device)?;
-    let is_shared = if copy == Some(true) { Some(true) } else { None };
-    let tensor = match foreign(obj, &device, is_shared)? {
+    let tensor = match foreign(obj, &device, copy)? {
         Some(tensor) => {
             if dtype.is_some_and(|dtype| dtype != tensor.dtype()) {
-                needless("another dtype")?;
+                may_copy(copy, "another dtype")?;
             }
             cast(py, &tensor, dtype.unwrap_or(tensor.dtype()))?
         }
         None => {
-            needless("numbers of Python")?;
+            may_copy(copy, "numbers of Python")?;
             of_objects(obj, &device, dtype)?
         }
     };
     Bound::new(py, Array::new(tensor))
 }
 
-/// An array of another library's array, which shares its memory where that can be.
+/// An array of another library's array, which shares its memory where that can be. With `copy=False` a copy is a
+/// `BufferError`.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, device=None, copy=None))]
 pub(crate) fn from_dlpack(
@@ -83,7 +88,7 @@ pub(crate) fn from_dlpack(
     copy: Option<bool>,
 ) -> PyResult<Array> {
     if x.is_instance_of::<Array>() {
-        return asarray(x, None, device, copy).map(|made| Array::new(made.get().tensor()));
+        return made(x, None, device, copy).map(|made| Array::new(made.get().tensor()));
     }
     let device = match device {
         Some(device) => chosen(x.py(), Some(device))?,
@@ -92,10 +97,40 @@ pub(crate) fn from_dlpack(
     dlpack::import(x, &device, copy).map(Array::new)
 }
 
+/// Refuses a copy where none is wanted.
+pub(super) fn may_copy(copy: Option<bool>, found: &str) -> PyResult<()> {
+    if copy != Some(false) {
+        return Ok(());
+    }
+    Err(PyBufferError::new_err(format!(
+        "expected what needs no copy, found {found}\nhint: leave out `copy=False`"
+    )))
+}
+
+/// The array of elements that lie in memory of somebody else: in that memory, where it can be and may be, or a copy.
+pub(super) fn of_memory(
+    device: &Device,
+    dtype: Dtype,
+    dims: &[i64],
+    memory: Bytes,
+    copy: Option<bool>,
+) -> PyResult<Tensor> {
+    if copy == Some(true) {
+        return Tensor::from_bytes(device, dtype, dims, &memory).or_raise();
+    }
+    let constant = Constant::new(dtype, dims, memory).or_raise()?;
+    let tensor = Tensor::of_constant(device, &constant.aligned()).or_raise()?;
+    let start = constant.bytes().as_ptr();
+    if !constant.bytes().is_empty() && tensor.host_address().or_raise()? != Some(start) {
+        may_copy(copy, &format!("{} that {device} cannot use where they lie", dtype.numpy_name()))?;
+    }
+    Ok(tensor)
+}
+
 /// The array of another library or a buffer; nothing where the object is neither.
 fn foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Option<Tensor>> {
     // What is nearly always given is known by its type, without asking it for anything.
-    if Number::of(obj)?.is_some()
+    if own_number(obj)?.is_some()
         || obj.is_instance_of::<PyList>()
         || obj.is_instance_of::<PyTuple>()
         || obj.is_instance_of::<PyString>()
@@ -110,9 +145,10 @@ fn foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyRes
             Err(error) => return Err(error),
         }
     }
-    match super::buffer::read(obj, device, copy == Some(true)) {
+    match super::buffer::read(obj, device, copy) {
         Ok(Some(tensor)) => Ok(Some(tensor)),
-        other => match super::unusual::read(obj, device)? {
+        Err(error) if error.is_instance_of::<PyBufferError>(obj.py()) => Err(error),
+        other => match super::unusual::read(obj, device, copy)? {
             Some(tensor) => Ok(Some(tensor)),
             None => other,
         },
@@ -154,7 +190,7 @@ fn of_objects(obj: &Bound<'_, PyAny>, device: &Device, dtype: Option<Dtype>) -> 
 
 impl Leaves {
     fn gather(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-        if let Some(number) = Number::of(object)? {
+        if let Some(number) = own_number(object)? {
             self.reached(depth)?;
             self.numbers.push(number);
             return Ok(());
@@ -177,9 +213,11 @@ impl Leaves {
             let all = sequence.to_list()?;
             return self.each(all.len(), all.iter(), depth);
         }
-        if object.hasattr("__dlpack__")? {
-            let array = asarray(object, None, None, None)?;
-            return self.stack(array.get().tensor(), depth);
+        // Arrays of other libraries, and scalars of NumPy, which have a dtype.
+        if (object.hasattr("__dlpack__")? || object.hasattr("dtype")?)
+            && let Some(tensor) = foreign(object, &super::host(object.py())?, None)?
+        {
+            return self.stack(tensor, depth);
         }
         // Numbers of other libraries say what they are as numbers.
         for way in ["__index__", "__float__", "__complex__"] {

@@ -1,15 +1,21 @@
-//! Arrays of NumPy whose elements no buffer has: text, and the small numbers of the package `ml_dtypes`, such as `bfloat16`.
+//! Arrays of NumPy whose elements no buffer has: text, the small numbers of the package `ml_dtypes`, such as `bfloat16`, and
+//! numbers whose bytes are in the order of another machine.
 
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use super::read::may_copy;
 use crate::dtype::named;
 use crate::error::OrRaise as _;
 
 /// The array of such an array; nothing where the object is none.
-pub(super) fn read(object: &Bound<'_, PyAny>, device: &Device) -> PyResult<Option<Tensor>> {
+pub(super) fn read(
+    object: &Bound<'_, PyAny>,
+    device: &Device,
+    copy: Option<bool>,
+) -> PyResult<Option<Tensor>> {
     let Ok(dtype) = object.getattr("dtype") else { return Ok(None) };
     let (Ok(kind), Ok(name)) =
         (dtype.getattr("kind").and_then(|kind| kind.extract::<char>()), dtype.getattr("name"))
@@ -18,13 +24,21 @@ pub(super) fn read(object: &Bound<'_, PyAny>, device: &Device) -> PyResult<Optio
     };
     let dims: Vec<i64> = object.getattr("shape")?.extract()?;
     if matches!(kind, 'O' | 'U' | 'S' | 'T') {
+        may_copy(copy, "text, which has no buffer")?;
         let flat = object.call_method0("ravel")?.call_method0("tolist")?;
         let texts = flat.try_iter()?.map(|item| text(&item?)).collect::<PyResult<Vec<String>>>()?;
         return Tensor::from_texts(device, &dims, texts).or_raise().map(Some);
     }
-    let Some(dtype) = named(&name.extract::<String>()?) else { return Ok(None) };
-    let bytes: Vec<u8> = object.call_method0("tobytes")?.extract()?;
-    Tensor::from_bytes(device, dtype, &dims, &packed(dtype, bytes)).or_raise().map(Some)
+    let Some(known) = named(&name.extract::<String>()?) else { return Ok(None) };
+    may_copy(copy, "elements that have no buffer")?;
+    let is_native = dtype.getattr("isnative").and_then(|native| native.is_truthy()).unwrap_or(true);
+    let bytes = if is_native {
+        object.call_method0("tobytes")?
+    } else {
+        object.call_method0("byteswap")?.call_method0("tobytes")?
+    };
+    let bytes = packed(known, bytes.extract()?);
+    Tensor::from_bytes(device, known, &dims, &bytes).or_raise().map(Some)
 }
 
 /// An array of NumPy with the elements of a tensor that has no buffer.

@@ -41,20 +41,25 @@ pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
     Ok(added.info().name.clone())
 }
 
-/// The kernels of a plugin, as JSON.
+/// The kernels of a plugin, or of an op, as JSON.
 #[pyfunction]
-pub(crate) fn _kernels(py: Python<'_>, plugin: &str) -> PyResult<String> {
+#[pyo3(signature = (*, plugin=None, op=None))]
+pub(crate) fn _kernels(py: Python<'_>, plugin: Option<&str>, op: Option<&str>) -> PyResult<String> {
     let registry = runtime(py)?.registry();
-    let own = registry.rows().iter().filter(|row| row.plugin() == plugin);
-    let rows: Vec<Value> = own.map(|row| told(row.info())).collect();
+    let wanted = registry.rows().iter().filter(|row| {
+        plugin.is_none_or(|plugin| row.plugin() == plugin) && op.is_none_or(|op| row.info().op == op)
+    });
+    let rows: Vec<Value> = wanted.map(|row| told(row.plugin(), row.info())).collect();
     serde_json::to_string(&rows).map_err(|error| Error::new_err(error.to_string()))
 }
 
-fn told(kernel: &KernelInfo) -> Value {
+fn told(plugin: &str, kernel: &KernelInfo) -> Value {
     let all = |operands: &[OperandInfo]| operands.iter().map(operand).collect::<Vec<_>>();
     json!({
+        "plugin": plugin,
         "op": kernel.op,
         "domain": kernel.domain,
+        "versions": kernel.versions(),
         "device": kernel.device_type,
         "inputs": all(&kernel.inputs),
         "outputs": all(&kernel.outputs),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use oarlock_core::Dtype;
 use oarlock_engine::{Datum, Model, Precision, SessionOptions, import};
-use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyValueError};
+use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -159,6 +159,14 @@ impl Session {
     #[pyo3(signature = (*inputs))]
     fn _plan<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
         plan::described(py, &self.session, &self.in_order(inputs)?)
+    }
+
+    /// A model that is ready is threads and memory of devices, which no file has.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "expected what can be pickled or copied, found a model that is loaded\nhint: give other processes its path, and \
+             load it there with `oarlock.load`; one model may run on many threads at once, without copies",
+        ))
     }
 
     fn __repr__(&self) -> String {

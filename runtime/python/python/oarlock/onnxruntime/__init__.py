@@ -1,0 +1,33 @@
+"""What programs for onnxruntime call, on Oarlock: change `import onnxruntime` into `from oarlock import onnxruntime`.
+
+Sessions take and give arrays of NumPy, as there. Options that choose how onnxruntime works inside, such as the level of
+optimisation, are kept and change nothing. Providers are devices: `CUDAExecutionProvider` is `cuda`, and what is not there is
+passed over for the next, with a warning.
+
+Exceptions have the names that they have there, in `oarlock.onnxruntime.capi.onnxruntime_pybind11_state`, and are those of
+Oarlock and of Python as well.
+"""
+
+from .._oarlock import __version__
+from ._binding import IOBinding
+from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._providers import get_all_providers, get_available_providers, get_device, set_default_logger_severity
+from ._session import InferenceSession, ModelMetadata, NodeArg
+from ._values import OrtValue
+
+__all__ = [
+    "ExecutionMode",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtValue",
+    "RunOptions",
+    "SessionOptions",
+    "__version__",
+    "get_all_providers",
+    "get_available_providers",
+    "get_device",
+    "set_default_logger_severity",
+]

@@ -1,0 +1,104 @@
+"""Inputs and outputs that are bound to memory, for runs that are told nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import Device
+from ._errors import InvalidArgument
+from ._values import Bound, OrtValue, to_numpy
+
+if TYPE_CHECKING:
+    from ._session import InferenceSession
+
+
+class IOBinding:
+    """What the inputs of a session are read from, and what its outputs are written to."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, Bound] = {}
+        self._made: list[OrtValue] = []
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
+        """Has runs read an input from an array of NumPy, with the elements that it has then."""
+        self._bind_input(name, arr_on_cpu)
+
+    def bind_input(
+        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+    ) -> None:
+        """Has runs read an input from an address in the memory of the host."""
+        self._bind_input(name, Bound.at(device_type, device_id, element_type, shape, buffer_ptr))
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """Has runs read an input from a value."""
+        self._bind_input(name, ortvalue)
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        """Has runs make an output on a device, or write it to an address in the memory of the host."""
+        if buffer_ptr is None:
+            self._bind_output(name, Bound.on(device_type, device_id))
+            return
+        if element_type is None or shape is None:
+            raise ValueError(f"expected `element_type` and `shape` beside `buffer_ptr` of `{name}`, found none")
+        self._bind_output(name, Bound.within(Bound.at(device_type, device_id, element_type, shape, buffer_ptr)))
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """Has runs write an output into a value."""
+        self._bind_output(name, Bound.within(ortvalue))
+
+    def synchronize_inputs(self) -> None:
+        """Waits until inputs are where they are bound to."""
+        self._synchronize()
+
+    def synchronize_outputs(self) -> None:
+        """Waits until outputs are where they are bound to."""
+        self._synchronize()
+
+    def get_outputs(self) -> list[OrtValue]:
+        """The outputs of the last run, in the order in which they were bound."""
+        return list(self._made)
+
+    def copy_outputs_to_cpu(self) -> list[Any]:
+        """The same as arrays of NumPy."""
+        return [to_numpy(value._array) for value in self._made]
+
+    def clear_binding_inputs(self) -> None:
+        """Binds no input any more."""
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        """Binds no output any more."""
+        self._outputs.clear()
+
+    def _bind_input(self, name: str, value: Any) -> None:
+        known = [each.name for each in [*self._session.get_inputs(), *self._session.get_overridable_initializers()]]
+        if name not in known:
+            raise InvalidArgument(f"expected one of the inputs {', '.join(known)}, found `{name}`")
+        self._inputs[name] = value
+
+    def _bind_output(self, name: str, to: Bound) -> None:
+        known = [each.name for each in self._session.get_outputs()]
+        if name not in known:
+            raise InvalidArgument(f"expected one of the outputs {', '.join(known)}, found `{name}`")
+        self._outputs[name] = to
+
+    def _synchronize(self) -> None:
+        for provider in self._session._devices():
+            Device(provider).synchronize()
+
+    def _run(self) -> None:
+        if not self._outputs:
+            raise InvalidArgument("expected an output that is bound, found none\nhint: `bind_output` names one")
+        made = self._session._run(list(self._outputs), self._inputs)
+        self._made = [to.take(value) for to, value in zip(self._outputs.values(), made, strict=True)]

@@ -1,0 +1,175 @@
+"""Sessions, and what models say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from threading import Thread
+from typing import Any
+
+from .. import Error, set_flags
+from .._model import Session
+from .._oarlock import Slot
+from ._binding import IOBinding
+from ._errors import InvalidArgument, of_load, of_run
+from ._options import RunOptions, SessionOptions
+from ._providers import available, device_of, log
+from ._values import OrtValue, fed, to_numpy, type_of
+
+
+class NodeArg:
+    """An input or output of a model."""
+
+    def __init__(self, slot: Slot) -> None:
+        self.name = slot.name
+        self.type = _type(slot)
+        self.shape = None if slot.shape is None else list(slot.shape)
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+class ModelMetadata:
+    """What a model says about itself."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.producer_name: str = facts["producer"]
+        self.custom_metadata_map: dict[str, str] = dict(facts["metadata"])
+        self.graph_name: str = facts["graph"]
+
+
+class InferenceSession:
+    """A model that is ready to run."""
+
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | PathLike[str],
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **_others: Any,
+    ) -> None:
+        self._options = sess_options or SessionOptions()
+        _choose_threads(self._options)
+        self._providers = available(providers, provider_options)
+        name, options = self._providers[0]
+        device = f"{device_of(name)}:{options.get('device_id', 0)}"
+        try:
+            self._session = Session(path_or_bytes, device=device)
+        except Exception as error:
+            raise of_load(error) from error
+        self._names = [slot.name for slot in self._session.outputs]
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """Runs the model; gives the outputs of these names, or all, as arrays of NumPy."""
+        made = self._run(output_names, input_feed)
+        return [to_numpy(value) for value in made]
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """The same with values that lie where runs use them."""
+        feeds = {name: value._array for name, value in input_dict_ort_values.items()}
+        return [OrtValue(value) for value in self._run(output_names, feeds)]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], object],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """The same as `run` in a thread of its own, which calls back with the outputs, `user_data`, and what went wrong, if
+        something did, as text."""
+        missing = [slot.name for slot in self._session.inputs if slot.name not in input_feed]
+        if missing:
+            raise InvalidArgument(f"expected all inputs, found none for {', '.join(missing)}")
+        feeds = dict(input_feed)
+
+        def work() -> None:
+            made, wrong = list[Any](), ""
+            try:
+                made = self.run(output_names, feeds)
+            except Exception as error:
+                wrong = str(error)
+            callback(made, user_data, wrong)
+
+        Thread(target=work, name="oarlock run_async").start()
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs that can be bound to memory."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Runs the model on what its inputs are bound to, and writes its outputs to what they are bound to."""
+        if iobinding._session is not self:
+            raise ValueError("expected a binding of this session, found one of another")
+        iobinding._run()
+
+    def _devices(self) -> list[str]:
+        return [device.name for device in self._session.devices]
+
+    def _run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        wanted = output_names or self._names
+        for name in wanted:
+            if name not in self._names:
+                raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
+        try:
+            made = self._session.run({name: fed(value) for name, value in feeds.items() if value is not None})
+        except Exception as error:
+            raise of_run(error) from error
+        return [made[name] for name in wanted]
+
+    def get_inputs(self) -> list[NodeArg]:
+        """What a run is to be given."""
+        return [NodeArg(slot) for slot in self._session.inputs]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """What a run gives."""
+        return [NodeArg(slot) for slot in self._session.outputs]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """What a run may be given beside."""
+        return [NodeArg(slot) for slot in self._session.optional_inputs]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model says about itself."""
+        return ModelMetadata(self._session._about)
+
+    def get_providers(self) -> list[str]:
+        """The providers that its nodes may run on."""
+        return [name for name, _ in self._providers]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of the providers."""
+        return {name: {key: str(value) for key, value in options.items()} for name, options in self._providers}
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that it was made with."""
+        return self._options
+
+    def disable_fallback(self) -> None:
+        """Nothing: there is no second attempt that could be disabled."""
+
+
+def _choose_threads(options: SessionOptions) -> None:
+    if options.intra_op_num_threads > 0:
+        try:
+            set_flags({"threads": options.intra_op_num_threads})
+        except Error:
+            log.warning("`intra_op_num_threads` is chosen by the first session; this one uses the same threads")
+
+
+def _type(slot: Slot) -> str:
+    if slot.dtype is not None:
+        return type_of(slot.dtype)
+    return slot.kind.replace("sequence of ", "seq(") + (")" if slot.kind.startswith("sequence") else "")

@@ -1,0 +1,1 @@
+"""Where programs find what is native in onnxruntime."""

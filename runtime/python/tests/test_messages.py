@@ -1,0 +1,155 @@
+"""What errors say: the function that was called, what was found, and what to do in words of Python."""
+
+import operator
+import re
+import subprocess
+import sys
+
+import numpy as np
+import oarlock as ol
+import pytest
+from conftest import REPOSITORY
+
+BINARY = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul,
+    operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor,
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+]  # fmt: skip
+
+HUGE = 2**50
+
+
+@pytest.mark.parametrize("operation", BINARY, ids=lambda one: one.__name__)
+def test_an_array_of_another_library_in_an_expression_is_named_with_what_to_do(operation):
+    ours, theirs = ol.ones(3, dtype=ol.int32), np.ones(3, np.int32)
+    for operands in [(ours, theirs), (theirs, ours)]:
+        with pytest.raises(TypeError, match=r"oarlock\.asarray") as raised:
+            operation(*operands)
+        assert "`oarlock.Tensor`" in str(raised.value) and "`numpy.ndarray`" in str(raised.value)
+
+
+def test_what_knows_arrays_itself_may_still_answer():
+    class Other:
+        def __radd__(self, array):
+            return "added"
+
+        def __eq__(self, array):
+            return "compared"
+
+    assert ol.ones(1) + Other() == "added"
+    assert (ol.ones(1) == Other()) == "compared"
+    assert (ol.ones(1) == None) is False  # noqa: E711
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: x + x, "add"),
+        (lambda x: x - x, "subtract"),
+        (lambda x: x * True, "multiply"),
+        (lambda x: -x, "negative"),
+        (lambda x: x < x, "less"),
+        (ol.abs, "abs"),
+        (lambda x: ~x.astype(ol.float32), "bitwise_invert"),
+        (lambda x: ol.logical_not(x.astype(ol.int8)), "logical_not"),
+        (lambda x: ol.where(x.astype(ol.int8), x, x), "where"),
+    ],
+)
+def test_a_dtype_that_a_function_does_not_take_is_a_type_error_that_says_to_convert(call, name):
+    with pytest.raises(TypeError, match=f"^`{name}` on `cpu:0`: .*found .*\n.*astype"):
+        call(ol.asarray([True, False]))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("zeros", lambda: ol.zeros(HUGE)),
+        ("ones", lambda: ol.ones((HUGE, HUGE))),
+        ("empty", lambda: ol.empty(2**60)),
+        ("full", lambda: ol.full((HUGE,), 7)),
+        ("full_like", lambda: ol.full_like(ol.broadcast_to(ol.ones(1), (3,)), 1, dtype="complex64", device="cpu") / ol.ones(2)),
+        ("arange", lambda: ol.arange(HUGE)),
+        ("linspace", lambda: ol.linspace(0, 1, HUGE)),
+        ("tile", lambda: ol.tile(ol.ones(1), (HUGE,))),
+        ("broadcast_to", lambda: ol.broadcast_to(ol.ones(1), (HUGE,)) + 1),
+        ("reshape", lambda: ol.reshape(ol.ones(3), (2, 2))),
+        ("concat", lambda: ol.concat([ol.ones(1), ol.ones((1, 1))])),
+        ("stack", lambda: ol.stack([ol.ones(1), ol.ones(2)])),
+        ("take", lambda: ol.take(ol.ones(1), ol.asarray([5]))),
+        ("matmul", lambda: ol.ones(2) @ ol.ones(3)),
+        ("inv", lambda: ol.linalg.inv(ol.ones((2, 3)))),
+        ("tril", lambda: ol.tril(ol.ones(2))),
+        ("clip", lambda: ol.clip(ol.ones(2), ol.ones(3))),
+    ],
+)
+def test_an_error_speaks_of_the_function_that_was_called(name, call):
+    with pytest.raises((MemoryError, ValueError, IndexError)) as raised:
+        call()
+    if name == "full_like":
+        name = "divide"
+    first = str(raised.value).splitlines()[0]
+    assert first.startswith(f"`{name}` on `cpu:0`: "), first
+    assert re.findall(r"memory for `(\w+)`", first) in ([], [name])
+
+
+def test_who_called_an_op_by_its_name_is_told_of_it():
+    with pytest.raises(TypeError, match="^`Add` on `cpu:0`"):
+        ol.op("Add", [ol.asarray([True])] * 2)
+
+
+@pytest.mark.parametrize("name", ["sum", "reshape", "mean", "transpose", "copy"])
+def test_a_method_that_is_not_there_names_the_function(name):
+    x = ol.ones(2)
+    with pytest.raises(AttributeError, match=f"found `{name}`\nhint: use `.*oarlock"):
+        getattr(x, name)
+    assert not hasattr(x, name) and name not in dir(x) and {"shape", "astype"} <= set(dir(x))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        x.nonsense
+
+
+def test_functions_that_are_named_in_place_of_methods_are_there():
+    from oarlock._absent import FUNCTIONS, INSTEAD
+
+    assert [name for name in FUNCTIONS if not callable(getattr(ol, name, None))] == []
+    there = [re.findall(r"oarlock\.(\w+)", instead) for instead in INSTEAD.values()]
+    assert [name for names in there for name in names if not hasattr(ol, name)] == []
+
+
+def commands():
+    """What errors of the core tell users to run, in the sources that the package is made of."""
+    roots = [REPOSITORY / "runtime" / part / "src" for part in ("core", "engine", "python")]
+    texts = [file.read_text() for root in roots for file in sorted(root.rglob("*.rs"))]
+    told = [line for text in texts for line in text.splitlines() if not line.lstrip().startswith("//")]
+    return sorted({word for line in told for word in re.findall(r"`oarlock ([a-z]+)", line)})
+
+
+def test_commands_that_errors_name_are_there_in_python():
+    found = commands()
+    assert {"devices", "doctor", "flags", "kernels"} <= set(found)
+    for command in found:
+        subprocess.run([sys.executable, "-m", "oarlock", command, "--help"], check=True, capture_output=True)
+
+
+def test_hints_name_what_python_has():
+    for call in [lambda: ol.Device("npu"), lambda: ol.op("Unhinted", [ol.ones(1)]), lambda: ol.op("Relu", [ol.asarray(["a"])])]:
+        with pytest.raises((ValueError, NotImplementedError, TypeError)) as raised:
+            call()
+        assert "`oarlock " not in str(raised.value)
+    with pytest.raises(ValueError, match=r"`oarlock\.devices\(\)`.*`python -m oarlock doctor`"):
+        ol.Device("npu")
+    wrong = "import oarlock; oarlock.set_flags({'thread': 1})"
+    outcome = subprocess.run([sys.executable, "-c", wrong], capture_output=True, text=True)
+    assert "did you mean `threads`? `python -m oarlock flags` lists them" in outcome.stderr
+
+
+def command(*words):
+    outcome = subprocess.run([sys.executable, "-m", "oarlock", *words], capture_output=True, text=True, timeout=60)
+    return outcome.returncode, outcome.stdout
+
+
+def test_the_command_lists_flags_and_kernels():
+    code, flags = command("flags")
+    assert code == 0 and "variable OARLOCK_THREADS" in flags and set(ol.get_flags()) <= set(flags.splitlines())
+    code, kernels = command("kernels", "--op", "Relu")
+    assert code == 0 and "ai.onnx::Relu" in kernels and "float32" in kernels and "Add" not in kernels
+    assert command("kernels", "--op", "Unheard") == (1, "no plugin has a kernel for `Unheard`\n")
