@@ -70,18 +70,22 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
 @of_arrays
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along a dimension in order."""
-    return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
+    values = op("TopK", *_in_order(x, axis, descending))
+    return values.astype(x.dtype, copy=False)
 
 
 @of_arrays
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The places of the elements along a dimension in their order, those of equal ones as they stand."""
+    _, places = op("TopK", *_in_order(x, axis, descending), outputs=2)
+    return places
+
+
+def _in_order(x: Tensor, axis: int, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
+    """What has all elements along a dimension put in their order."""
     axis = axis_of(axis, x.ndim)
     whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
-    _, places = op(
-        "TopK", [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}, outputs=2
-    )
-    return places
+    return [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
 
 
 @of_arrays
