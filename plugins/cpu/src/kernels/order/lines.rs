@@ -6,7 +6,7 @@ use super::sort::{Entry, sort};
 use crate::device::Cpu;
 use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::number::{Exact, Number};
-use crate::kernels::rows::parts::{Lines, Rows, in_parallel};
+use crate::kernels::rows::parts::{Lines, Rows, in_parallel, try_in_parallel};
 use crate::kernels::rows::room::filled;
 use crate::kernels::rows::vector::with_isa;
 use crate::kernels::rows::{GRAIN, grain};
@@ -47,41 +47,35 @@ impl Sorting<'_> {
         places: Option<&mut [i64]>,
     ) -> Result<()> {
         let Axis { length, inner, .. } = self.axis;
-        let failed = std::sync::Mutex::new(None);
-        let fail = |error| drop(failed.lock().map(|mut failed| failed.replace(error)));
-        let lines = self.axis.lines();
+        let (cpu, lines, grain) = (self.cpu, self.axis.lines(), grain(length));
         if inner == 1 {
             let outputs = (Rows::new(values, length), places.map(|places| Rows::new(places, length)));
-            in_parallel(self.cpu, lines, grain(length), outputs, |begin, (values, mut places)| {
+            return try_in_parallel(cpu, lines, grain, outputs, |begin, (values, mut places)| {
                 for (line, values) in values.chunks_mut(length).enumerate() {
                     let input = &input[(begin + line) * length..][..length];
                     let places = places.as_mut().map(|places| &mut places[line * length..][..length]);
-                    if let Err(error) = self.line::<T, E, PLACE>(input, values, places) {
-                        return fail(error);
-                    }
+                    self.line::<T, E, PLACE>(input, values, places)?;
                 }
-            });
-        } else {
-            let outputs =
-                (Lines::new(values, length, inner), places.map(|places| Lines::new(places, length, inner)));
-            let width = (GRAIN / length).clamp(1, SIDE_BY_SIDE);
-            in_parallel(self.cpu, lines, grain(length), outputs, |_, (mut values, mut places)| {
-                for (first, count) in values.groups(width) {
-                    let start = first / inner * length * inner + first % inner;
-                    let row = |at: usize| &input[start + at * inner..][..count];
-                    let write = |at: usize, found: &[T], order: &[i64]| {
-                        values.across(first, count, at).copy_from_slice(found);
-                        if let Some(places) = &mut places {
-                            places.across(first, count, at).copy_from_slice(order);
-                        }
-                    };
-                    if let Err(error) = self.side_by_side::<T, E, PLACE>(count, row, write) {
-                        return fail(error);
-                    }
-                }
+                Ok(())
             });
         }
-        failed.into_inner().ok().flatten().map_or(Ok(()), Err)
+        let outputs =
+            (Lines::new(values, length, inner), places.map(|places| Lines::new(places, length, inner)));
+        let width = (GRAIN / length).clamp(1, SIDE_BY_SIDE);
+        try_in_parallel(cpu, lines, grain, outputs, |_, (mut values, mut places)| {
+            for (first, count) in values.groups(width) {
+                let start = first / inner * length * inner + first % inner;
+                let row = |at: usize| &input[start + at * inner..][..count];
+                let write = |at: usize, found: &[T], order: &[i64]| {
+                    values.across(first, count, at).copy_from_slice(found);
+                    if let Some(places) = &mut places {
+                        places.across(first, count, at).copy_from_slice(order);
+                    }
+                };
+                self.side_by_side::<T, E, PLACE>(count, row, write)?;
+            }
+            Ok(())
+        })
     }
 
     /// Sorts lines that lie side by side, of which `row` has the elements at a position and `write` takes them.

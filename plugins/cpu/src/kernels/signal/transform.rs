@@ -1,17 +1,21 @@
 //! `DFT`: the Fourier transform along one axis.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use oarlock_sdk::{
     Call, Complex, Error, Kernel, MemoryKind, Operand, OperandFlags, Result, dispatch, ensure,
 };
 
-use super::fourier::Fourier;
+use super::fourier::{Fourier, exchanged};
+use super::halved::Halved;
 use super::{FLOATS, LENGTHS, optional_length};
 use crate::device::Cpu;
 use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Lines, in_parallel};
+use crate::kernels::rows::parts::{Lines, LinesPart, try_in_parallel};
+use crate::kernels::rows::room::room_for;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(FLOATS).group(1).rank(2, u32::MAX);
@@ -40,13 +44,15 @@ struct Settings {
     default_axis: i64,
     is_inverse: bool,
     is_onesided: bool,
+    /// The transform that was made last, which takes longer than to use it.
+    known: Mutex<Option<Arc<Way>>>,
 }
 
 impl Settings {
     fn new(call: &Call<'_>, default_axis: i64) -> Result<Self> {
         let is_set = |name| call.int(name).map(|value| value.unwrap_or(0) != 0);
         let (is_inverse, is_onesided) = (is_set("inverse")?, is_set("onesided")?);
-        Ok(Self { axis: call.int("axis")?, default_axis, is_inverse, is_onesided })
+        Ok(Self { axis: call.int("axis")?, default_axis, is_inverse, is_onesided, known: Mutex::default() })
     }
 }
 
@@ -100,68 +106,185 @@ fn transform<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_
     if output.is_empty() {
         return Ok(());
     }
-    let job = Job {
-        fourier: Fourier::new(length as usize)?,
-        parts: *parts as usize,
-        from,
-        to,
-        is_inverse: settings.is_inverse,
-        is_half: is_real_output,
-    };
+    let is_real_input = *parts == 1 && !settings.is_inverse;
+    let is_halved = length % 2 == 0 && (is_real_input || is_real_output);
+    let way = settings.way(cpu, length as usize, is_halved)?;
+    let job = Job { way: &way, parts: *parts as usize, from, to, is_inverse: settings.is_inverse };
     if is_real_output {
-        job.run::<T, 1>(cpu, input, output.as_chunks_mut().0);
+        job.run::<T, 1>(cpu, input, output.as_chunks_mut().0)
     } else {
-        job.run::<T, 2>(cpu, input, output.as_chunks_mut().0);
+        job.run::<T, 2>(cpu, input, output.as_chunks_mut().0)
     }
-    Ok(())
+}
+
+/// How lines are transformed.
+enum Way {
+    Whole(Fourier),
+    Halved(Halved),
+}
+
+impl Way {
+    fn length(&self) -> usize {
+        match self {
+            Self::Whole(fourier) => fourier.length(),
+            Self::Halved(halved) => halved.length(),
+        }
+    }
+}
+
+impl Settings {
+    fn way(&self, cpu: &Cpu, length: usize, is_halved: bool) -> Result<Arc<Way>> {
+        let fits = |way: &&Arc<Way>| way.length() == length && matches!(***way, Way::Halved(_)) == is_halved;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(way) = known.as_ref().filter(fits) {
+            return Ok(way.clone());
+        }
+        let way = Arc::new(if is_halved {
+            Way::Halved(Halved::new(cpu, length)?)
+        } else {
+            Way::Whole(Fourier::new(cpu, length)?)
+        });
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(way.clone());
+        Ok(way)
+    }
 }
 
 /// Transforms of all lines along an axis.
-struct Job {
-    fourier: Fourier,
+struct Job<'a> {
+    way: &'a Way,
     /// Elements of a number of the input.
     parts: usize,
     from: Axis,
     to: Axis,
     is_inverse: bool,
-    /// Whether the input is the first half of spectra whose other half mirrors it.
-    is_half: bool,
 }
 
-impl Job {
-    fn run<T: Real, const PARTS: usize>(&self, cpu: &Cpu, input: &[T], output: &mut [[T; PARTS]]) {
-        let length = self.fourier.length();
+impl Job<'_> {
+    fn run<T: Real, const PARTS: usize>(
+        &self,
+        cpu: &Cpu,
+        input: &[T],
+        output: &mut [[T; PARTS]],
+    ) -> Result<()> {
+        let length = self.way.length();
         let inner = self.from.inner / self.parts;
-        let read = self.from.length.min(if self.is_half { length / 2 + 1 } else { length });
         let lines = self.to.outer * inner;
         let outputs = Lines::new(output, self.to.length, inner);
-        in_parallel(cpu, lines, grain(length * 16), outputs, |_, mut outputs| {
-            let (mut numbers, mut room) = (Vec::new(), Vec::new());
+        try_in_parallel(cpu, lines, grain(length * 16), outputs, |_, mut outputs| {
+            let (mut numbers, mut room, mut spectrum) = (Vec::new(), Vec::new(), Vec::new());
+            let scale = if self.is_inverse { 1.0 / length as f64 } else { 1.0 };
             for (line, _) in outputs.groups(1) {
-                let start = (line / inner * self.from.length * inner + line % inner) * self.parts;
-                numbers.clear();
-                numbers.resize(length, Complex::default());
-                // Lines without elements begin nowhere, and are all zeros.
-                let elements = input.get(start..).unwrap_or_default();
-                let elements = elements.chunks(self.parts).step_by(inner).take(read);
-                for (number, parts) in numbers.iter_mut().zip(elements) {
-                    let part = |part: usize| parts.get(part).map_or(0.0, |part: &T| part.float().to_f64());
-                    *number = Complex::new(part(0), part(1));
-                }
-                if self.is_half {
-                    mirror(&mut numbers);
-                }
-                if self.is_inverse {
-                    self.fourier.backwards(&mut numbers, &mut room);
-                } else {
-                    self.fourier.forwards(&mut numbers, &mut room);
-                }
-                for (place, number) in numbers[..self.to.length].iter().enumerate() {
-                    let parts = [number.re, number.im].map(|part| T::of_float(T::Float::of(part)));
-                    outputs.across(line, 1, place)[0].copy_from_slice(&parts[..PARTS]);
+                let out = Out { lines: &mut outputs, line, is_whole: inner == 1 };
+                match self.way {
+                    // The inverse is the transform of what has its parts exchanged.
+                    Way::Whole(fourier) if self.is_inverse => {
+                        let read = if PARTS == 1 { length / 2 + 1 } else { length };
+                        clear(&mut numbers, length)?;
+                        self.read(input, line, read, |at, number| numbers[at] = number);
+                        if PARTS == 1 {
+                            mirror(&mut numbers);
+                        }
+                        numbers.iter_mut().for_each(|number| *number = exchanged(*number));
+                        fourier.forwards(cpu, &mut numbers, &mut room)?;
+                        out.write(numbers.iter().map(|number| exchanged(*number) * scale));
+                    }
+                    Way::Whole(fourier) => {
+                        clear(&mut numbers, length)?;
+                        self.read(input, line, length, |at, number| numbers[at] = number);
+                        fourier.forwards(cpu, &mut numbers, &mut room)?;
+                        out.write(numbers.iter().copied());
+                    }
+                    Way::Halved(halved) if self.is_inverse => {
+                        clear(&mut spectrum, length / 2 + 1)?;
+                        self.read(input, line, length / 2 + 1, |at, number| spectrum[at] = number);
+                        halved.backwards(cpu, &spectrum, &mut numbers, &mut room)?;
+                        let each = |pair: &Complex<f64>| [pair.re, pair.im];
+                        let reals = numbers.iter().flat_map(each);
+                        out.write(reals.map(|real| Complex::new(real * scale, 0.0)));
+                    }
+                    Way::Halved(halved) => {
+                        clear(&mut numbers, length / 2)?;
+                        self.read(input, line, length, |at, number| {
+                            let pair = &mut numbers[at / 2];
+                            *(if at % 2 == 0 { &mut pair.re } else { &mut pair.im }) = number.re;
+                        });
+                        halved.forwards(cpu, &mut numbers, &mut room)?;
+                        let first = (0..=length / 2).map(|bin| halved.bin(&numbers, bin));
+                        let others =
+                            (1..length.div_ceil(2)).rev().map(|bin| halved.bin(&numbers, bin).conj());
+                        out.write(first.chain(others));
+                    }
                 }
             }
-        });
+            Ok(())
+        })
+    }
+
+    /// Reads the numbers of a line, at most so many.
+    #[inline(always)]
+    fn read<T: Real>(
+        &self,
+        input: &[T],
+        line: usize,
+        most: usize,
+        mut take: impl FnMut(usize, Complex<f64>),
+    ) {
+        let (parts, inner) = (self.parts, self.from.inner / self.parts);
+        let start = (line / inner * self.from.length * inner + line % inner) * parts;
+        let count = most.min(self.from.length);
+        // Lines without elements begin nowhere, and are all zeros.
+        let elements = input.get(start..).unwrap_or_default();
+        let of = |part: &T| part.float().to_f64();
+        match (parts, inner) {
+            (1, 1) => {
+                let reals = elements.iter().take(count).enumerate();
+                reals.for_each(|(at, re)| take(at, Complex::new(of(re), 0.0)));
+            }
+            (1, _) => {
+                let reals = elements.iter().step_by(inner).take(count).enumerate();
+                reals.for_each(|(at, re)| take(at, Complex::new(of(re), 0.0)));
+            }
+            _ => {
+                let numbers = elements.as_chunks::<2>().0.iter().step_by(inner).take(count).enumerate();
+                numbers.for_each(|(at, [re, im])| take(at, Complex::new(of(re), of(im))));
+            }
+        }
+    }
+}
+
+/// Makes a list one of so many zeros.
+fn clear(numbers: &mut Vec<Complex<f64>>, count: usize) -> Result<()> {
+    numbers.clear();
+    if numbers.capacity() < count {
+        *numbers = room_for(count)?;
+    }
+    numbers.resize(count, Complex::default());
+    Ok(())
+}
+
+/// Where the results of a line go.
+struct Out<'o, 'a, T, const PARTS: usize> {
+    lines: &'o mut LinesPart<'a, [T; PARTS]>,
+    line: usize,
+    /// Whether the line lies in one piece.
+    is_whole: bool,
+}
+
+impl<T: Real, const PARTS: usize> Out<'_, '_, T, PARTS> {
+    #[inline(always)]
+    fn write(self, numbers: impl Iterator<Item = Complex<f64>>) {
+        let number = |number: Complex<f64>| {
+            let parts = [number.re, number.im].map(|part| T::of_float(T::Float::of(part)));
+            std::array::from_fn(|part| parts[part])
+        };
+        if self.is_whole {
+            let line = self.lines.line(self.line);
+            line.iter_mut().zip(numbers).for_each(|(out, found)| *out = number(found));
+        } else {
+            for (place, found) in (0..self.lines.length()).zip(numbers) {
+                self.lines.across(self.line, 1, place)[0] = number(found);
+            }
+        }
     }
 }
 
@@ -183,7 +306,7 @@ mod tests {
     use oarlock_sdk::Dtype;
 
     use crate::kernels::rows::checking::{check, refusal};
-    use crate::testing::{Array, Attribute};
+    use crate::testing::{Array, Attribute, run_with_isa};
 
     #[test]
     fn half_a_spectrum_becomes_the_signal_it_came_from() {
@@ -195,6 +318,68 @@ mod tests {
         let both = [("onesided", Attribute::Int(1)), ("inverse", Attribute::Int(1))];
         let length = Array::of(&[], &[5i64]);
         check("DFT", 20, &both, &[found[0].as_ref(), Some(&length), None], &[signal]);
+    }
+
+    /// What a transform stands for, of numbers as pairs.
+    fn direct(numbers: &[[f64; 2]], sign: f64) -> Vec<[f64; 2]> {
+        let length = numbers.len();
+        let roots: Vec<(f64, f64)> = (0..length)
+            .map(|turn| (sign * 2.0 * std::f64::consts::PI * turn as f64 / length as f64).sin_cos())
+            .collect();
+        let sum = |bin: usize| {
+            numbers.iter().enumerate().fold([0.0; 2], |sum, (at, [re, im])| {
+                let (sine, cosine) = roots[at * bin % length];
+                [sum[0] + re * cosine - im * sine, sum[1] + re * sine + im * cosine]
+            })
+        };
+        (0..length).map(sum).collect()
+    }
+
+    fn is_close(found: &[f64], expected: &[f64], size: usize) -> bool {
+        found.len() == expected.len()
+            && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 2e-12 * size as f64)
+    }
+
+    #[test]
+    fn transforms_of_all_lengths_are_the_sums_they_stand_for() {
+        let lengths = (1..140).chain([210, 256, 289, 331, 400, 961, 1000, 1009, 1024, 1155, 2048]);
+        for (length, isa) in lengths.zip(["scalar", "avx2", "avx512"].into_iter().cycle()) {
+            let complex: Vec<[f64; 2]> =
+                (0..length).map(|at| [(at as f64).sin(), (at * at % 7) as f64 - 3.0]).collect();
+            let real: Vec<[f64; 2]> = complex.iter().map(|[re, _]| [*re, 0.0]).collect();
+            let (size, bins) = (length as i64, length as i64 / 2 + 1);
+            let run = |attributes: &[&'static str], dims: &[i64], elements: &[f64], made: &[i64]| {
+                let attributes: Vec<_> = attributes.iter().map(|name| (*name, Attribute::Int(1))).collect();
+                let inputs = [Some(&Array::of(dims, elements)), Some(&Array::of(&[], &[size])), None];
+                let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F64, made))];
+                let found = run_with_isa(isa, "DFT", 20, &attributes, &inputs, &outputs).unwrap();
+                found[0].as_ref().unwrap().values::<f64>()
+            };
+            let whole = [1, size, 2];
+            let elements = complex.as_flattened();
+            let spectrum = direct(&complex, -1.0);
+            assert!(
+                is_close(&run(&[], &whole, elements, &whole), spectrum.as_flattened(), length),
+                "{length}"
+            );
+            let mut back = direct(&complex, 1.0);
+            back.as_flattened_mut().iter_mut().for_each(|part| *part /= length as f64);
+            let found = run(&["inverse"], &whole, elements, &whole);
+            assert!(is_close(&found, back.as_flattened(), length), "{length} and back");
+            let reals: Vec<f64> = real.iter().map(|[re, _]| *re).collect();
+            let spectrum = direct(&real, -1.0);
+            let found = run(&[], &[1, size, 1], &reals, &whole);
+            assert!(is_close(&found, spectrum.as_flattened(), length), "{length} real numbers");
+            let mut half = run(&["onesided"], &[1, size, 1], &reals, &[1, bins, 2]);
+            assert!(is_close(&half, spectrum[..bins as usize].as_flattened(), length), "half of {length}");
+            // What the imaginary parts of the ends are does not matter.
+            half[1] = 7.0;
+            if length % 2 == 0 {
+                *half.last_mut().unwrap() = 7.0;
+            }
+            let found = run(&["inverse", "onesided"], &[1, bins, 2], &half, &[1, size, 1]);
+            assert!(is_close(&found, &reals, length), "half of {length} and back");
+        }
     }
 
     #[test]
