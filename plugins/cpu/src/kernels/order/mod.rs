@@ -1,6 +1,6 @@
 //! Order among elements: the largest of a line, and boxes that are better than those they overlap.
 
-mod lines;
+pub(crate) mod lines;
 mod non_max_suppression;
 mod sort;
 mod top_k;
