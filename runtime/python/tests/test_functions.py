@@ -117,7 +117,7 @@ def test_many_elements_are_ordered_and_told_apart_as_in_numpy(dtype):
             ordered = np.take_along_axis(numbers, order, axis)
             same(ol.sort(x, axis=axis), ordered)
             same(ol.argsort(x, axis=axis), order)
-            np.testing.assert_array_equal(np.signbit(ol.sort(x, axis=axis)), np.signbit(ordered))
+            np.testing.assert_array_equal(np.signbit(np.asarray(ol.sort(x, axis=axis))), np.signbit(ordered))
             downwards = np.take_along_axis(numbers, np.asarray(ol.argsort(x, axis=axis, descending=True)), axis)
             same(ol.sort(x, axis=axis, descending=True), downwards)
         values, indices, inverse, counts = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)

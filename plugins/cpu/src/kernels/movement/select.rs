@@ -10,9 +10,8 @@ use oarlock_sdk::{dispatch, ensure};
 use super::operand::{WHOLE_BYTES, by_size, cells, cells_mut, values, values_mut};
 use super::{data, shape};
 use crate::device::Cpu;
-use crate::kernels::order::lines::Sorting;
+use crate::kernels::order::lines::{Sorting, by_number_size};
 use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::number::{Exact as _, Number};
 use crate::kernels::rows::room::{filled, room_for};
 use crate::kernels::text::operand::{texts, write as write_texts};
 
@@ -48,10 +47,10 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
                         write_texts(output, found.collect::<Vec<_>>().into_iter())
                     });
                 }
+                if axis.is_none() || input.dims().len() == 1 && is_first(axis) {
+                    return by_number_size!(input.dtype(), N => unique_numbers::<N>(cpu, call, is_sorted));
+                }
                 dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-                    if axis.is_none() || input.dims().len() == 1 && is_first(axis) {
-                        return unique_numbers::<T>(cpu, call, is_sorted);
-                    }
                     unique::<T>(call, axis, is_sorted, values(&input)?, |output, found| {
                         values_mut(output)?.iter_mut().zip(found).for_each(|(out, value)| *out = value);
                         Ok(())
@@ -90,65 +89,71 @@ fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
 /// So many are looked at together for any that is kept.
 const BLOCK: usize = 32;
 
-/// Writes the values of what is kept one after the other, and returns how many there are. Each is written where the next one
-/// that is kept goes, so that nothing hangs on what comes.
-#[inline(always)]
-fn keep<C: Copy, V>(
-    cells: &[C],
-    is_kept: impl Fn(C) -> bool,
-    value: impl Fn(usize) -> V,
-    out: &mut [V],
-) -> usize {
+/// Writes the values of what is kept, whose byte is not 0, one after the other, and returns how many there are. Each is written
+/// where the next one that is kept goes, so that nothing hangs on what comes.
+fn keep<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) -> usize {
     let mut next = 0;
-    for (block, cells) in cells.chunks(BLOCK).enumerate() {
-        if !cells.iter().fold(false, |any, cell| any | is_kept(*cell)) {
+    for (block, bytes) in is_kept.chunks(BLOCK).enumerate() {
+        if bytes.iter().fold(0, |any, byte| any | byte) == 0 {
             continue;
         }
-        for (at, cell) in cells.iter().enumerate() {
+        for (at, byte) in bytes.iter().enumerate() {
             if let Some(place) = out.get_mut(next) {
                 *place = value(block * BLOCK + at);
             }
-            next += usize::from(is_kept(*cell));
+            next += usize::from(*byte != 0);
         }
     }
     next
 }
 
-fn count<C: Copy>(cells: &[C], is_kept: impl Fn(C) -> bool) -> usize {
-    cells.iter().filter(|cell| is_kept(**cell)).count()
+/// How many bytes are not 0.
+fn count(bytes: &[u8]) -> usize {
+    // So few that a byte holds their number.
+    let few = bytes.chunks(128).map(|few| few.iter().map(|byte| u8::from(*byte != 0)).sum::<u8>());
+    few.map(usize::from).sum()
 }
 
 fn non_zero(call: &Call<'_>) -> Result<()> {
     let input = call.input(0)?;
     let dims = shape::dims(&input)?;
-    by_size!(input.dtype(), N => {
-        let bits = significant_bits::<N>(input.dtype());
-        let is_set = |cell: [u8; N]| cell.iter().zip(bits).fold(0, |any, (byte, bits)| any | byte & bits) != 0;
-        let cells = cells::<N>(&input)?;
-        let count = count(cells, is_set);
-        call.allocate_output(0, Dtype::I64, &[dims.len() as i64, count as i64])?;
-        let out = values_mut::<i64>(&call.output(0)?)?;
-        let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
-        let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
-        // The places along the other axes are the same for a whole row.
-        let mut row_places = vec![0; outer.len()];
-        let mut begin = 0;
-        for row in cells.chunks_exact(*last) {
-            let found = keep(row, is_set, |at| at as i64, &mut last_places[begin..]);
-            for (axis, place) in row_places.iter().enumerate() {
-                outer_places[axis * count + begin..][..found].fill(*place);
-            }
-            begin += found;
-            for (place, dim) in row_places.iter_mut().zip(outer).rev() {
-                *place += 1;
-                if (*place as usize) < *dim {
-                    break;
-                }
-                *place = 0;
-            }
+    let made: Vec<u8>;
+    let is_set = if input.dtype() == Dtype::BOOL {
+        cells::<1>(&input)?.as_flattened()
+    } else {
+        made = by_size!(input.dtype(), N => {
+            let bits = significant_bits::<N>(input.dtype());
+            let is_set = |cell: &[u8; N]| cell.iter().zip(bits).fold(0, |any, (byte, bits)| any | byte & bits);
+            let cells = cells::<N>(&input)?;
+            let mut made = room_for(cells.len())?;
+            made.extend(cells.iter().map(is_set));
+            made
+        });
+        &made
+    };
+    let count = count(is_set);
+    call.allocate_output(0, Dtype::I64, &[dims.len() as i64, count as i64])?;
+    let out = values_mut::<i64>(&call.output(0)?)?;
+    let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
+    let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
+    // The places along the other axes are the same for a whole row.
+    let mut row_places = vec![0; outer.len()];
+    let mut begin = 0;
+    for row in is_set.chunks_exact(*last) {
+        let found = keep(row, |at| at as i64, &mut last_places[begin..]);
+        for (axis, place) in row_places.iter().enumerate() {
+            outer_places[axis * count + begin..][..found].fill(*place);
         }
-        Ok(())
-    })
+        begin += found;
+        for (place, dim) in row_places.iter_mut().zip(outer).rev() {
+            *place += 1;
+            if (*place as usize) < *dim {
+                break;
+            }
+            *place = 0;
+        }
+    }
+    Ok(())
 }
 
 fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
@@ -163,15 +168,14 @@ fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
     };
     let (outer, length, inner) = shape::around(&dims, axis);
     // A byte is read as such, so that one that is neither 0 nor 1 does no harm.
-    let condition = cells::<1>(&condition)?;
-    let is_kept = |cell: [u8; 1]| cell != [0];
+    let condition = cells::<1>(&condition)?.as_flattened();
     ensure!(
         condition.len() <= length,
         invalid_argument,
         "expected a `condition` for at most {length} indices, found {}",
         condition.len()
     );
-    let kept = count(condition, is_kept);
+    let kept = count(condition);
     dims[axis] = kept;
     let dims: Vec<_> = dims.into_iter().map(|dim| dim as i64).collect();
     call.allocate_output(0, input.dtype(), &dims)?;
@@ -180,13 +184,13 @@ fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
         let (from, out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
         if inner == 1 && kept > 0 {
             for (from, out) in from.chunks_exact(length).zip(out.chunks_exact_mut(kept)) {
-                keep(condition, is_kept, |at| from[at], out);
+                keep(condition, |at| from[at], out);
             }
             return Ok(());
         }
         let mut parts = out.chunks_exact_mut(inner.max(1));
         for row in 0..outer {
-            for (at, _) in condition.iter().enumerate().filter(|(_, cell)| is_kept(**cell)) {
+            for (at, _) in condition.iter().enumerate().filter(|(_, byte)| **byte != 0) {
                 let Some(part) = parts.next() else { return Ok(()) };
                 part.copy_from_slice(&from[(row * length + at) * inner..][..inner]);
             }
@@ -207,31 +211,30 @@ fn is_first(axis: Option<i64>) -> bool {
 }
 
 /// Finds the different ones of all elements.
-fn unique_numbers<T: Number>(cpu: &Cpu, call: &Call<'_>, is_sorted: bool) -> Result<()> {
+fn unique_numbers<const N: usize>(cpu: &Cpu, call: &Call<'_>, is_sorted: bool) -> Result<()> {
     let input = call.input(0)?;
-    let elements = values::<T>(&input)?;
+    let elements = cells::<N>(&input)?;
     let axis = Axis { outer: 1, length: elements.len(), inner: 1 };
-    let sorting = Sorting { cpu, axis, is_largest_first: false };
+    let sorting = Sorting::new(cpu, axis, false, input.dtype());
     let mut wants_places = !is_sorted;
     for index in 1..4 {
         wants_places |= call.optional_output(index)?.is_some();
     }
-    let mut sorted = room_for(elements.len())?;
-    sorted.extend_from_slice(elements);
+    let mut sorted = filled([0; N], elements.len())?;
     let mut places = filled(0, if wants_places { elements.len() } else { 0 })?;
     if !elements.is_empty() {
         sorting.run(elements, &mut sorted, wants_places.then_some(&mut places))?;
     }
-    let rank = |at: usize| sorted[at].exact().rank();
     let mut begins: Vec<usize> = room_for(elements.len())?;
-    begins.extend((0..elements.len()).filter(|at| *at == 0 || rank(*at) != rank(at - 1)));
+    begins
+        .extend((0..elements.len()).filter(|at| *at == 0 || !sorting.are_alike(sorted[at - 1], sorted[*at])));
     let end_of = |group: usize| begins.get(group + 1).copied().unwrap_or(elements.len());
     let mut groups: Vec<usize> = (0..begins.len()).collect();
     if !is_sorted {
         groups.sort_unstable_by_key(|group| places[begins[*group]]);
     }
     call.allocate_output(0, input.dtype(), &[begins.len() as i64])?;
-    for (out, group) in values_mut::<T>(&call.output(0)?)?.iter_mut().zip(&groups) {
+    for (out, group) in cells_mut::<N>(&call.output(0)?)?.iter_mut().zip(&groups) {
         *out = sorted[begins[*group]];
     }
     if !wants_places {

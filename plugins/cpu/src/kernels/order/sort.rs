@@ -11,14 +11,14 @@ use crate::device::Cpu;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::room::filled;
 
-/// A whole number of which the bits from `PLACE` on are a rank, and those below a place.
+/// A whole number of which the highest bits are a rank, and those below it, if any, a place.
 pub(crate) trait Entry: Copy + Ord + Default + Send + Sync {
     /// An entry of a rank and a place; of the rank alone where there are no bits for a place.
-    fn new<const PLACE: u32>(rank: u64, place: usize) -> Self;
-    fn rank<const PLACE: u32>(self) -> u64;
-    fn place<const PLACE: u32>(self) -> usize;
+    fn new(rank: u64, place: usize, place_bits: u32) -> Self;
+    fn rank(self, place_bits: u32) -> u64;
+    fn place(self, place_bits: u32) -> usize;
     /// The lowest entry of its rank.
-    fn without_place<const PLACE: u32>(self) -> Self;
+    fn without_place(self, place_bits: u32) -> Self;
     /// How far it is above another, without some of the lowest bits.
     fn above(self, lowest: Self, bits: u32) -> usize;
     /// How many bits it takes to tell how far it is above another.
@@ -30,20 +30,20 @@ macro_rules! entries {
         $(
             impl Entry for $ty {
                 #[inline(always)]
-                fn new<const PLACE: u32>(rank: u64, place: usize) -> Self {
-                    if PLACE == 0 { rank as Self } else { (rank as Self) << PLACE | place as Self }
+                fn new(rank: u64, place: usize, place_bits: u32) -> Self {
+                    if place_bits == 0 { rank as Self } else { (rank as Self) << place_bits | place as Self }
                 }
                 #[inline(always)]
-                fn rank<const PLACE: u32>(self) -> u64 {
-                    (self >> PLACE) as u64
+                fn rank(self, place_bits: u32) -> u64 {
+                    (self >> place_bits) as u64
                 }
                 #[inline(always)]
-                fn place<const PLACE: u32>(self) -> usize {
-                    (self & ((1 << PLACE) - 1)) as usize
+                fn place(self, place_bits: u32) -> usize {
+                    (self & ((1 << place_bits) - 1)) as usize
                 }
                 #[inline(always)]
-                fn without_place<const PLACE: u32>(self) -> Self {
-                    self >> PLACE << PLACE
+                fn without_place(self, place_bits: u32) -> Self {
+                    self >> place_bits << place_bits
                 }
                 #[inline(always)]
                 fn above(self, lowest: Self, bits: u32) -> usize {
@@ -72,17 +72,17 @@ const MANY_BITS: u32 = 33;
 const DIGIT: u32 = 11;
 
 /// Sorts entries, those of many on all threads of the device.
-pub(crate) fn sort<E: Entry, const PLACE: u32>(cpu: &Cpu, entries: &mut [E]) -> Result<()> {
+pub(crate) fn sort<E: Entry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> Result<()> {
     if entries.len() <= FEW {
         entries.sort_unstable();
         return Ok(());
     }
     let mut room = filled(E::default(), entries.len())?;
     if entries.len() <= SOME {
-        Order::<PLACE> { ends: Vec::new() }.sort(entries, &mut room, Side::Same);
+        Order { place_bits, ends: Vec::new() }.sort(entries, &mut room, Side::Same);
         return Ok(());
     }
-    let mut order = Order::<PLACE> { ends: Vec::new() };
+    let mut order = Order { place_bits, ends: Vec::new() };
     let Some(runs) = order.split(entries, &mut room) else { return Ok(()) };
     let (mut rest, mut room_left) = (entries, &mut room[..]);
     let mut jobs = Vec::new();
@@ -98,7 +98,7 @@ pub(crate) fn sort<E: Entry, const PLACE: u32>(cpu: &Cpu, entries: &mut [E]) -> 
     }
     let each = start / jobs.len().max(1);
     cpu.parallel_for(jobs.len(), grain(each), |begin, end| {
-        let mut order = Order::<PLACE> { ends: Vec::new() };
+        let mut order = Order { place_bits, ends: Vec::new() };
         for job in &jobs[begin..end] {
             // Nobody else has it, and nobody panics who does.
             let Ok(mut job) = job.lock() else { continue };
@@ -124,19 +124,20 @@ impl Side {
     }
 }
 
-/// Sorts entries by their bits from `PLACE` on.
-struct Order<const PLACE: u32> {
+/// Sorts entries by their ranks.
+struct Order {
+    place_bits: u32,
     /// Where runs end, for each run within a run.
     ends: Vec<usize>,
 }
 
-impl<const PLACE: u32> Order<PLACE> {
+impl Order {
     fn sort<E: Entry>(&mut self, entries: &mut [E], other: &mut [E], to: Side) {
         if entries.len() > FEW {
-            let (lowest, bits) = Self::spread(entries);
+            let (lowest, bits) = self.spread(entries);
             let is_wide = bits > MANY_BITS;
             if bits == 0 || !is_wide && entries.len() <= SOME {
-                return Self::by_digits(entries, other, to, lowest, bits);
+                return self.by_digits(entries, other, to, lowest, bits);
             }
             if !is_wide || entries.len() > FEW_OF_MANY_BITS {
                 return self.by_runs(entries, other, to, lowest, bits);
@@ -149,18 +150,18 @@ impl<const PLACE: u32> Order<PLACE> {
     }
 
     /// The lowest rank, and how many bits tell the ranks apart.
-    fn spread<E: Entry>(entries: &[E]) -> (E, u32) {
+    fn spread<E: Entry>(&self, entries: &[E]) -> (E, u32) {
         let first = entries.first().copied().unwrap_or_default();
         let (low, high) =
             entries.iter().fold((first, first), |(low, high), entry| (low.min(*entry), high.max(*entry)));
-        let lowest = low.without_place::<PLACE>();
-        (lowest, high.bits_above(lowest).saturating_sub(PLACE))
+        let lowest = low.without_place(self.place_bits);
+        (lowest, high.bits_above(lowest).saturating_sub(self.place_bits))
     }
 
     /// Moves entries to the other slice, into runs by their highest bits, and returns where those end; nothing where all
     /// entries are in their order as they are.
     fn split<E: Entry>(&mut self, entries: &[E], other: &mut [E]) -> Option<Vec<usize>> {
-        let (lowest, bits) = Self::spread(entries);
+        let (lowest, bits) = self.spread(entries);
         if bits == 0 {
             return None;
         }
@@ -172,7 +173,8 @@ impl<const PLACE: u32> Order<PLACE> {
     /// returned. Where the runs end comes after what else is in the list.
     fn move_to_runs<E: Entry>(&mut self, entries: &[E], other: &mut [E], lowest: E, bits: u32) -> u32 {
         let left = bits.saturating_sub((entries.len() / 32).ilog2().min(DIGIT));
-        let run = |entry: &E| entry.above(lowest, PLACE + left);
+        let skipped = self.place_bits + left;
+        let run = |entry: &E| entry.above(lowest, skipped);
         let base = self.ends.len();
         self.ends.resize(base + (1 << (bits - left)), 0);
         let ends = &mut self.ends[base..];
@@ -204,10 +206,11 @@ impl<const PLACE: u32> Order<PLACE> {
     }
 
     /// Sorts by some of the bits at a time, from the lowest up.
-    fn by_digits<E: Entry>(entries: &mut [E], other: &mut [E], to: Side, lowest: E, bits: u32) {
+    fn by_digits<E: Entry>(&self, entries: &mut [E], other: &mut [E], to: Side, lowest: E, bits: u32) {
+        let place_bits = self.place_bits;
         let passes = bits.div_ceil(DIGIT);
         let digit = bits.div_ceil(passes.max(1));
-        let at = |entry: &E, pass: u32| entry.above(lowest, PLACE + pass * digit) & ((1 << digit) - 1);
+        let at = |entry: &E, pass: u32| entry.above(lowest, place_bits + pass * digit) & ((1 << digit) - 1);
         let mut counts = vec![0; (passes as usize) << digit];
         for entry in &*entries {
             for pass in 0..passes {

@@ -2,12 +2,12 @@
 //! first, and what is not a number counts as larger than every number.
 
 use oarlock_sdk::{
-    Call, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result, dispatch, ensure,
-    family,
+    Call, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result, dispatch, family,
 };
 
-use super::lines::Sorting;
+use super::lines::{Sorting, by_number_size};
 use crate::device::Cpu;
+use crate::kernels::movement::operand::{cells, cells_mut};
 use crate::kernels::rows::axis::{self, Axis};
 use crate::kernels::rows::bundle::{are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::grain;
@@ -37,15 +37,10 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     // Some callers only sort.
     let places = Operand::new(DtypeSet::I64).named("Indices").flags(OperandFlags::OPTIONAL);
     let row = |inputs: &[Operand]| {
-        kernel("TopK", Options::new, |cpu, options, operands| {
-            let dtype = operands.call().input(0)?.dtype();
-            dispatch!(dtype, floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
-                run::<T>(cpu, options, operands)
-            })
-        })
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs(inputs.iter().copied())
-        .outputs([number.named("Values"), places])
+        kernel("TopK", Options::new, run)
+            .flags(KernelFlags::DETERMINISTIC)
+            .inputs(inputs.iter().copied())
+            .outputs([number.named("Values"), places])
     };
     let k = Operand::new(DtypeSet::I64).named("K").rank(0, 1).on(MemoryKind::HOST);
     vec![row(&[number.named("X")]).until(9), row(&[number.named("X"), k]).since(10)]
@@ -84,7 +79,7 @@ impl Options {
     }
 }
 
-fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Result<()> {
+fn run(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Result<()> {
     let (x, values) = (operands.call().input(0)?, operands.call().output(0)?);
     let axis = Axis::new(x.dims(), options.axis)?;
     let k = options.k(operands, axis.length)?;
@@ -95,28 +90,26 @@ fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> 
     if let Some(places) = operands.call().optional_output(1)? {
         operands.expect_dims(&places, "Indices", &dims)?;
     }
-    let (input, values, places) =
-        (operands.read::<T>(0)?, operands.write::<T>(0)?, operands.write_optional::<i64>(1)?);
-    ensure!(
-        places.as_ref().is_none_or(|places| places.len() == values.len()),
-        out_of_range,
-        "expected as many `Values` as `Indices`, found others"
-    );
-    if values.is_empty() {
+    let count = axis::count(&dims)?;
+    if count == 0 {
         return Ok(());
     }
+    let places = operands.write_optional::<i64>(1)?;
     if k == axis.length && k > FEW {
-        let sorting = Sorting { cpu, axis, is_largest_first: options.is_largest };
-        return sorting.run(input, values, places);
+        let sorting = Sorting::new(cpu, axis, options.is_largest, x.dtype());
+        return by_number_size!(x.dtype(), N => sorting.run::<N>(cells(&x)?, cells_mut(&values)?, places));
     }
-    let mut unwanted = filled(0, if places.is_none() { values.len() } else { 0 })?;
+    let mut unwanted = filled(0, if places.is_none() { count } else { 0 })?;
     let places = places.unwrap_or(&mut unwanted);
-    if options.is_largest {
-        find::<T, true>(cpu, axis, k, input, values, places);
-    } else {
-        find::<T, false>(cpu, axis, k, input, values, places);
-    }
-    Ok(())
+    dispatch!(x.dtype(), floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
+        let (input, values) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+        if options.is_largest {
+            find::<T, true>(cpu, axis, k, input, values, places);
+        } else {
+            find::<T, false>(cpu, axis, k, input, values, places);
+        }
+        Ok(())
+    })
 }
 
 /// The `k` best elements of each line and their places.

@@ -228,9 +228,13 @@ impl<T> LinesPart<'_, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), lines) }
     }
 
-    /// How many elements each line has.
-    pub(crate) fn length(&self) -> usize {
-        self.length
+    /// All elements of a line.
+    pub(crate) fn elements(&mut self, line: usize) -> impl Iterator<Item = &mut T> {
+        assert!((self.begin..self.end).contains(&line), "a line of this part");
+        let first = line / self.inner * self.length * self.inner + line % self.inner;
+        let (start, inner) = (self.start, self.inner);
+        // SAFETY: as above; each position is another element, and all are of the line.
+        (0..self.length).map(move |position| unsafe { &mut *start.add(first + position * inner) })
     }
 
     /// A whole line, where each lies in one piece.

@@ -7,6 +7,8 @@
 use std::array::from_fn;
 
 use super::fourier::{Number, at_turn};
+use crate::isa::Isa;
+use crate::kernels::rows::vector::with_isa;
 
 /// How many columns are transformed at once.
 pub(super) const LANES: usize = 8;
@@ -93,22 +95,34 @@ impl Columns {
         self.roots.len()
     }
 
-    /// Transforms rows, with room for as many, and returns where the results are.
-    #[inline(always)]
-    pub(super) fn transform<'a>(&self, rows: &'a mut [Row], room: &'a mut [Row]) -> &'a mut [Row] {
-        let (mut from, mut to) = (rows, room);
-        // How many rows lie between those of one transform that are left to do.
-        let mut step = 1;
-        for factor in &self.factors {
-            match factor {
-                2 => self.by_two(step, from, to),
-                4 => self.by_four(step, from, to),
-                _ => self.by_odd(*factor, step, from, to),
+    /// Transforms rows, with room for as many, and returns where the results are. Of each of them the lanes are turned by a row
+    /// of turns, if there are any, and then all alike.
+    pub(super) fn transform<'a>(
+        &self,
+        isa: Isa,
+        rows: &'a mut [Row],
+        room: &'a mut [Row],
+        turns: &[Row],
+        turn: &dyn Fn(usize) -> Number,
+    ) -> &'a mut [Row] {
+        with_isa!(isa, || {
+            let (mut from, mut to) = (&mut *rows, &mut *room);
+            // How many rows lie between those of one transform that are left to do.
+            let mut step = 1;
+            for factor in &self.factors {
+                match factor {
+                    2 => self.by_two(step, from, to),
+                    4 => self.by_four(step, from, to),
+                    _ => self.by_odd(*factor, step, from, to),
+                }
+                step *= factor;
+                (from, to) = (to, from);
             }
-            step *= factor;
-            (from, to) = (to, from);
-        }
-        from
+            for (bin, (row, turns)) in from.iter_mut().zip(turns).enumerate() {
+                *row = row.times_row(turns).times(turn(bin));
+            }
+        });
+        if self.factors.len().is_multiple_of(2) { rows } else { room }
     }
 
     #[inline(always)]

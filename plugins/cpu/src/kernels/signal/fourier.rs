@@ -14,7 +14,6 @@ use crate::device::Cpu;
 use crate::kernels::rows::GRAIN;
 use crate::kernels::rows::parts::{Blocks, Lines, LinesPart, Rows, in_parallel};
 use crate::kernels::rows::room::{filled, room_for};
-use crate::kernels::rows::vector::with_isa;
 
 pub(super) type Number = Complex<f64>;
 
@@ -101,24 +100,21 @@ impl Matrix {
         if room.len() != numbers.len() {
             *room = filled(Number::default(), numbers.len())?;
         }
-        let isa = cpu.isa();
         let grain = (GRAIN / (LANES * height.max(width))).max(1);
         // Each column becomes a row of what is turned.
-        let turned = Rows::new(room, height);
-        let blocks = Blocks { parts: turned, count: width, size: LANES };
+        let blocks = Blocks { parts: Rows::new(room, height), count: width, size: LANES };
         in_parallel(cpu, width.div_ceil(LANES), grain, blocks, |block, turned| {
-            with_isa!(isa, || self.of_columns(block * LANES, numbers, turned));
+            self.of_columns(cpu, block * LANES, numbers, turned);
         });
         let blocks = Blocks { parts: Lines::new(numbers, width, height), count: height, size: LANES };
         in_parallel(cpu, height.div_ceil(LANES), grain, blocks, |_, mut lines| {
-            with_isa!(isa, || self.of_rows(room, &mut lines));
+            self.of_rows(cpu, room, &mut lines);
         });
         Ok(())
     }
 
     /// Transforms columns from one on, turns each number by its place, and writes each column as a row.
-    #[inline(always)]
-    fn of_columns(&self, first: usize, numbers: &[Number], turned: &mut [Number]) {
+    fn of_columns(&self, cpu: &Cpu, first: usize, numbers: &[Number], turned: &mut [Number]) {
         let (height, width) = (self.columns.length(), self.rows.length());
         let mut rows = vec![Row::default(); 2 * height];
         let (rows, room) = rows.split_at_mut(height);
@@ -128,10 +124,8 @@ impl Matrix {
             for (row, numbers) in rows.iter_mut().zip(numbers.chunks_exact(width)) {
                 read(row, &numbers[first..][..count]);
             }
-            let done = self.columns.transform(rows, room);
-            for (bin, (row, turns)) in done.iter_mut().zip(&self.turns).enumerate() {
-                *row = row.times_row(turns).times(self.roots.power(first * bin));
-            }
+            let turn = |bin: usize| self.roots.power(first * bin);
+            let done = self.columns.transform(cpu.isa(), rows, room, &self.turns, &turn);
             for (lane, turned) in turned.chunks_exact_mut(height).enumerate() {
                 for (number, row) in turned.iter_mut().zip(&*done) {
                     *number = Complex::new(row.re[lane], row.im[lane]);
@@ -141,8 +135,7 @@ impl Matrix {
     }
 
     /// Transforms what were rows, which are the columns of what was turned.
-    #[inline(always)]
-    fn of_rows(&self, turned: &[Number], lines: &mut LinesPart<'_, Number>) {
+    fn of_rows(&self, cpu: &Cpu, turned: &[Number], lines: &mut LinesPart<'_, Number>) {
         let (height, width) = (self.columns.length(), self.rows.length());
         let mut rows = vec![Row::default(); 2 * width];
         let (rows, room) = rows.split_at_mut(width);
@@ -150,7 +143,7 @@ impl Matrix {
             for (row, numbers) in rows.iter_mut().zip(turned.chunks_exact(height)) {
                 read(row, &numbers[first..][..count]);
             }
-            let done = self.rows.transform(rows, room);
+            let done = self.rows.transform(cpu.isa(), rows, room, &[], &|_| Number::default());
             for (bin, row) in done.iter().enumerate() {
                 let numbers = lines.across(first, count, bin);
                 for (lane, number) in numbers.iter_mut().enumerate() {
@@ -164,12 +157,6 @@ impl Matrix {
 /// Reads numbers into the first lanes of a row.
 #[inline(always)]
 fn read(row: &mut Row, numbers: &[Number]) {
-    if let Ok(numbers) = <&[Number; LANES]>::try_from(numbers) {
-        for (lane, number) in numbers.iter().enumerate() {
-            (row.re[lane], row.im[lane]) = (number.re, number.im);
-        }
-        return;
-    }
     for (lane, number) in numbers.iter().enumerate() {
         (row.re[lane], row.im[lane]) = (number.re, number.im);
     }
@@ -221,6 +208,7 @@ pub(super) fn exchanged(number: Number) -> Number {
 /// The powers of a root of unity, as products of two, so that few are kept.
 pub(super) struct Roots {
     length: usize,
+    low_bits: u32,
     /// The powers up to a power of two.
     low: Vec<Number>,
     /// The powers that are multiples of it.
@@ -229,8 +217,9 @@ pub(super) struct Roots {
 
 impl Roots {
     pub(super) fn new(length: usize) -> Result<Self> {
-        let low = 1usize << (usize::BITS - length.leading_zeros()).div_ceil(2);
-        let mut roots = Self { length, low: room_for(low)?, high: room_for(length / low + 1)? };
+        let low_bits = (usize::BITS - length.leading_zeros()).div_ceil(2);
+        let low = 1usize << low_bits;
+        let mut roots = Self { length, low_bits, low: room_for(low)?, high: room_for(length / low + 1)? };
         roots.low.extend((0..low).map(|turn| at_turn(turn, length)));
         roots.high.extend((0..=length / low).map(|turn| at_turn(turn * low, length)));
         Ok(roots)
@@ -240,7 +229,8 @@ impl Roots {
     #[inline(always)]
     pub(super) fn power(&self, turn: usize) -> Number {
         debug_assert!(turn < self.length.max(1), "a turn below a whole one");
-        self.high[turn / self.low.len()] * self.low[turn % self.low.len()]
+        // How many low ones there are is a power of two.
+        self.high[turn >> self.low_bits] * self.low[turn & (self.low.len() - 1)]
     }
 }
 

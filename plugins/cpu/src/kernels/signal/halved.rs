@@ -6,6 +6,7 @@ use oarlock_sdk::{Complex, Result};
 
 use super::fourier::{Fourier, Number, Roots, exchanged};
 use crate::device::Cpu;
+use crate::kernels::rows::room::room_for;
 
 /// A transform of real numbers, and back.
 pub(super) struct Halved {
@@ -24,18 +25,28 @@ impl Halved {
         2 * self.half.length()
     }
 
-    /// Transforms pairs of real numbers; [`Halved::bin`] then knows the spectrum.
+    /// Transforms pairs of real numbers; [`Halved::spectrum`] then knows what of it is whose.
     pub(super) fn forwards(&self, cpu: &Cpu, pairs: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
         self.half.forwards(cpu, pairs, room)
     }
 
-    /// One number of the first half of a spectrum, the one in the middle included.
-    #[inline(always)]
-    pub(super) fn bin(&self, pairs: &[Number], bin: usize) -> Number {
+    /// So many numbers of the spectrum: the first half with the one in the middle, or all.
+    pub(super) fn spectrum(&self, pairs: &[Number], count: usize, bins: &mut Vec<Number>) -> Result<()> {
         let half = pairs.len();
-        let (one, other) = (pairs[bin % half], pairs[(half - bin) % half].conj());
-        let (even, odd) = ((one + other) * 0.5, (one - other) * 0.5);
-        even + Complex::new(odd.im, -odd.re) * self.roots.power(bin)
+        bins.clear();
+        if bins.capacity() < count {
+            *bins = room_for(count)?;
+        }
+        bins.extend((0..=half).map(|bin| {
+            let (one, other) = (pairs[bin % half], pairs[(half - bin) % half].conj());
+            let (even, odd) = ((one + other) * 0.5, (one - other) * 0.5);
+            even + Complex::new(odd.im, -odd.re) * self.roots.power(bin)
+        }));
+        // The other half mirrors this one.
+        for bin in (1..half).rev().take(count.saturating_sub(half + 1)) {
+            bins.push(bins[bin].conj());
+        }
+        Ok(())
     }
 
     /// Makes pairs of real numbers of the first half of their spectrum, each times the length.
@@ -51,6 +62,9 @@ impl Halved {
         let end = |bin: usize| Complex::new(spectrum[bin].re, 0.0);
         let at = |bin: usize| if bin == 0 || bin == half { end(bin) } else { spectrum[bin] };
         pairs.clear();
+        if pairs.capacity() < half {
+            *pairs = room_for(half)?;
+        }
         pairs.extend((0..half).map(|bin| {
             let (one, other) = (at(bin), at(half - bin).conj());
             let odd = (one - other) * self.roots.power(bin).conj();

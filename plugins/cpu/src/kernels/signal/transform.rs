@@ -14,7 +14,7 @@ use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Lines, LinesPart, try_in_parallel};
+use crate::kernels::rows::parts::{Lines, try_in_parallel};
 use crate::kernels::rows::room::room_for;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
@@ -171,119 +171,110 @@ impl Job<'_> {
         let lines = self.to.outer * inner;
         let outputs = Lines::new(output, self.to.length, inner);
         try_in_parallel(cpu, lines, grain(length * 16), outputs, |_, mut outputs| {
-            let (mut numbers, mut room, mut spectrum) = (Vec::new(), Vec::new(), Vec::new());
-            let scale = if self.is_inverse { 1.0 / length as f64 } else { 1.0 };
+            let mut work = Work::default();
             for (line, _) in outputs.groups(1) {
-                let out = Out { lines: &mut outputs, line, is_whole: inner == 1 };
-                match self.way {
-                    // The inverse is the transform of what has its parts exchanged.
-                    Way::Whole(fourier) if self.is_inverse => {
-                        let read = if PARTS == 1 { length / 2 + 1 } else { length };
-                        clear(&mut numbers, length)?;
-                        self.read(input, line, read, |at, number| numbers[at] = number);
-                        if PARTS == 1 {
-                            mirror(&mut numbers);
-                        }
-                        numbers.iter_mut().for_each(|number| *number = exchanged(*number));
-                        fourier.forwards(cpu, &mut numbers, &mut room)?;
-                        out.write(numbers.iter().map(|number| exchanged(*number) * scale));
-                    }
-                    Way::Whole(fourier) => {
-                        clear(&mut numbers, length)?;
-                        self.read(input, line, length, |at, number| numbers[at] = number);
-                        fourier.forwards(cpu, &mut numbers, &mut room)?;
-                        out.write(numbers.iter().copied());
-                    }
-                    Way::Halved(halved) if self.is_inverse => {
-                        clear(&mut spectrum, length / 2 + 1)?;
-                        self.read(input, line, length / 2 + 1, |at, number| spectrum[at] = number);
-                        halved.backwards(cpu, &spectrum, &mut numbers, &mut room)?;
-                        let each = |pair: &Complex<f64>| [pair.re, pair.im];
-                        let reals = numbers.iter().flat_map(each);
-                        out.write(reals.map(|real| Complex::new(real * scale, 0.0)));
-                    }
-                    Way::Halved(halved) => {
-                        clear(&mut numbers, length / 2)?;
-                        self.read(input, line, length, |at, number| {
-                            let pair = &mut numbers[at / 2];
-                            *(if at % 2 == 0 { &mut pair.re } else { &mut pair.im }) = number.re;
-                        });
-                        halved.forwards(cpu, &mut numbers, &mut room)?;
-                        let first = (0..=length / 2).map(|bin| halved.bin(&numbers, bin));
-                        let others =
-                            (1..length.div_ceil(2)).rev().map(|bin| halved.bin(&numbers, bin).conj());
-                        out.write(first.chain(others));
-                    }
-                }
+                let start = (line / inner * self.from.length * inner + line % inner) * self.parts;
+                // Lines without elements begin nowhere, and are all zeros.
+                let elements = input.get(start..).unwrap_or_default();
+                let numbers = self.fill(&mut work, PARTS == 1)?;
+                self.read(elements, inner, numbers);
+                self.transform(cpu, &mut work, PARTS == 1)?;
+                let is_paired = PARTS == 1 && matches!(self.way, Way::Halved(_));
+                write(outputs.elements(line), &work.numbers, is_paired);
             }
             Ok(())
         })
     }
 
-    /// Reads the numbers of a line, at most so many.
-    #[inline(always)]
-    fn read<T: Real>(
-        &self,
-        input: &[T],
-        line: usize,
-        most: usize,
-        mut take: impl FnMut(usize, Complex<f64>),
-    ) {
-        let (parts, inner) = (self.parts, self.from.inner / self.parts);
-        let start = (line / inner * self.from.length * inner + line % inner) * parts;
-        let count = most.min(self.from.length);
-        // Lines without elements begin nowhere, and are all zeros.
-        let elements = input.get(start..).unwrap_or_default();
+    /// Makes room for what is read of a line, all zeros.
+    fn fill<'w>(&self, work: &'w mut Work, is_real_output: bool) -> Result<&'w mut [Complex<f64>]> {
+        let length = self.way.length();
+        let (count, read) = match self.way {
+            Way::Halved(_) if is_real_output => (length / 2 + 1, length / 2 + 1),
+            Way::Halved(_) => (length / 2, length / 2),
+            Way::Whole(_) if is_real_output => (length, length / 2 + 1),
+            Way::Whole(_) => (length, length),
+        };
+        work.numbers.clear();
+        if work.numbers.capacity() < count {
+            work.numbers = room_for(count)?;
+        }
+        work.numbers.resize(count, Complex::default());
+        Ok(&mut work.numbers[..read])
+    }
+
+    /// Reads the numbers of a line, at most as many as there is room for. Real ones are read in pairs where the transform
+    /// takes them so.
+    fn read<T: Real>(&self, elements: &[T], inner: usize, numbers: &mut [Complex<f64>]) {
         let of = |part: &T| part.float().to_f64();
-        match (parts, inner) {
-            (1, 1) => {
-                let reals = elements.iter().take(count).enumerate();
-                reals.for_each(|(at, re)| take(at, Complex::new(of(re), 0.0)));
+        let count = self.from.length;
+        if self.parts == 2 {
+            let from = elements.as_chunks::<2>().0.iter().step_by(inner).take(count);
+            for (number, [re, im]) in numbers.iter_mut().zip(from) {
+                *number = Complex::new(of(re), of(im));
             }
-            (1, _) => {
-                let reals = elements.iter().step_by(inner).take(count).enumerate();
-                reals.for_each(|(at, re)| take(at, Complex::new(of(re), 0.0)));
-            }
-            _ => {
-                let numbers = elements.as_chunks::<2>().0.iter().step_by(inner).take(count).enumerate();
-                numbers.for_each(|(at, [re, im])| take(at, Complex::new(of(re), of(im))));
+            return;
+        }
+        let is_paired = matches!(self.way, Way::Halved(_));
+        let mut from = elements.iter().step_by(inner).take(count);
+        for number in numbers {
+            let Some(re) = from.next() else { return };
+            number.re = of(re);
+            if is_paired && let Some(im) = from.next() {
+                number.im = of(im);
             }
         }
     }
-}
 
-/// Makes a list one of so many zeros.
-fn clear(numbers: &mut Vec<Complex<f64>>, count: usize) -> Result<()> {
-    numbers.clear();
-    if numbers.capacity() < count {
-        *numbers = room_for(count)?;
-    }
-    numbers.resize(count, Complex::default());
-    Ok(())
-}
-
-/// Where the results of a line go.
-struct Out<'o, 'a, T, const PARTS: usize> {
-    lines: &'o mut LinesPart<'a, [T; PARTS]>,
-    line: usize,
-    /// Whether the line lies in one piece.
-    is_whole: bool,
-}
-
-impl<T: Real, const PARTS: usize> Out<'_, '_, T, PARTS> {
-    #[inline(always)]
-    fn write(self, numbers: impl Iterator<Item = Complex<f64>>) {
-        let number = |number: Complex<f64>| {
-            let parts = [number.re, number.im].map(|part| T::of_float(T::Float::of(part)));
-            std::array::from_fn(|part| parts[part])
-        };
-        if self.is_whole {
-            let line = self.lines.line(self.line);
-            line.iter_mut().zip(numbers).for_each(|(out, found)| *out = number(found));
-        } else {
-            for (place, found) in (0..self.lines.length()).zip(numbers) {
-                self.lines.across(self.line, 1, place)[0] = number(found);
+    /// Makes of the numbers what is written. The inverse is the transform of what has its parts exchanged.
+    fn transform(&self, cpu: &Cpu, work: &mut Work, is_real_output: bool) -> Result<()> {
+        let Work { numbers, others, room } = work;
+        let scale = 1.0 / self.way.length() as f64;
+        match self.way {
+            Way::Whole(fourier) if self.is_inverse => {
+                if is_real_output {
+                    mirror(numbers);
+                }
+                numbers.iter_mut().for_each(|number| *number = exchanged(*number));
+                fourier.forwards(cpu, numbers, room)?;
+                numbers.iter_mut().for_each(|number| *number = exchanged(*number) * scale);
             }
+            Way::Whole(fourier) => fourier.forwards(cpu, numbers, room)?,
+            Way::Halved(halved) if self.is_inverse => {
+                halved.backwards(cpu, numbers, others, room)?;
+                others.iter_mut().for_each(|number| *number *= scale);
+                std::mem::swap(numbers, others);
+            }
+            Way::Halved(halved) => {
+                halved.forwards(cpu, numbers, room)?;
+                halved.spectrum(numbers, self.to.length, others)?;
+                std::mem::swap(numbers, others);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory that is used for one line after the other.
+#[derive(Default)]
+struct Work {
+    numbers: Vec<Complex<f64>>,
+    others: Vec<Complex<f64>>,
+    room: Vec<Complex<f64>>,
+}
+
+/// Writes a line of numbers, of which pairs are two real ones each.
+fn write<'a, T: Real, const PARTS: usize>(
+    mut out: impl Iterator<Item = &'a mut [T; PARTS]>,
+    numbers: &[Complex<f64>],
+    is_paired: bool,
+) {
+    for number in numbers {
+        let parts = [number.re, number.im].map(|part| T::of_float(T::Float::of(part)));
+        let Some(first) = out.next() else { return };
+        first.copy_from_slice(&parts[..PARTS]);
+        if is_paired && let Some(second) = out.next() {
+            second[0] = parts[1];
         }
     }
 }
