@@ -1,7 +1,8 @@
 //! Parts of arrays, to read and to write.
 //!
 //! Whole numbers, slices, `None` and `...` are another view of the same memory. Masks and arrays of places gather elements.
-//! To write is to make a tensor with other elements in some places.
+//! Numbers and slices are written where the elements lie, or in a copy where others hold them; by masks and places a new tensor
+//! is made.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Pick, Source, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};

@@ -171,7 +171,7 @@ fn mixed(index: usize) -> u64 {
 
 #[test]
 fn lines_are_sorted_as_comparing_would_however_long_they_are() {
-    for length in [9, 255, 257, 1500, 4097, 140_000] {
+    for length in [9, 255, 257, 1500, 4097] {
         let dims = [1, length, 1];
         check_sorting(dims, |index| f32::from_bits(mixed(index) as u32));
         check_sorting(dims, |index| match index % 7 {
@@ -193,7 +193,9 @@ fn lines_are_sorted_as_comparing_would_however_long_they_are() {
         check_sorting(dims, |index| -(index as f64));
     }
     // Most differ in bits that few runs tell apart.
-    check_sorting([1, 150_000, 1], |index| if index % 1000 == 0 { mixed(index) } else { mixed(index) >> 40 });
+    let dims = [1, 140_000, 1];
+    check_sorting(dims, |index| if index % 1000 == 0 { mixed(index) } else { mixed(index) >> 40 });
+    check_sorting(dims, |index| f32::from_bits(mixed(index) as u32));
 }
 
 #[test]
