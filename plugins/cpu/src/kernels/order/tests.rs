@@ -183,7 +183,7 @@ fn lines_are_sorted_as_comparing_would_however_long_they_are() {
             _ => (mixed(index) as i64 as f64) * 1e-19,
         });
         check_sorting(dims, |index| mixed(index) as i64);
-        check_sorting(dims, |index| mixed(index));
+        check_sorting(dims, mixed);
         check_sorting(dims, |index| mixed(index) as i32);
         check_sorting(dims, |index| (mixed(index) % 1000) as i64 - 500);
         check_sorting(dims, |index| mixed(index) as i8);
