@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import of_arrays
-from ._oarlock import Tensor, _steps, asarray, full, op, ones, zeros
+from ._oarlock import Tensor, _steps, asarray, full, op, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
 from ._creation import arange
-from ._manipulation import axis_of, broadcast_to, reshape, stack
-from ._oarlock import Tensor, asarray, op, result_type
+from ._manipulation import axis_of, broadcast_to, stack
+from ._oarlock import Tensor, asarray, op, reshape, result_type
 from ._places import places_among
 from ._statistics import reduce
 
