@@ -100,7 +100,7 @@ fn what_is_picked_is_what_slices_and_new_dimensions_give_one_by_one() {
     assert_eq!((again.dims(), again.to_vec::<f32>().unwrap()), (&[1, 1][..], vec![59.0]));
     assert!(x.pick(&[]).unwrap().is_contiguous());
     let none = Pick::Range { begin: 3, count: 0, step: 1 };
-    assert_eq!(x.pick(&[none]).unwrap().to_vec::<f32>().unwrap(), []);
+    assert!(x.pick(&[none]).unwrap().to_vec::<f32>().unwrap().is_empty());
     for beyond in [
         vec![Pick::At(3)],
         vec![Pick::Range { begin: 2, count: 2, step: 1 }],
@@ -157,7 +157,7 @@ fn one_element_fills_a_tensor_and_other_bytes_are_refused() {
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.5; 6]);
     let x = Tensor::filled(&cpu, Dtype::I64, &[70], &[0xFF; 8]).unwrap();
     assert_eq!(x.to_vec::<i64>().unwrap(), [-1; 70]);
-    assert_eq!(Tensor::filled(&cpu, Dtype::U8, &[0], &[1]).unwrap().to_vec::<u8>().unwrap(), []);
+    assert_eq!(Tensor::filled(&cpu, Dtype::U8, &[0], &[1]).unwrap().element_count(), 0);
     let sim = runtime.device("sim").unwrap();
     assert_eq!(Tensor::filled(&sim, Dtype::I32, &[3], &[0; 4]).unwrap().to_vec::<i32>().unwrap(), [0; 3]);
     for (dtype, bytes) in [(Dtype::Bool, &[2][..]), (Dtype::F32, &[0; 3]), (Dtype::String, &[0; 16])] {
