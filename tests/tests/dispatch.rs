@@ -1,7 +1,10 @@
 //! From an op to the kernel that runs it: what is chosen, what is refused, and in which words.
 
 use oarlock_core::flags::Flags;
-use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, ErrorKind, Invocation, Op, Runtime, Tensor};
+use oarlock_core::{
+    Attribute, Attributes, Constant, Device, Dtype, Error, ErrorKind, Invocation, Op, Pick, Runtime, Source,
+    Tensor,
+};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
 
 fn runtime_with(flags: &[(&str, &str)]) -> Runtime {
@@ -81,6 +84,108 @@ fn views_are_taken_as_they_are_or_made_contiguous() {
         add.run(&runtime, &[&repeated, &repeated]).unwrap().to_vec::<f32>().unwrap(),
         [14.0, 16.0, 14.0, 16.0]
     );
+}
+
+#[test]
+fn what_is_picked_is_what_slices_and_new_dimensions_give_one_by_one() {
+    let (_, cpu) = start();
+    let numbers: Vec<f32> = (0..60).map(|number| number as f32).collect();
+    let x = floats(&cpu, &[3, 4, 5], &numbers);
+    let every_second = Pick::Range { begin: 1, count: 2, step: 2 };
+    let found = x.pick(&[Pick::At(2), Pick::New, every_second]).unwrap();
+    let expected = x.slice(0, 2, 3, 1).unwrap().slice(1, 1, 4, 2).unwrap();
+    assert_eq!(found.dims(), [1, 2, 5]);
+    assert_eq!(found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
+    let again = found.pick(&[Pick::Whole, Pick::At(1), Pick::Range { begin: 4, count: 1, step: 9 }]).unwrap();
+    assert_eq!((again.dims(), again.to_vec::<f32>().unwrap()), (&[1, 1][..], vec![59.0]));
+    assert!(x.pick(&[]).unwrap().is_contiguous());
+    let none = Pick::Range { begin: 3, count: 0, step: 1 };
+    assert!(x.pick(&[none]).unwrap().to_vec::<f32>().unwrap().is_empty());
+    for beyond in [
+        vec![Pick::At(3)],
+        vec![Pick::Range { begin: 2, count: 2, step: 1 }],
+        vec![Pick::Range { begin: 0, count: 2, step: u64::MAX }],
+        vec![Pick::Range { begin: 0, count: u64::MAX, step: 3 }],
+        vec![Pick::Range { begin: 0, count: 1, step: 0 }],
+        vec![Pick::Whole; 4],
+    ] {
+        assert_eq!(failure(x.pick(&beyond)).kind(), ErrorKind::OutOfRange, "{beyond:?}");
+    }
+}
+
+#[test]
+fn who_holds_a_tensor_keeps_what_it_was_when_a_part_is_replaced() {
+    let (_, cpu) = start();
+    let mut x = floats(&cpu, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let address = x.host_address().unwrap();
+    x.replace(&[Pick::At(1), Pick::At(0)], Source::One(&7f32.to_ne_bytes())).unwrap();
+    assert_eq!(x.host_address().unwrap(), address, "nobody else has it");
+    assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 7.0, 5.0, 6.0]);
+    let (clone, view) = (x.clone(), x.transpose(&[1, 0]).unwrap());
+    x.replace(&[Pick::Whole, Pick::At(2)], Source::Of(&floats(&cpu, &[2], &[8.0, 9.0]))).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 8.0, 7.0, 5.0, 9.0]);
+    assert_eq!(clone.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 7.0, 5.0, 6.0]);
+    // What is written may be a part of what it is written to, and repeat itself.
+    let row = x.pick(&[Pick::At(0)]).unwrap();
+    x.replace(&[], Source::Of(&row.unsqueeze(0).unwrap().expand(&[2, 3]).unwrap())).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 8.0, 1.0, 2.0, 8.0]);
+    // A view becomes a tensor without gaps.
+    let mut turned = view.clone();
+    let last = Pick::Range { begin: 0, count: 2, step: 2 };
+    turned.replace(&[last, Pick::At(1)], Source::One(&0f32.to_ne_bytes())).unwrap();
+    assert_eq!(turned.to_vec::<f32>().unwrap(), [1.0, 0.0, 2.0, 5.0, 3.0, 0.0]);
+    assert_eq!(view.to_vec::<f32>().unwrap(), [1.0, 7.0, 2.0, 5.0, 3.0, 6.0]);
+    let wrong = floats(&cpu, &[3], &[0.0; 3]);
+    assert_eq!(x.replace(&[], Source::Of(&wrong)).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(x.replace(&[], Source::One(&[0; 3])).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn constants_of_the_host_are_not_written_to() {
+    let (_, cpu) = start();
+    let constant = Constant::new(Dtype::F32, &[2], [1f32, 2.0].map(f32::to_ne_bytes).concat()).unwrap();
+    let mut x = Tensor::of_constant(&cpu, &constant).unwrap();
+    x.replace(&[Pick::At(0)], Source::One(&5f32.to_ne_bytes())).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [5.0, 2.0]);
+    assert_eq!(constant.bytes()[..4], 1f32.to_ne_bytes());
+}
+
+#[test]
+fn one_element_fills_a_tensor_and_other_bytes_are_refused() {
+    let (runtime, cpu) = start();
+    let x = Tensor::filled(&cpu, Dtype::F32, &[2, 3], &1.5f32.to_ne_bytes()).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [1.5; 6]);
+    let x = Tensor::filled(&cpu, Dtype::I64, &[70], &[0xFF; 8]).unwrap();
+    assert_eq!(x.to_vec::<i64>().unwrap(), [-1; 70]);
+    assert_eq!(Tensor::filled(&cpu, Dtype::U8, &[0], &[1]).unwrap().element_count(), 0);
+    let sim = runtime.device("sim").unwrap();
+    assert_eq!(Tensor::filled(&sim, Dtype::I32, &[3], &[0; 4]).unwrap().to_vec::<i32>().unwrap(), [0; 3]);
+    for (dtype, bytes) in [(Dtype::Bool, &[2][..]), (Dtype::F32, &[0; 3]), (Dtype::String, &[0; 16])] {
+        let error = failure(Tensor::filled(&cpu, dtype, &[2], bytes));
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+}
+
+#[test]
+fn complex_numbers_are_seen_as_their_parts_and_back() {
+    let (_, cpu) = start();
+    let parts = floats(&cpu, &[3, 2, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
+    let numbers = parts.of_parts().unwrap();
+    assert_eq!((numbers.dtype(), numbers.dims()), (Dtype::C64, &[3, 2][..]));
+    let turned = numbers.transpose(&[1, 0]).unwrap().parts().unwrap();
+    assert_eq!(turned.dims(), [2, 3, 2]);
+    assert_eq!(
+        turned.to_vec::<f32>().unwrap(),
+        [1.0, 2.0, 5.0, 6.0, 9.0, 10.0, 3.0, 4.0, 7.0, 8.0, 11.0, 12.0]
+    );
+    assert_eq!(turned.of_parts().unwrap().strides()[..], [1, 2]);
+    // Parts that are no neighbours, and numbers that do not begin at every second one.
+    for apart in
+        [parts.transpose(&[0, 2, 1]).unwrap(), floats(&cpu, &[3, 3], &[0.0; 9]).slice(1, 0, 2, 1).unwrap()]
+    {
+        assert_eq!(failure(apart.of_parts()).kind(), ErrorKind::InvalidArgument);
+    }
+    assert_eq!(failure(parts.parts()).kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Device {
     }
 
     /// Whether the host's own pointers reach its memory.
-    pub(crate) fn shares_host_memory(&self) -> bool {
+    pub fn shares_host_memory(&self) -> bool {
         let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
         self.0.flags.contains(both)
     }

@@ -48,4 +48,4 @@ pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use runtime::Runtime;
 pub use shape::Dims;
-pub use tensor::Tensor;
+pub use tensor::{Pick, Source, Tensor};

@@ -5,6 +5,7 @@
 
 mod elements;
 mod form;
+mod pick;
 mod view;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use crate::{Constant, Device, Dims, Dtype, Error, Result, shape};
 
 pub(crate) use elements::Texts;
 pub(crate) use form::Form;
+pub use pick::{Pick, Source};
 
 /// Elements of one dtype in a shape, on a device. A tensor is one pointer: clones are the same tensor.
 #[derive(Clone)]
@@ -47,7 +49,7 @@ pub(crate) struct Storage {
     /// The text that strings in the memory point to.
     pub(crate) texts: Option<Texts>,
     /// What holds the memory, where it is the host's and no pool's.
-    _constant: Option<Constant>,
+    constant: Option<Constant>,
 }
 
 impl Storage {
@@ -81,7 +83,7 @@ impl Tensor {
         let taken = device.pool()?.allocate(form.extent, stream.id(), holder);
         let allocation = taken.map_err(|error| error.on_device(device))?;
         let stream = (stream.id() != StreamId::OWN).then(|| stream.clone());
-        let memory = Memory::Own(Storage { allocation, stream, texts: None, _constant: None });
+        let memory = Memory::Own(Storage { allocation, stream, texts: None, constant: None });
         Ok(Self(Arc::new(Body { form: form.clone(), offset: 0, memory })))
     }
 
@@ -94,7 +96,7 @@ impl Tensor {
             return Self::from_bytes(device, dtype, dims, bytes);
         }
         let allocation = Allocation::of_host(device.pool()?.clone(), bytes);
-        let storage = Storage { allocation, stream: None, texts: None, _constant: Some(constant.clone()) };
+        let storage = Storage { allocation, stream: None, texts: None, constant: Some(constant.clone()) };
         let form = Form::contiguous(device, dtype, dims)?;
         Ok(Self(Arc::new(Body { form, offset: 0, memory: Memory::Own(storage) })))
     }

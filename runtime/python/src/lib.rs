@@ -24,6 +24,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
+    use crate::array::create::{_of_parts, _parts, _steps, full, ones, permute_dims, reshape, zeros};
+    #[pymodule_export]
     use crate::array::pickle::_restored;
     #[pymodule_export]
     use crate::array::read::{asarray, from_dlpack};

@@ -242,6 +242,62 @@ def test_what_is_written_is_what_numpy_writes(data):
     same(kept, before)
 
 
+@given(st.data())
+def test_many_writes_leave_what_numpy_leaves_and_change_nothing_that_was_taken_before(data):
+    theirs = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    shared = theirs.copy()
+    ours = ol.asarray(shared)
+    taken = []
+    for number in range(data.draw(st.integers(1, 6))):
+        key = data.draw(arrays.basic_indices(theirs.shape, allow_newaxis=True, allow_ellipsis=True))
+        if data.draw(st.booleans()):
+            taken.append((data.draw(st.sampled_from([ours[...], ours[0], ours.T if ours.ndim == 2 else ours[:, 1], ours.numpy()])), None))
+            taken[-1] = (taken[-1][0], np.array(taken[-1][0]))
+        part = theirs[key]
+        match data.draw(st.integers(0, 2)):
+            case 0:
+                ours[key] = theirs[key] = number
+            case 1:
+                values = np.full(np.shape(part), 100 + number, np.float32)
+                ours[key] = ol.asarray(values)
+                theirs[key] = values
+            case 2 if part.ndim and part.shape[-1]:
+                row = np.arange(part.shape[-1], dtype=np.float32)
+                ours[key] = ol.asarray(row)
+                theirs[key] = row
+    same(ours, theirs)
+    same(shared, np.arange(60, dtype=np.float32).reshape(3, 4, 5))
+    for before, expected in taken:
+        same(before, expected)
+
+
+@given(st.data())
+def test_what_is_written_by_masks_and_places_is_what_numpy_writes(data):
+    theirs = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    ours = ol.asarray(theirs.copy())
+    mask = data.draw(arrays.arrays(bool, st.sampled_from([(2,), (2, 3), (2, 3, 4)])))
+    ours[ol.asarray(mask)] = theirs[mask] = -1
+    same(ours, theirs)
+    values = -2 - np.arange(theirs[mask].shape[0], dtype=np.int32).reshape((-1,) + (1,) * (3 - mask.ndim))
+    ours[mask] = ol.asarray(values)
+    theirs[mask] = values
+    same(ours, theirs)
+    ours[::-1, ..., 1] = ol.asarray(np.arange(3, dtype=np.int32))
+    theirs[::-1, ..., 1] = np.arange(3)
+    same(ours, theirs)
+
+
+def test_an_array_is_written_with_its_own_parts():
+    theirs = np.arange(12, dtype=np.int64).reshape(3, 4)
+    ours = ol.asarray(theirs.copy())
+    ours[1:] = ours[:-1]
+    theirs[1:] = theirs[:-1].copy()
+    same(ours, theirs)
+    ours[...] = ours[0]
+    theirs[...] = theirs[0].copy()
+    same(ours, theirs)
+
+
 def test_arrays_and_numbers_of_numpy_are_indices():
     theirs = np.arange(3)
     for key in [np.array(1), np.int8(-1), np.bool_(True), np.bool_(False), np.array(True), np.array([2, 0], np.uint8)]:

@@ -105,6 +105,30 @@ def test_what_is_no_dimension_is_refused():
     same(ol.sum(ol.ones((2, 3)), axis=np.int64(1)), np.full(2, 3, np.float32))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float32", "float64"])
+def test_many_elements_are_ordered_and_told_apart_as_in_numpy(dtype):
+    a = np.random.default_rng(3).integers(-3000, 3000, 200_000).astype(dtype)
+    if a.dtype.kind == "f":
+        a[::5000], a[1::5000], a[2::5000] = np.nan, -0.0, -np.inf
+    for numbers in [a, a.reshape(400, 500), a[:10], a[:0]]:
+        x = ol.asarray(numbers)
+        for axis in range(numbers.ndim):
+            order = np.argsort(numbers, axis=axis, kind="stable")
+            ordered = np.take_along_axis(numbers, order, axis)
+            same(ol.sort(x, axis=axis), ordered)
+            same(ol.argsort(x, axis=axis), order)
+            np.testing.assert_array_equal(np.signbit(np.asarray(ol.sort(x, axis=axis))), np.signbit(ordered))
+            downwards = np.take_along_axis(numbers, np.asarray(ol.argsort(x, axis=axis, descending=True)), axis)
+            same(ol.sort(x, axis=axis, descending=True), downwards)
+        values, indices, inverse, counts = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)
+        found = ol.unique_all(x)
+        same(found.values, values)
+        same(found.indices, indices)
+        same(found.inverse_indices, inverse.reshape(numbers.shape))
+        same(found.counts, counts)
+        same(ol.unique_values(x), values)
+
+
 @given(elements("int16"), st.data())
 def test_elements_are_moved_as_in_numpy(a, data):
     x = ol.asarray(a)

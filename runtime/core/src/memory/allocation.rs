@@ -92,6 +92,11 @@ impl Allocation {
         }
     }
 
+    /// Whether a stream other than its own may still use it.
+    pub(crate) fn is_used_elsewhere(&self) -> bool {
+        self.users.load(Ordering::Relaxed) != 0
+    }
+
     /// Its bytes, for copies from, to and within it.
     pub fn span(&self) -> Span<'_> {
         // SAFETY: the pool keeps the block until this is dropped, and handed out a range inside it.

@@ -1,7 +1,7 @@
 //! Other ways to see the same elements.
 
 use super::{Form, Tensor};
-use crate::{Dims, Error, Result, shape};
+use crate::{Dims, Dtype, Error, Result, shape};
 
 impl Tensor {
     /// Its dimensions in another order: `order[i]` is the dimension that becomes the one with the number `i`.
@@ -105,6 +105,41 @@ impl Tensor {
         self.seen_as(dims, strides, 0)
     }
 
+    /// Complex numbers as their parts, in a last dimension of two; the memory is the same.
+    pub fn parts(&self) -> Result<Self> {
+        let part = match self.0.form.dtype {
+            Dtype::C64 => Dtype::F32,
+            Dtype::C128 => Dtype::F64,
+            other => return Err(Error::invalid_argument(format!("expected complex numbers, found {other}"))),
+        };
+        let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
+        strides.iter_mut().for_each(|stride| *stride = stride.saturating_mul(2));
+        dims.push(2);
+        strides.push(1);
+        Ok(self.view(Form::strided(self.device(), part, dims, strides)?, 0))
+    }
+
+    /// The complex numbers whose parts these are, each pair side by side; the memory is the same.
+    pub fn of_parts(&self) -> Result<Self> {
+        let whole = match self.0.form.dtype {
+            Dtype::F32 => Dtype::C64,
+            Dtype::F64 => Dtype::C128,
+            other => return Err(Error::invalid_argument(format!("expected f32 or f64, found {other}"))),
+        };
+        let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
+        let is_pair = dims.pop() == Some(2) && strides.pop() == Some(1);
+        // Along a dimension of one element nobody steps.
+        let is_whole = |(size, stride): (&i64, &i64)| *size == 1 || stride % 2 == 0;
+        if !is_pair || !dims.iter().zip(&strides).all(is_whole) {
+            let found = &self.0.form.dims;
+            return Err(Error::invalid_argument(format!(
+                "expected pairs of parts side by side in the last dimension, found {found:?}"
+            )));
+        }
+        strides.iter_mut().for_each(|stride| *stride /= 2);
+        Ok(self.view(Form::strided(self.device(), whole, dims, strides)?, 0))
+    }
+
     /// The strides, of elements that each have an address.
     fn byte_addressed_strides(&self) -> Result<Dims> {
         if self.0.form.dtype.is_packed() {
@@ -116,7 +151,7 @@ impl Tensor {
         Ok(self.strides())
     }
 
-    fn seen_as(&self, dims: Dims, strides: Dims, first: u64) -> Result<Self> {
+    pub(super) fn seen_as(&self, dims: Dims, strides: Dims, first: u64) -> Result<Self> {
         let dtype = self.0.form.dtype;
         // A tensor without elements has no place to begin at.
         let first = if dims.contains(&0) { 0 } else { first };

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import in_own_name, of_arrays
-from ._oarlock import Tensor, asarray, op
+from ._oarlock import Tensor, _steps, asarray, full, op, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,44 +15,9 @@ if TYPE_CHECKING:
     from ._typing import DeviceLike, DtypeLike, Number, Shape
 
 
-@in_own_name
-def full(
-    shape: Shape, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """An array of one number.
-
-    >>> full((2, 2), 7)
-    Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
-           [[7, 7],
-            [7, 7]])
-    """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    one = asarray(fill_value, dtype=dtype, device=device)
-    if not sizes:
-        return one
-    try:
-        return op("Expand", [one, sizes_of(sizes)])
-    except NotImplementedError:
-        # A device that only computes is given what the host made.
-        return op("Expand", [one.to_device("cpu"), sizes_of(sizes)]).to_device(one.device)
-
-
-@in_own_name
 def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array that is to be written to; it holds zeros."""
     return zeros(shape, dtype=dtype, device=device)
-
-
-@in_own_name
-def zeros(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array of zeros."""
-    return full(shape, 0, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
-
-
-@in_own_name
-def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array of ones."""
-    return full(shape, 1, dtype=_oarlock.float32 if dtype is None else dtype, device=device)
 
 
 @of_arrays
@@ -110,12 +75,7 @@ def arange(
         is_whole = all(isinstance(number, int) for number in (start, stop, step))
         dtype = _oarlock.int64 if is_whole else _oarlock.float32
     count = max(0, math.ceil((stop - start) / step))
-    # Each number is computed from its place, so that the rounding of many steps does not add up.
-    wide = _oarlock.int64 if all(isinstance(number, int) for number in (start, step)) else _oarlock.float64
-    places = _range(count, device).astype(wide, copy=False)
-    return (places * asarray(step, dtype=wide, device=device) + asarray(start, dtype=wide, device=device)).astype(
-        dtype, copy=False
-    )
+    return _steps(count, start, step, device).astype(dtype, copy=False)
 
 
 @in_own_name
@@ -133,8 +93,7 @@ def linspace(
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     wide = _oarlock.float64
-    places = _range(num, device).astype(wide)
-    made = places * asarray(step, dtype=wide, device=device) + asarray(start, dtype=wide, device=device)
+    made = _steps(num, float(start), step, device)
     if endpoint and num > 1:
         made[-1] = asarray(stop, dtype=wide, device=device)
     return made.astype(_oarlock.float32 if dtype is None else dtype, copy=False)
@@ -153,8 +112,8 @@ def eye(
     """A matrix of zeros with ones on the diagonal that begins `k` places to the right."""
     width = n_rows if n_cols is None else n_cols
     # Further away there is no diagonal either.
-    rows = _range(n_rows, device)[:, None] + max(-n_rows, min(k, width))
-    columns = _range(width, device)[None, :]
+    rows = _steps(n_rows, 0, 1, device)[:, None] + max(-n_rows, min(k, width))
+    columns = _steps(width, 0, 1, device)[None, :]
     return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
 
 
@@ -196,10 +155,3 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 def sizes_of(sizes: Sequence[int]) -> Tensor:
     """A list of sizes as ops take it."""
     return asarray(list(sizes), dtype=_oarlock.int64, device="cpu")
-
-
-def _range(count: int, device: DeviceLike | None) -> Tensor:
-    if count < 0:
-        raise ValueError(f"expected a number of elements of at least 0, found {count}")
-    zero, one = (asarray(number, dtype=_oarlock.int64, device=device) for number in (0, 1))
-    return op("Range", [zero, asarray(count, dtype=_oarlock.int64, device=device), one])

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._creation import zeros
+from ._oarlock import zeros
 from ._text import bytes_of, table
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._arguments import of_arrays
-from ._manipulation import axis_of, broadcast_arrays, moveaxis, permute_dims, reshape
-from ._oarlock import Tensor, conj, matmul
+from ._manipulation import axis_of, broadcast_arrays, moveaxis
+from ._oarlock import Tensor, conj, matmul, permute_dims, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
-from ._oarlock import Tensor, asarray, op, result_type
+from ._oarlock import Tensor, asarray, op, permute_dims, reshape, result_type
 from ._places import places_among
 
 if TYPE_CHECKING:
@@ -118,15 +118,6 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
 
 @of_arrays
-def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """An array with its dimensions in another order."""
-    order = axes_of(axes, x.ndim)
-    if len(order) != x.ndim:
-        raise ValueError(f"expected each of {x.ndim} dimensions, found {axes}")
-    return op("Transpose", [x], {"perm": order})
-
-
-@of_arrays
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
     """An array with each element so many times after itself."""
     if axis is None:
@@ -157,13 +148,6 @@ def _repeat_each(x: Tensor, times: int, axis: int) -> Tensor:
     before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     beside = reshape(x, (*before, size, 1, *after))
     return reshape(broadcast_to(beside, (*before, size, times, *after)), (*before, size * times, *after))
-
-
-@of_arrays
-def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape, of which one size may be -1: what is left."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return op("Reshape", [x, sizes_of(sizes)], {"allowzero": 1})
 
 
 @of_arrays

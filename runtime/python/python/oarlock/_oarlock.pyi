@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, NoReturn, Self, TypeAlias, fin
 
 from numpy.typing import NDArray
 
-from ._typing import DeviceLike, DtypeLike, Index, Number
+from ._typing import DeviceLike, DtypeLike, Index, Number, Shape
 
 _Other: TypeAlias = Tensor | Number
 
@@ -332,6 +332,31 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: builtins.b
     """An array of another library's array, which shares its memory where that can be. With `copy=False` a copy is a
 `BufferError`."""
 
+def full(
+    shape: Shape, fill_value: Any, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """An array of one number.
+
+>>> full((2, 2), 7)
+Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
+       [[7, 7],
+        [7, 7]])"""
+
+def zeros(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of zeros."""
+
+def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of ones."""
+
+def reshape(x: Tensor, /, shape: Shape, *, copy: builtins.bool | None = None) -> Tensor:
+    """The same elements in another shape, of which one size may be -1: what is left."""
+
+def permute_dims(x: Tensor, /, axes: Shape) -> Tensor:
+    """An array with its dimensions in another order."""
+
+def _steps(count: int, start: float, step: float, device: DeviceLike | None) -> Tensor: ...
+def _parts(x: Tensor, /) -> Tensor: ...
+def _of_parts(x: Tensor, /) -> Tensor: ...
 @overload
 def op(
     name: builtins.str,

@@ -8,8 +8,8 @@ from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
 from ._creation import arange
-from ._manipulation import axis_of, broadcast_to, reshape, stack
-from ._oarlock import Tensor, asarray, op, result_type
+from ._manipulation import axis_of, broadcast_to, stack
+from ._oarlock import Tensor, asarray, op, reshape, result_type
 from ._places import places_among
 from ._statistics import reduce
 
@@ -70,18 +70,22 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
 @of_arrays
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along a dimension in order."""
-    return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
+    values = op("TopK", *_in_order(x, axis, descending))
+    return values.astype(x.dtype, copy=False)
 
 
 @of_arrays
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The places of the elements along a dimension in their order, those of equal ones as they stand."""
+    _, places = op("TopK", *_in_order(x, axis, descending), outputs=2)
+    return places
+
+
+def _in_order(x: Tensor, axis: int, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
+    """What has all elements along a dimension put in their order."""
     axis = axis_of(axis, x.ndim)
     whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
-    _, places = op(
-        "TopK", [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}, outputs=2
-    )
-    return places
+    return [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
 
 
 @of_arrays
@@ -172,4 +176,6 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 @of_arrays
 def unique_values(x: Tensor, /) -> Tensor:
     """The elements that differ, in order."""
-    return unique_all(x).values
+    if x.dtype in (_oarlock.complex64, _oarlock.complex128):
+        return unique_all(x).values
+    return op("Unique", [reshape(x, (-1,))], {"sorted": 1})

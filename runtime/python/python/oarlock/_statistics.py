@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import of_arrays
-from ._creation import full, sizes_of
+from ._creation import sizes_of
 from ._manipulation import axes_of, axis_of, concat
-from ._oarlock import DType, Tensor, asarray, op
+from ._oarlock import DType, Tensor, asarray, full, op
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from . import _oarlock
 from ._arguments import in_own_name, of_arrays
 from ._creation import arange
-from ._manipulation import axes_of, axis_of, concat, expand_dims, roll
-from ._oarlock import Tensor, asarray, conj, imag, op, real
+from ._manipulation import axes_of, axis_of, concat, roll
+from ._oarlock import Tensor, _of_parts, _parts, asarray, conj, op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,8 +73,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     """The half of the transform of real numbers that says all of it."""
     if x.dtype in _COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype}\nhint: `fft` takes complex ones")
-    made = fft(x, n=n, axis=axis, norm=norm)
-    return _part(made, axis, slice(made.shape[axis] // 2 + 1))
+    return _transformed(x, n, axis, norm, is_onesided=True)
 
 
 @of_arrays
@@ -83,11 +82,7 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
     size = 2 * (x.shape[axis] - 1) if n is None else n
     if size < 1:
         raise ValueError(f"expected one number at least to be made, found {size}")
-    half = _fitted(_as_complex(x), size // 2 + 1, axis)
-    # The other half is the mirror image of this one, without the ends that are their own.
-    mirrored = _part(half, axis, slice(1, (size + 1) // 2))
-    mirrored = conj(mirrored[tuple(slice(None, None, -1 if at == axis_of(axis, x.ndim) else None) for at in range(x.ndim))])
-    return real(ifft(concat([half, mirrored], axis=axis), axis=axis, norm=norm))
+    return _transformed(_as_complex(x), size, axis, norm, is_inverse=True, is_onesided=True)
 
 
 @of_arrays
@@ -165,44 +160,37 @@ def _known(norm: str) -> str:
     return norm
 
 
-def _transformed(x: Tensor, n: int | None, axis: int, norm: str, *, is_inverse: bool) -> Tensor:
+def _transformed(
+    x: Tensor, n: int | None, axis: int, norm: str, *, is_inverse: bool = False, is_onesided: bool = False
+) -> Tensor:
     _known(norm)
     axis = axis_of(axis, x.ndim)
     size = x.shape[axis] if n is None else n
     if size < 1:
         raise ValueError(f"expected one element at least to transform, found {size}")
-    x = _fitted(_as_complex(x), size, axis)
-    # The op has the parts of complex numbers as a dimension of two.
-    parts = concat([expand_dims(part, axis=-1) for part in (real(x), imag(x))], axis=-1)
-    made = op("DFT", [parts, None, asarray(axis, device="cpu")], {"inverse": int(is_inverse)})
-    whole = op("Complex", [made[..., 0], made[..., 1]], domain="oarlock")
+    # The op has the parts of numbers as the last dimension, and cuts off or fills up what is too long or too short.
+    parts = _parts(x) if x.dtype in _COMPLEX else _as_float(x)[..., None]
+    attributes = {"inverse": int(is_inverse), "onesided": int(is_onesided)}
+    lengths = [asarray(number, dtype=_oarlock.int64, device="cpu") for number in (size, axis)]
+    made = op("DFT", [parts, *lengths], attributes)
     # The op divides by the size in the inverse, which is what `backward` means.
     factor = 1.0
     if norm == "ortho":
         factor = math.sqrt(size) if is_inverse else 1 / math.sqrt(size)
     elif norm == "forward":
         factor = float(size) if is_inverse else 1 / size
-    return whole if factor == 1.0 else whole * factor
+    made = made if factor == 1.0 else made * factor
+    return made[..., 0] if is_inverse and is_onesided else _of_parts(made)
+
+
+def _as_float(x: Tensor) -> Tensor:
+    return x if x.dtype in (_oarlock.float32, _oarlock.float64) else x.astype(_oarlock.float32)
 
 
 def _as_complex(x: Tensor) -> Tensor:
     if x.dtype in _COMPLEX:
         return x
     return x.astype(_oarlock.complex128 if x.dtype == _oarlock.float64 else _oarlock.complex64)
-
-
-def _fitted(x: Tensor, size: int, axis: int) -> Tensor:
-    """An array cut off, or filled with zeros, to a size along a dimension."""
-    axis = axis_of(axis, x.ndim)
-    if x.shape[axis] >= size:
-        return _part(x, axis, slice(size))
-    shape = tuple(size - x.shape[axis] if at == axis else one for at, one in enumerate(x.shape))
-    zeros = op("Expand", [asarray(0, dtype=x.dtype, device=x.device), asarray(list(shape), dtype=_oarlock.int64, device="cpu")])
-    return concat([x, zeros], axis=axis)
-
-
-def _part(x: Tensor, axis: int, part: slice) -> Tensor:
-    return x[(slice(None),) * axis_of(axis, x.ndim) + (part,)]
 
 
 def _each(x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> list[tuple[int, int | None]]:

@@ -11,8 +11,8 @@ from ._arguments import of_arrays
 from ._creation import eye
 from ._information import finfo
 from ._linear import matrix_transpose, tensordot, vecdot
-from ._manipulation import broadcast_shapes, broadcast_to, moveaxis, reshape, stack
-from ._oarlock import Tensor, abs, asarray, conj, exp, matmul, op, result_type, sqrt
+from ._manipulation import broadcast_shapes, broadcast_to, moveaxis, stack
+from ._oarlock import Tensor, abs, asarray, conj, exp, matmul, op, reshape, result_type, sqrt
 from ._search import where
 from ._statistics import max, min, sum
 

@@ -1,12 +1,13 @@
 //! Parts of arrays, to read and to write.
 //!
 //! Whole numbers, slices, `None` and `...` are another view of the same memory. Masks and arrays of places gather elements.
-//! To write is to make a tensor with other elements in some places.
+//! Numbers and slices are written where the elements lie, or in a copy where others hold them; by masks and places a new tensor
+//! is made.
 
-use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use oarlock_core::{Attribute, Attributes, Dtype, Pick, Source, Tensor};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use super::operand::{Number, foreign, scalar};
 use super::{Array, Operand, cast, only};
@@ -36,6 +37,10 @@ impl Part<'_> {
 }
 
 fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
+    // What is nearly always given is known by its type, without asking it for anything.
+    if key.is_exact_instance_of::<PyInt>() {
+        return at(key);
+    }
     if key.is_none() {
         return Ok(Part::New);
     }
@@ -62,6 +67,10 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
             "expected whole numbers, slices, `...`, `None` or arrays of whole numbers or truths as an index, found {found}"
         ))
     })?;
+    at(&index)
+}
+
+fn at<'py>(index: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     let place = index.extract();
     place
         .map(Part::At)
@@ -102,85 +111,172 @@ fn parts<'py>(rank: usize, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> 
     Ok(parts)
 }
 
+/// What a key picks of a tensor.
+#[derive(Default)]
+struct Key {
+    /// What another view of the memory can say.
+    picks: Vec<Pick>,
+    /// Dimensions of that view whose elements come in the opposite order.
+    turned: Vec<usize>,
+    /// What is gathered from that view, each from a dimension on.
+    gathered: Vec<(usize, Gathered)>,
+}
+
+enum Gathered {
+    Mask(Tensor),
+    Places(Tensor),
+}
+
+impl Key {
+    fn new(dims: &[i64], key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut found = Self::default();
+        // The next dimension of the tensor, and of the view.
+        let (mut own, mut axis) = (0, 0);
+        for part in parts(dims.len(), key)? {
+            let taken = part.takes();
+            let sizes = &dims[own..own + taken];
+            own += taken;
+            match part {
+                Part::Rest => {}
+                Part::New => {
+                    found.picks.push(Pick::New);
+                    axis += 1;
+                }
+                Part::At(index) => found.picks.push(Pick::At(place(index, sizes[0], axis)?)),
+                Part::Slice(slice) => {
+                    let (pick, is_turned) = range(&slice, sizes[0])?;
+                    found.picks.push(pick);
+                    if is_turned {
+                        found.turned.push(axis);
+                    }
+                    axis += 1;
+                }
+                Part::Mask(mask) => {
+                    // Of what has no elements none are chosen, so it may be a mask of more than there is.
+                    let fits = |(own, mask): (&i64, &i64)| own == mask || *mask == 0;
+                    if !sizes.iter().zip(mask.dims()).all(fits) {
+                        return Err(PyIndexError::new_err(format!(
+                            "expected a mask of the shape {sizes:?}, found {:?}",
+                            mask.dims()
+                        )));
+                    }
+                    // A single truth is a dimension of one element or none.
+                    let mask = if taken == 0 { mask.unsqueeze(0).or_raise()? } else { mask };
+                    let pick = if taken == 0 { Pick::New } else { Pick::Whole };
+                    let rank = mask.dims().len();
+                    found.picks.extend(std::iter::repeat_n(pick, rank));
+                    found.gathered.push((axis, Gathered::Mask(mask)));
+                    axis += rank;
+                }
+                Part::Places(places) => {
+                    found.picks.push(Pick::Whole);
+                    found.gathered.push((axis, Gathered::Places(places)));
+                    axis += 1;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether it is no more than another view.
+    fn is_view(&self) -> bool {
+        self.turned.is_empty() && self.gathered.is_empty()
+    }
+}
+
+/// An index that may be counted from the end, counted from the beginning.
+fn place(index: i64, size: i64, axis: usize) -> PyResult<u64> {
+    let at = if index < 0 { index.saturating_add(size) } else { index };
+    if (0..size).contains(&at) {
+        return Ok(at.unsigned_abs());
+    }
+    Err(PyIndexError::new_err(format!(
+        "expected an index of -{size} to before {size} in dimension {axis}, found {index}"
+    )))
+}
+
+/// The indices of a dimension that a slice means, and whether they come in the opposite order.
+fn range(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(Pick, bool)> {
+    let range = slice.indices(isize::try_from(size)?)?;
+    let (count, step) = (range.slicelength as u64, range.step.unsigned_abs() as u64);
+    if count == 0 {
+        return Ok((Pick::Range { begin: 0, count: 0, step: 1 }, false));
+    }
+    let is_turned = range.step < 0;
+    let first = range.start as u64;
+    let begin = if is_turned { first - (count - 1) * step } else { first };
+    let pick = if begin == 0 && count == size as u64 && step == 1 {
+        Pick::Whole
+    } else {
+        Pick::Range { begin, count, step }
+    };
+    Ok((pick, is_turned && count > 1))
+}
+
 /// The part of a tensor that a key means.
 pub(super) fn get(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let mut seen = tensor.clone();
-    // The next dimension of `seen`, and the places that are gathered, each with the dimension it is about.
-    let mut axis = 0;
-    let mut gathered: Vec<(usize, Tensor)> = Vec::new();
-    for part in parts(tensor.dims().len(), key)? {
-        match part {
-            Part::Rest => {}
-            Part::New => {
-                seen = seen.unsqueeze(axis).or_raise()?;
-                axis += 1;
-            }
-            Part::At(index) => {
-                let size = seen.dims()[axis];
-                let at = if index < 0 { index + size } else { index };
-                if !(0..size).contains(&at) {
-                    return Err(PyIndexError::new_err(format!(
-                        "expected an index of -{size} to before {size} in dimension {axis}, found {index}"
-                    )));
+    take(py, tensor, &Key::new(tensor.dims(), key)?)
+}
+
+fn take(py: Python<'_>, tensor: &Tensor, key: &Key) -> PyResult<Tensor> {
+    let mut seen = tensor.pick(&key.picks).or_raise()?;
+    if !key.turned.is_empty() {
+        seen = turned(py, &seen, &key.turned)?;
+    }
+    let mut gathered = Vec::new();
+    match &key.gathered[..] {
+        [] => return Ok(seen),
+        [(axis, Gathered::Mask(mask))] if has_shape_of(mask, &seen, *axis) => {
+            return compress(py, &seen, *axis, mask);
+        }
+        parts => {
+            for (axis, part) in parts {
+                match part {
+                    Gathered::Mask(mask) => gathered.extend((*axis..).zip(true_places(py, mask)?)),
+                    Gathered::Places(places) => gathered.push((*axis, cast(py, places, Dtype::I64)?)),
                 }
-                let at = at.unsigned_abs();
-                let one = seen.slice(axis as i64, at, at + 1, 1).or_raise()?;
-                seen = one.squeeze(axis as i64).or_raise()?;
-            }
-            Part::Slice(slice) => {
-                seen = sliced(py, &seen, axis, &slice)?;
-                axis += 1;
-            }
-            Part::Mask(mask) => {
-                let end = axis + mask.dims().len();
-                // Of what has no elements none are chosen, so it may be a mask of more than there is.
-                let fits = |(own, mask): (&i64, &i64)| own == mask || *mask == 0;
-                if !seen.dims()[axis..end].iter().zip(mask.dims()).all(fits) {
-                    return Err(PyIndexError::new_err(format!(
-                        "expected a mask of the shape {:?}, found {:?}",
-                        &seen.dims()[axis..end],
-                        mask.dims()
-                    )));
-                }
-                if mask.dims().is_empty() {
-                    // A single truth is a dimension of one element or none.
-                    seen = seen.unsqueeze(axis).or_raise()?;
-                    let mask = mask.unsqueeze(0).or_raise()?;
-                    gathered.push((axis, true_places(py, &mask)?.remove(0)));
-                    axis += 1;
-                    continue;
-                }
-                gathered.extend((axis..end).zip(true_places(py, &mask)?));
-                axis = end;
-            }
-            Part::Places(places) => {
-                gathered.push((axis, cast(py, &places, Dtype::I64)?));
-                axis += 1;
             }
         }
     }
-    if gathered.is_empty() { Ok(seen) } else { gather(py, &seen, &gathered) }
+    gather(py, &seen, &gathered)
 }
 
-/// Every index of one dimension that a slice means.
-fn sliced(py: Python<'_>, tensor: &Tensor, axis: usize, slice: &Bound<'_, PySlice>) -> PyResult<Tensor> {
-    let size = tensor.dims()[axis];
-    let range = slice.indices(isize::try_from(size)?)?;
-    let at = axis as i64;
-    if range.slicelength == 0 {
-        return tensor.slice(at, 0, 0, 1).or_raise();
+/// Whether a mask has the shape of the dimensions from one on.
+fn has_shape_of(mask: &Tensor, tensor: &Tensor, axis: usize) -> bool {
+    tensor.dims().get(axis..axis + mask.dims().len()) == Some(mask.dims())
+}
+
+/// The elements of dimensions from one on for which a mask of their shape is true, as one dimension.
+fn compress(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) -> PyResult<Tensor> {
+    let dims = tensor.dims();
+    let count = i64::try_from(mask.element_count())?;
+    let joined = [&dims[..axis], &[count], &dims[axis + mask.dims().len()..]].concat();
+    let data = gapless(py, tensor)?.reshape(&joined).or_raise()?;
+    let mask = gapless(py, mask)?.reshape(&[count]).or_raise()?;
+    let along = Attributes::new().with("axis", Attribute::Int(axis as i64));
+    only(named(py, "Compress", &[Some(&data), Some(&mask)], along, 1)?)
+}
+
+/// The same elements without gaps between them.
+fn gapless(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
+    if tensor.is_contiguous() {
+        return Ok(tensor.clone());
     }
-    if range.step > 0 {
-        return tensor.slice(at, range.start as u64, range.stop as u64, range.step as u64).or_raise();
-    }
-    // The op counts an end before the first index as the last one, so it is said as one that is out of reach.
-    let stop = if range.stop < 0 { i64::MIN } else { range.stop as i64 };
-    let device = super::host(py)?;
-    let list = |value: i64| Tensor::from_slice(&device, &[1], &[value]).or_raise();
-    let (start, stop, axes, step) =
-        (list(range.start as i64)?, list(stop)?, list(at)?, list(range.step as i64)?);
+    let stream = tensor.device().stream().or_raise()?;
+    crate::start::runtime(py)?.contiguous(tensor, stream).or_raise()
+}
+
+/// A tensor with the elements of some dimensions in the opposite order.
+fn turned(py: Python<'_>, tensor: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
     static SLICE: Fixed = Fixed::new("Slice");
-    SLICE.call(py, &[tensor, &start, &stop, &axes, &step])
+    let device = super::host(py)?;
+    let list = |value: &dyn Fn(usize) -> i64| {
+        let values: Vec<i64> = axes.iter().map(|axis| value(*axis)).collect();
+        Tensor::from_slice(&device, &[axes.len() as i64], &values).or_raise()
+    };
+    // The op counts an end before the first index as the last one, so it is said as one that is out of reach.
+    let (start, stop) = (list(&|_| -1)?, list(&|_| i64::MIN)?);
+    SLICE.call(py, &[tensor, &start, &stop, &list(&|axis| axis as i64)?, &list(&|_| -1)?])
 }
 
 /// For each dimension of a mask, where it is true.
@@ -225,18 +321,22 @@ fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)]) -> PyRe
     made.transpose(&back).or_raise()
 }
 
-/// A tensor with other elements in the part that a key means.
-pub(super) fn set(
-    py: Python<'_>,
-    tensor: &Tensor,
-    key: &Bound<'_, PyAny>,
-    value: &Operand,
-) -> PyResult<Tensor> {
-    static SCATTER: Fixed = Fixed::new("ScatterElements");
-    let dtype = tensor.dtype();
+/// Gives an array other elements in the part that a key means.
+pub(super) fn set(py: Python<'_>, array: &Array, key: &Bound<'_, PyAny>, value: &Operand) -> PyResult<()> {
+    let tensor = array.tensor();
+    let (dtype, device) = (tensor.dtype(), tensor.device().clone());
+    let key = Key::new(tensor.dims(), key)?;
+    let can_write =
+        key.is_view() && device.shares_host_memory() && dtype.bytes().is_some() && dtype != Dtype::String;
+    if can_write && let Operand::Number(number) = value {
+        let mut bytes = Vec::with_capacity(16);
+        checked(*number, dtype)?.write(dtype, &mut bytes)?;
+        drop(tensor);
+        return array.change(|tensor| tensor.replace(&key.picks, Source::One(&bytes))).or_raise();
+    }
     let value = match value {
         Operand::Foreign(name) => return Err(foreign(&format!("`{name}`"))),
-        Operand::Number(number) => checked(*number, dtype)?.tensor(tensor.device(), dtype)?,
+        Operand::Number(number) => checked(*number, dtype)?.tensor(&device, dtype)?,
         Operand::Array(value) => {
             if crate::promote::of_two(dtype, value.dtype())? != dtype && kind(value.dtype()) > kind(dtype) {
                 return Err(PyTypeError::new_err(format!(
@@ -245,27 +345,48 @@ pub(super) fn set(
                     value.dtype().numpy_name()
                 )));
             }
-            cast(py, &value.to(tensor.device()).or_raise()?, dtype)?
+            cast(py, &value.to(&device).or_raise()?, dtype)?
         }
     };
-    let count = i64::try_from(tensor.element_count())?;
-    let places: Vec<i64> = (0..count).collect();
-    let places = Tensor::from_slice(tensor.device(), tensor.dims(), &places).or_raise()?;
-    let places = get(py, &places, key)?;
-    let fits =
-        oarlock_core::shape::broadcast(value.dims(), places.dims()).is_ok_and(|dims| *dims == *places.dims());
-    if !fits {
-        return Err(pyo3::exceptions::PyValueError::new_err(format!(
-            "expected elements whose shape repeats to {:?}, found {:?}",
-            places.dims(),
-            value.dims()
-        )));
+    if can_write {
+        let value = repeated(&value, &tensor.picked_dims(&key.picks).or_raise()?)?;
+        drop(tensor);
+        return array.change(|tensor| tensor.replace(&key.picks, Source::Of(&value))).or_raise();
     }
-    let value = value.expand(places.dims()).or_raise()?;
+    let written = match &key.gathered[..] {
+        [(0, Gathered::Mask(mask))]
+            if value.dims().is_empty() && key.turned.is_empty() && mask.dims() == tensor.dims() =>
+        {
+            static WHERE: Fixed = Fixed::new("Where");
+            WHERE.call(py, &[mask, &value, &tensor])?
+        }
+        _ => scattered(py, &tensor, &key, &value)?,
+    };
+    array.change(|tensor| *tensor = written);
+    Ok(())
+}
+
+/// A value repeated to the shape of what it is written to.
+fn repeated(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
+    let fits = oarlock_core::shape::broadcast(value.dims(), dims).is_ok_and(|found| *found == *dims);
+    if fits {
+        return value.expand(dims).or_raise();
+    }
+    Err(PyValueError::new_err(format!(
+        "expected elements whose shape repeats to {dims:?}, found {:?}",
+        value.dims()
+    )))
+}
+
+/// A tensor with other elements at places that are found as the elements would be.
+fn scattered(py: Python<'_>, tensor: &Tensor, key: &Key, value: &Tensor) -> PyResult<Tensor> {
+    static SCATTER: Fixed = Fixed::new("ScatterElements");
+    let places: Vec<i64> = (0..i64::try_from(tensor.element_count())?).collect();
+    let places = Tensor::from_slice(tensor.device(), tensor.dims(), &places).or_raise()?;
+    let places = take(py, &places, key)?;
+    let value = repeated(value, places.dims())?;
     let flat = |tensor: &Tensor| {
-        let runtime = crate::start::runtime(py)?;
-        let stream = tensor.device().stream().or_raise()?;
-        let whole = runtime.contiguous(tensor, stream).or_raise()?;
+        let whole = gapless(py, tensor)?;
         whole.reshape(&[i64::try_from(whole.element_count())?]).or_raise()
     };
     let written = SCATTER.call(py, &[&flat(tensor)?, &flat(&places)?, &flat(&value)?])?;

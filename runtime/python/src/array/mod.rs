@@ -6,6 +6,7 @@
 )]
 
 mod buffer;
+pub(crate) mod create;
 mod dlpack;
 mod index;
 pub(crate) mod operand;
@@ -35,7 +36,8 @@ use crate::model::record;
 /// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
 #[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
 pub(crate) struct Array {
-    /// A tensor never changes: to write into an array is to give it another one.
+    /// What others hold of a tensor never changes: to write into an array is to give it another one, or its own where nobody
+    /// else has that.
     tensor: Mutex<Tensor>,
 }
 
@@ -50,8 +52,9 @@ impl Array {
         self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace(&self, tensor: Tensor) {
-        *self.tensor.lock().unwrap_or_else(PoisonError::into_inner) = tensor;
+    /// Changes what it holds, while nobody looks at it. Nothing of Python is called meanwhile.
+    fn change<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
+        by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {
@@ -297,7 +300,7 @@ impl Array {
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: Operand) -> PyResult<()> {
-        index::set(key.py(), &self.tensor(), key, &value).map(|written| self.replace(written))
+        index::set(key.py(), self, key, &value)
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -104,7 +104,8 @@ impl NarrowConvolution {
     pub(in crate::kernels) fn compute<E: Number<Float = f32>>(
         &self,
         cpu: &Cpu,
-        (x, weights, bias): (&[E], (&NarrowWeights, &[E]), Option<&[E]>),
+        (x, bias): (&[E], Option<&[E]>),
+        (packed, given): (&NarrowWeights, &[E]),
         y: &mut [E],
         scratch: &mut Scratch<'_>,
     ) {
@@ -119,7 +120,6 @@ impl NarrowConvolution {
         each_piece(cpu, &mut first[..x.len()], |begin, to| {
             cpu.isa().vectorize(Each { from: &x[begin..begin + to.len()], to, map: E::float });
         });
-        let (packed, given) = weights;
         let given = |first: usize, to: &mut [f32]| {
             for (to, weight) in to.iter_mut().zip(&given[first..]) {
                 *to = weight.float();

@@ -74,7 +74,7 @@ fn prepare_narrow<E: Stored + rows::number::Number<Float = f32>>(
             return convolve::<E>(cpu, call, &settings, groups, None);
         }
         with_operands::<E>(call, convolution.outputs(), |x, w, bias, y| {
-            convolution.compute(cpu, (x, (&weights, w), bias), y, &mut Scratch::of(call));
+            convolution.compute(cpu, (x, bias), (&weights, w), y, &mut Scratch::of(call));
             Ok(())
         })
     })))

@@ -8,7 +8,7 @@ mod gather;
 mod generate;
 mod join;
 mod mapped;
-mod operand;
+pub(crate) mod operand;
 mod pad;
 pub(super) mod plane;
 mod repeat;

@@ -68,7 +68,7 @@ macro_rules! by_size {
 pub(super) use by_size;
 
 /// The size of an element in bytes: a power of two up to 16.
-pub(super) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
+pub(crate) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
     match dtype {
         Dtype::BOOL
         | Dtype::I8
@@ -117,7 +117,7 @@ fn contiguous_count(tensor: &Tensor<'_>, size: usize) -> Result<usize> {
 }
 
 /// The elements of a contiguous operand.
-pub(super) fn cells<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a [[u8; N]]> {
+pub(crate) fn cells<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
     let address = address(tensor, count, N)?;
     // SAFETY: the address is not null and `count` elements of N bytes lie there; the call vouches that nothing writes an
@@ -139,7 +139,7 @@ pub(super) fn cells_with_gaps<'a, const N: usize>(tensor: &Tensor<'a>) -> Result
 }
 
 /// The elements of an output, of which a kernel takes each only once.
-pub(super) fn cells_mut<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a mut [[u8; N]]> {
+pub(crate) fn cells_mut<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a mut [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
     let address = address(tensor, count, N)?;
     // SAFETY: as for `cells`; the call vouches that an output is the kernel's alone.

@@ -10,6 +10,8 @@ use oarlock_sdk::{dispatch, ensure};
 use super::operand::{WHOLE_BYTES, by_size, cells, cells_mut, values, values_mut};
 use super::{data, shape};
 use crate::device::Cpu;
+use crate::kernels::order::lines::{Sorting, by_number_size};
+use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::room::{filled, room_for};
 use crate::kernels::text::operand::{texts, write as write_texts};
 
@@ -38,12 +40,15 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         .outputs([data("output")]),
         Kernel::prepared("Unique", |_, call| {
             let (axis, is_sorted) = (call.int("axis")?, call.int("sorted")?.unwrap_or(1) != 0);
-            Ok(Arc::new(move |_: &Cpu, call: &Call<'_>| {
+            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
                 let input = call.input(0)?;
                 if input.dtype() == Dtype::STRING {
                     return unique(call, axis, is_sorted, &texts(&input)?, |output, found| {
                         write_texts(output, found.collect::<Vec<_>>().into_iter())
                     });
+                }
+                if axis.is_none() || input.dims().len() == 1 && is_first(axis) {
+                    return by_number_size!(input.dtype(), N => unique_numbers::<N>(cpu, call, is_sorted));
                 }
                 dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
                     unique::<T>(call, axis, is_sorted, values(&input)?, |output, found| {
@@ -81,21 +86,71 @@ fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
     bits
 }
 
+/// So many are looked at together for any that is kept.
+const BLOCK: usize = 32;
+
+/// Writes the values of what is kept, whose byte is not 0, one after the other, and returns how many there are. Each is written
+/// where the next one that is kept goes, so that nothing hangs on what comes.
+fn keep<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) -> usize {
+    let mut next = 0;
+    for (block, bytes) in is_kept.chunks(BLOCK).enumerate() {
+        if bytes.iter().fold(0, |any, byte| any | byte) == 0 {
+            continue;
+        }
+        for (at, byte) in bytes.iter().enumerate() {
+            if let Some(place) = out.get_mut(next) {
+                *place = value(block * BLOCK + at);
+            }
+            next += usize::from(*byte != 0);
+        }
+    }
+    next
+}
+
+/// How many bytes are not 0.
+fn count(bytes: &[u8]) -> usize {
+    // So few that a byte holds their number.
+    let few = bytes.chunks(128).map(|few| few.iter().map(|byte| u8::from(*byte != 0)).sum::<u8>());
+    few.map(usize::from).sum()
+}
+
 fn non_zero(call: &Call<'_>) -> Result<()> {
     let input = call.input(0)?;
     let dims = shape::dims(&input)?;
-    let places: Vec<usize> = by_size!(input.dtype(), N => {
-        let bits = significant_bits::<N>(input.dtype());
-        let is_set = |cell: &[u8; N]| cell.iter().zip(bits).any(|(byte, bits)| byte & bits != 0);
-        cells::<N>(&input)?.iter().enumerate().filter(|(_, cell)| is_set(cell)).map(|(at, _)| at).collect()
-    });
-    call.allocate_output(0, Dtype::I64, &[dims.len() as i64, places.len() as i64])?;
+    let made: Vec<u8>;
+    let is_set = if input.dtype() == Dtype::BOOL {
+        cells::<1>(&input)?.as_flattened()
+    } else {
+        made = by_size!(input.dtype(), N => {
+            let bits = significant_bits::<N>(input.dtype());
+            let is_set = |cell: &[u8; N]| cell.iter().zip(bits).fold(0, |any, (byte, bits)| any | byte & bits);
+            let cells = cells::<N>(&input)?;
+            let mut made = room_for(cells.len())?;
+            made.extend(cells.iter().map(is_set));
+            made
+        });
+        &made
+    };
+    let count = count(is_set);
+    call.allocate_output(0, Dtype::I64, &[dims.len() as i64, count as i64])?;
     let out = values_mut::<i64>(&call.output(0)?)?;
-    let steps = shape::strides(&dims);
-    let count = places.len();
-    for (index, place) in places.into_iter().enumerate() {
-        for (axis, (dim, step)) in dims.iter().zip(&steps).enumerate() {
-            out[axis * count + index] = (place / step % dim) as i64;
+    let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
+    let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
+    // The places along the other axes are the same for a whole row.
+    let mut row_places = vec![0; outer.len()];
+    let mut begin = 0;
+    for row in is_set.chunks_exact(*last) {
+        let found = keep(row, |at| at as i64, &mut last_places[begin..]);
+        for (axis, place) in row_places.iter().enumerate() {
+            outer_places[axis * count + begin..][..found].fill(*place);
+        }
+        begin += found;
+        for (place, dim) in row_places.iter_mut().zip(outer).rev() {
+            *place += 1;
+            if (*place as usize) < *dim {
+                break;
+            }
+            *place = 0;
         }
     }
     Ok(())
@@ -113,26 +168,31 @@ fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
     };
     let (outer, length, inner) = shape::around(&dims, axis);
     // A byte is read as such, so that one that is neither 0 nor 1 does no harm.
-    let condition = cells::<1>(&condition)?;
-    let kept: Vec<_> = (0..condition.len()).filter(|at| condition[*at] != [0]).collect();
+    let condition = cells::<1>(&condition)?.as_flattened();
     ensure!(
         condition.len() <= length,
         invalid_argument,
         "expected a `condition` for at most {length} indices, found {}",
         condition.len()
     );
-    dims[axis] = kept.len();
+    let kept = count(condition);
+    dims[axis] = kept;
     let dims: Vec<_> = dims.into_iter().map(|dim| dim as i64).collect();
     call.allocate_output(0, input.dtype(), &dims)?;
     let output = call.output(0)?;
     by_size!(input.dtype(), N => {
-        let (from, mut out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
+        let (from, out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
+        if inner == 1 && kept > 0 {
+            for (from, out) in from.chunks_exact(length).zip(out.chunks_exact_mut(kept)) {
+                keep(condition, |at| from[at], out);
+            }
+            return Ok(());
+        }
+        let mut parts = out.chunks_exact_mut(inner.max(1));
         for row in 0..outer {
-            for index in &kept {
-                let (part, rest) = out.split_at_mut(inner);
-                let first = (row * length + index) * inner;
-                part.copy_from_slice(&from[first..first + inner]);
-                out = rest;
+            for (at, _) in condition.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+                let Some(part) = parts.next() else { return Ok(()) };
+                part.copy_from_slice(&from[(row * length + at) * inner..][..inner]);
             }
         }
         Ok(())
@@ -143,6 +203,50 @@ fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
 fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     let is_nan = |value: &T| value.partial_cmp(value).is_none();
     a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+}
+
+/// Whether an axis is the only one of a list.
+fn is_first(axis: Option<i64>) -> bool {
+    matches!(axis, Some(0 | -1))
+}
+
+/// Finds the different ones of all elements.
+fn unique_numbers<const N: usize>(cpu: &Cpu, call: &Call<'_>, is_sorted: bool) -> Result<()> {
+    let input = call.input(0)?;
+    let elements = cells::<N>(&input)?;
+    let axis = Axis { outer: 1, length: elements.len(), inner: 1 };
+    let sorting = Sorting::new(cpu, axis, false, input.dtype());
+    let mut wants_places = !is_sorted;
+    for index in 1..4 {
+        wants_places |= call.optional_output(index)?.is_some();
+    }
+    let mut sorted = filled([0; N], elements.len())?;
+    let mut places = filled(0, if wants_places { elements.len() } else { 0 })?;
+    if !elements.is_empty() {
+        sorting.run(elements, &mut sorted, wants_places.then_some(&mut places))?;
+    }
+    let mut begins: Vec<usize> = room_for(elements.len())?;
+    begins
+        .extend((0..elements.len()).filter(|at| *at == 0 || !sorting.are_alike(sorted[at - 1], sorted[*at])));
+    let end_of = |group: usize| begins.get(group + 1).copied().unwrap_or(elements.len());
+    let mut groups: Vec<usize> = (0..begins.len()).collect();
+    if !is_sorted {
+        groups.sort_unstable_by_key(|group| places[begins[*group]]);
+    }
+    call.allocate_output(0, input.dtype(), &[begins.len() as i64])?;
+    for (out, group) in cells_mut::<N>(&call.output(0)?)?.iter_mut().zip(&groups) {
+        *out = sorted[begins[*group]];
+    }
+    if !wants_places {
+        return Ok(());
+    }
+    let mut inverse = filled(0, elements.len())?;
+    for (at, group) in groups.iter().enumerate() {
+        places[begins[*group]..end_of(*group)].iter().for_each(|place| inverse[*place as usize] = at as i64);
+    }
+    write(call, 1, groups.iter().map(|group| places[begins[*group]]))?;
+    write(call, 2, inverse.into_iter())?;
+    write(call, 3, groups.iter().map(|group| (end_of(*group) - begins[*group]) as i64))
 }
 
 /// Finds the different elements, or the different slices along an axis, and has them written.
@@ -271,6 +375,40 @@ mod tests {
             let values: Vec<_> = found[0].values::<f32>().iter().map(|value| *value as i64).collect();
             let rest = found[1..].iter().map(|array| array.values::<i64>());
             assert_eq!([values].into_iter().chain(rest).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_many_is_what_a_plain_search_finds() {
+        for (length, inner) in [(31, 1), (32, 1), (1000, 1), (77, 3), (5, 0), (64, 1)] {
+            for every in [1, 2, 40, 5000] {
+                let condition: Vec<bool> = (0..length).map(|at| (at + 1) * 7919 % every == 0).collect();
+                let values: Vec<i32> = (0..2 * length * inner).map(|at| at as i32).collect();
+                let kept = |at: &usize| condition[at / inner % length];
+                let expected: Vec<i32> = (0..values.len()).filter(kept).map(|at| values[at]).collect();
+                let input = Array::of(&[2, length as i64, inner as i64], &values);
+                let condition = Array::of(&[length as i64], &condition);
+                let axis = [("axis", Attribute::Int(1))];
+                let found = run("Compress", 11, &axis, &[Some(&input), Some(&condition)], &[None]).unwrap();
+                assert_eq!(found[0].as_ref().unwrap().values::<i32>(), expected, "{length} {inner} {every}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_in_many_rows_are_those_that_a_plain_search_finds() {
+        for dims in [[3i64, 5, 70], [7, 1, 33], [2, 3, 1], [4, 0, 6]] {
+            let count = dims.iter().product::<i64>();
+            let values: Vec<f64> =
+                (0..count).map(|at| if at * 7919 % 5 < 3 { -0.0 } else { 1e-300 }).collect();
+            let input = Array::of(&dims, &values);
+            let found = run("NonZero", 13, &[], &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
+            let set: Vec<i64> = (0..count).filter(|at| values[*at as usize] != 0.0).collect();
+            let along = |axis: usize| {
+                let step = dims[axis + 1..].iter().product::<i64>();
+                set.iter().map(move |at| at / step % dims[axis]).collect::<Vec<_>>()
+            };
+            assert_eq!(found.values::<i64>(), (0..3).flat_map(along).collect::<Vec<_>>(), "{dims:?}");
         }
     }
 

@@ -1,6 +1,8 @@
 //! Order among elements: the largest of a line, and boxes that are better than those they overlap.
 
+pub(crate) mod lines;
 mod non_max_suppression;
+mod sort;
 mod top_k;
 
 use oarlock_sdk::Kernel;

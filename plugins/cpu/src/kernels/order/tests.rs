@@ -1,6 +1,6 @@
 //! The order of equal elements, of what is not a number, and of nothing.
 
-use oarlock_sdk::Dtype;
+use oarlock_sdk::{Dtype, Element};
 
 use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
 use crate::testing::{Array, Attribute, run, run_with_isa};
@@ -118,6 +118,92 @@ fn a_few_of_many_are_what_sorting_all_of_them_gives() {
             let inputs = [Some(&data), Some(&Array::of(&[1], &[k as i64]))];
             check("TopK", 11, &attributes, &inputs, &[Array::of(&dims, &best), Array::of(&dims, &places)]);
         }
+    }
+}
+
+/// What sorting elements by comparing them gives: the elements and their places, those of equal ones in their order.
+fn sorted<T: Copy + PartialOrd>(values: &[T], is_largest_first: bool) -> (Vec<T>, Vec<i64>) {
+    let is_nan = |value: &T| value.partial_cmp(value).is_none();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&values[*a], &values[*b]);
+        let ordering = a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)));
+        if is_largest_first { ordering.reverse() } else { ordering }
+    });
+    (order.iter().map(|place| values[*place]).collect(), order.iter().map(|place| *place as i64).collect())
+}
+
+/// Sorts lines along the middle of three dimensions in all ways, and compares what it gives bit by bit.
+fn check_sorting<T: Element + Copy + PartialOrd>(dims: [usize; 3], number: impl Fn(usize) -> T) {
+    let [outer, length, inner] = dims;
+    let values: Vec<T> = (0..outer * length * inner).map(number).collect();
+    let shape = dims.map(|size| size as i64);
+    let data = Array::of(&shape, &values);
+    for largest in [0, 1] {
+        let (mut elements, mut places) = (values.clone(), vec![0i64; values.len()]);
+        for line in 0..outer * inner {
+            let at = |index: usize| (line / inner * length + index) * inner + line % inner;
+            let own: Vec<T> = (0..length).map(|index| values[at(index)]).collect();
+            let (own, order) = sorted(&own, largest == 1);
+            for index in 0..length {
+                (elements[at(index)], places[at(index)]) = (own[index], order[index]);
+            }
+        }
+        let attributes = [("axis", Attribute::Int(1)), ("largest", Attribute::Int(largest))];
+        let inputs = [Some(&data), Some(&Array::of(&[1], &[length as i64]))];
+        let outputs = [Some((T::DTYPE, &shape[..])), Some((Dtype::I64, &shape[..]))];
+        let (elements, places) = (Array::of(&shape, &elements), Array::of(&shape, &places));
+        for wanted in [2, 1] {
+            let found = run("TopK", 11, &attributes, &inputs, &outputs[..wanted]).unwrap();
+            assert!(found[0].as_ref().unwrap().bytes() == elements.bytes(), "{dims:?} {:?}", T::DTYPE);
+            if wanted == 2 {
+                assert!(found[1].as_ref().unwrap().bytes() == places.bytes(), "{dims:?} {:?}", T::DTYPE);
+            }
+        }
+    }
+}
+
+/// A number with no pattern to speak of.
+fn mixed(index: usize) -> u64 {
+    let bits = (index as u64 ^ 0x9E37_79B9).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (bits ^ bits >> 29).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+#[test]
+fn lines_are_sorted_as_comparing_would_however_long_they_are() {
+    for length in [9, 255, 257, 1500, 4097] {
+        let dims = [1, length, 1];
+        check_sorting(dims, |index| f32::from_bits(mixed(index) as u32));
+        check_sorting(dims, |index| match index % 7 {
+            0 => 0.0,
+            1 => -0.0,
+            2 => f64::NAN,
+            3 => -f64::NAN,
+            4 => f64::INFINITY,
+            _ => (mixed(index) as i64 as f64) * 1e-19,
+        });
+        check_sorting(dims, |index| mixed(index) as i64);
+        check_sorting(dims, mixed);
+        check_sorting(dims, |index| mixed(index) as i32);
+        check_sorting(dims, |index| (mixed(index) % 1000) as i64 - 500);
+        check_sorting(dims, |index| mixed(index) as i8);
+        check_sorting(dims, |index| mixed(index) as u16);
+        check_sorting(dims, |_| 7u32);
+        check_sorting(dims, |index| index as i64);
+        check_sorting(dims, |index| -(index as f64));
+    }
+    // Most differ in bits that few runs tell apart.
+    let dims = [1, 140_000, 1];
+    check_sorting(dims, |index| if index % 1000 == 0 { mixed(index) } else { mixed(index) >> 40 });
+    check_sorting(dims, |index| f32::from_bits(mixed(index) as u32));
+}
+
+#[test]
+fn lines_side_by_side_are_sorted_each_alone() {
+    for dims in [[3, 300, 1], [2, 70, 37], [1, 20_000, 3], [2, 9, 1]] {
+        check_sorting(dims, |index| if index % 11 == 0 { f32::NAN } else { (mixed(index) % 97) as f32 });
+        check_sorting(dims, |index| if index % 3 == 0 { -0.0 } else { (mixed(index) as i16).into() });
+        check_sorting(dims, |index| mixed(index) as i64);
     }
 }
 

@@ -2,16 +2,19 @@
 //! first, and what is not a number counts as larger than every number.
 
 use oarlock_sdk::{
-    Call, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, Result, dispatch, ensure, family,
+    Call, DtypeSet, Error, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result, dispatch, family,
 };
 
+use super::lines::{Sorting, by_number_size};
 use crate::device::Cpu;
+use crate::kernels::movement::operand::{cells, cells_mut};
 use crate::kernels::rows::axis::{self, Axis};
 use crate::kernels::rows::bundle::{are_short, are_turned, turn_back, turned};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Number};
 use crate::kernels::rows::operands::{Operands, kernel};
 use crate::kernels::rows::parts::{Lines, Rows, in_parallel};
+use crate::kernels::rows::room::filled;
 use crate::kernels::rows::vector::with_isa;
 
 const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
@@ -31,16 +34,13 @@ const SHORT: usize = 128;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(NUMBERS).group(1);
+    // Some callers only sort.
+    let places = Operand::new(DtypeSet::I64).named("Indices").flags(OperandFlags::OPTIONAL);
     let row = |inputs: &[Operand]| {
-        kernel("TopK", Options::new, |cpu, options, operands| {
-            let dtype = operands.call().input(0)?.dtype();
-            dispatch!(dtype, floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
-                run::<T>(cpu, options, operands)
-            })
-        })
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs(inputs.iter().copied())
-        .outputs([number.named("Values"), Operand::new(DtypeSet::I64).named("Indices")])
+        kernel("TopK", Options::new, run)
+            .flags(KernelFlags::DETERMINISTIC)
+            .inputs(inputs.iter().copied())
+            .outputs([number.named("Values"), places])
     };
     let k = Operand::new(DtypeSet::I64).named("K").rank(0, 1).on(MemoryKind::HOST);
     vec![row(&[number.named("X")]).until(9), row(&[number.named("X"), k]).since(10)]
@@ -79,32 +79,37 @@ impl Options {
     }
 }
 
-fn run<T: Number>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Result<()> {
-    let (x, values, places) =
-        (operands.call().input(0)?, operands.call().output(0)?, operands.call().output(1)?);
+fn run(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Result<()> {
+    let (x, values) = (operands.call().input(0)?, operands.call().output(0)?);
     let axis = Axis::new(x.dims(), options.axis)?;
     let k = options.k(operands, axis.length)?;
     let mut dims = x.dims().to_vec();
     let dimension = axis::index(options.axis, dims.len())?;
     dims[dimension] = k as i64;
     operands.expect_dims(&values, "Values", &dims)?;
-    operands.expect_dims(&places, "Indices", &dims)?;
-    let (input, values, places) =
-        (operands.read::<T>(0)?, operands.write::<T>(0)?, operands.write::<i64>(1)?);
-    ensure!(
-        values.len() == places.len(),
-        out_of_range,
-        "expected as many `Values` as `Indices`, found others"
-    );
-    if values.is_empty() {
+    if let Some(places) = operands.call().optional_output(1)? {
+        operands.expect_dims(&places, "Indices", &dims)?;
+    }
+    let count = axis::count(&dims)?;
+    if count == 0 {
         return Ok(());
     }
-    if options.is_largest {
-        find::<T, true>(cpu, axis, k, input, values, places);
-    } else {
-        find::<T, false>(cpu, axis, k, input, values, places);
+    let places = operands.write_optional::<i64>(1)?;
+    if k == axis.length && k > FEW {
+        let sorting = Sorting::new(cpu, axis, options.is_largest, x.dtype());
+        return by_number_size!(x.dtype(), N => sorting.run::<N>(cells(&x)?, cells_mut(&values)?, places));
     }
-    Ok(())
+    let mut unwanted = filled(0, if places.is_none() { count } else { 0 })?;
+    let places = places.unwrap_or(&mut unwanted);
+    dispatch!(x.dtype(), floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
+        let (input, values) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+        if options.is_largest {
+            find::<T, true>(cpu, axis, k, input, values, places);
+        } else {
+            find::<T, false>(cpu, axis, k, input, values, places);
+        }
+        Ok(())
+    })
 }
 
 /// The `k` best elements of each line and their places.

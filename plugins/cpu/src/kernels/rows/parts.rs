@@ -3,6 +3,9 @@
 #![expect(unsafe_code, reason = "threads write disjoint parts of one slice, which the compiler cannot see")]
 
 use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+use oarlock_sdk::Result;
 
 use crate::device::Cpu;
 
@@ -43,6 +46,53 @@ pub(crate) fn in_parallel<P: Parts>(
         // SAFETY: the items are within the count, which fits, and the pieces of a loop do not overlap.
         body(begin, unsafe { outputs.part(begin, end) });
     });
+}
+
+/// The same for a body that may fail. What is left is not begun after that.
+pub(crate) fn try_in_parallel<P: Parts>(
+    cpu: &Cpu,
+    count: usize,
+    grain: usize,
+    outputs: P,
+    body: impl Fn(usize, P::Part) -> Result<()> + Sync,
+) -> Result<()> {
+    let failure = OnceLock::new();
+    in_parallel(cpu, count, grain, outputs, |begin, part| {
+        if failure.get().is_none()
+            && let Err(error) = body(begin, part)
+        {
+            // Another may have failed meanwhile.
+            let _ = failure.set(error);
+        }
+    });
+    failure.into_inner().map_or(Ok(()), Err)
+}
+
+/// Outputs of which each item is a block of some of the items they have.
+pub(crate) struct Blocks<P> {
+    pub(crate) parts: P,
+    /// How many items there are, of which the last block may have fewer.
+    pub(crate) count: usize,
+    /// How many items are a block.
+    pub(crate) size: usize,
+}
+
+impl<P: Parts> Parts for Blocks<P> {
+    type Part = P::Part;
+
+    fn fits(&self, items: usize) -> bool {
+        self.parts.fits(self.count) && items == self.count.div_ceil(self.size)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    unsafe fn part(&self, begin: usize, end: usize) -> P::Part {
+        let [begin, end] = [begin, end].map(|block| (block * self.size).min(self.count));
+        // SAFETY: blocks within the count are items that fit, and blocks have no items in common.
+        unsafe { self.parts.part(begin, end) }
+    }
 }
 
 /// A slice of which each item has a row of the same width.
@@ -178,6 +228,15 @@ impl<T> LinesPart<'_, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), lines) }
     }
 
+    /// All elements of a line.
+    pub(crate) fn elements(&mut self, line: usize) -> impl Iterator<Item = &mut T> {
+        assert!((self.begin..self.end).contains(&line), "a line of this part");
+        let first = line / self.inner * self.length * self.inner + line % self.inner;
+        let (start, inner) = (self.start, self.inner);
+        // SAFETY: as above; each position is another element, and all are of the line.
+        (0..self.length).map(move |position| unsafe { &mut *start.add(first + position * inner) })
+    }
+
     /// A whole line, where each lies in one piece.
     pub(crate) fn line(&mut self, line: usize) -> &mut [T] {
         assert!(
@@ -216,6 +275,16 @@ mod tests {
         part.across(4, 3, 1).fill(7);
         assert_eq!(values[12..15], [7; 3]);
         assert_eq!(values.iter().sum::<i32>(), 21);
+    }
+
+    #[test]
+    fn blocks_of_items_share_none_and_the_last_may_be_shorter() {
+        let mut values = [0; 14];
+        let blocks = Blocks { parts: Rows::new(&mut values, 2), count: 7, size: 3 };
+        assert!(blocks.fits(3) && !blocks.fits(2) && !blocks.is_empty());
+        // SAFETY: they are the only parts, of different blocks.
+        let (first, last) = unsafe { (blocks.part(0, 1), blocks.part(1, 3)) };
+        assert_eq!((first.len(), last.len()), (6, 8));
     }
 
     #[test]

@@ -1,29 +1,30 @@
 //! The fast Fourier transform of any length, in 64 bits.
 //!
-//! A length is taken apart into its factors. Where a prime among them is large, the transform is written as a convolution
-//! instead (Bluestein's algorithm), which a transform of a longer length without large primes does.
+//! A length is taken apart into two factors of about the same size, and what is transformed is looked at as a matrix with so many
+//! rows: its columns are transformed, turned, and as the rows of what that makes transformed again, both times many columns at
+//! once. Where a prime factor of the length is large, the transform is written as a convolution instead (Bluestein's algorithm),
+//! which a transform of a longer length without large primes does.
 
 use std::f64::consts::PI;
 
 use oarlock_sdk::{Complex, Result};
 
+use super::columns::{Columns, LANES, LARGEST_FACTOR, Row};
+use crate::device::Cpu;
+use crate::kernels::rows::GRAIN;
+use crate::kernels::rows::parts::{Blocks, Lines, LinesPart, Rows, in_parallel};
 use crate::kernels::rows::room::{filled, room_for};
 
-type Number = Complex<f64>;
-
-/// Primes up to this one are summed up directly.
-const LARGEST_FACTOR: usize = 31;
+pub(super) type Number = Complex<f64>;
 
 /// A transform of a length, forwards.
 pub(super) struct Fourier {
     length: usize,
-    /// The powers of the root of unity.
-    roots: Vec<Number>,
     way: Way,
 }
 
 enum Way {
-    Factors(Vec<usize>),
+    Matrix(Matrix),
     Convolution(Box<Convolution>),
 }
 
@@ -38,15 +39,15 @@ struct Convolution {
 
 impl Fourier {
     /// The transform of a length that is at most 2^62.
-    pub(super) fn new(length: usize) -> Result<Self> {
+    pub(super) fn new(cpu: &Cpu, length: usize) -> Result<Self> {
         let factors = factors(length);
-        if factors.iter().any(|factor| *factor > LARGEST_FACTOR) {
-            let convolution = Box::new(Convolution::new(length)?);
-            return Ok(Self { length, roots: Vec::new(), way: Way::Convolution(convolution) });
-        }
-        let mut roots = room_for(length)?;
-        roots.extend((0..length).map(|index| at_angle(-2.0 * PI * index as f64 / length as f64)));
-        Ok(Self { length, roots, way: Way::Factors(factors) })
+        let is_awkward = factors.iter().any(|factor| *factor > LARGEST_FACTOR);
+        let way = if is_awkward {
+            Way::Convolution(Box::new(Convolution::new(cpu, length)?))
+        } else {
+            Way::Matrix(Matrix::new(&factors)?)
+        };
+        Ok(Self { length, way })
     }
 
     /// How many numbers are transformed.
@@ -55,93 +56,198 @@ impl Fourier {
     }
 
     /// Transforms as many numbers as the length says. `room` is scratch memory.
-    pub(super) fn forwards(&self, numbers: &mut [Number], room: &mut Vec<Number>) {
+    pub(super) fn forwards(&self, cpu: &Cpu, numbers: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
         assert_eq!(numbers.len(), self.length, "as many numbers as the transform is for");
         match &self.way {
-            Way::Factors(factors) => {
-                room.clear();
-                room.extend_from_slice(numbers);
-                self.split(factors, 1, room, numbers);
+            Way::Matrix(matrix) => matrix.transform(cpu, numbers, room),
+            Way::Convolution(convolution) => convolution.transform(cpu, numbers, room),
+        }
+    }
+}
+
+/// Two factors of a length, and what turns there are between them.
+struct Matrix {
+    columns: Columns,
+    rows: Columns,
+    /// By how much the lanes of a block are turned in each row, beyond the first lane.
+    turns: Vec<Row>,
+    roots: Roots,
+}
+
+impl Matrix {
+    fn new(factors: &[usize]) -> Result<Self> {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for factor in factors.iter().rev() {
+            let (first_length, second_length): (usize, usize) =
+                (first.iter().product(), second.iter().product());
+            if first_length <= second_length { first.push(*factor) } else { second.push(*factor) }
+        }
+        let (columns, rows) = (Columns::new(&first), Columns::new(&second));
+        let length = columns.length() * rows.length();
+        let roots = Roots::new(length)?;
+        let mut turns = filled(Row::default(), columns.length())?;
+        for (row, turns) in turns.iter_mut().enumerate() {
+            for lane in 0..LANES {
+                let root = roots.power(row * lane % length.max(1));
+                (turns.re[lane], turns.im[lane]) = (root.re, root.im);
             }
-            Way::Convolution(convolution) => convolution.transform(numbers, room),
+        }
+        Ok(Self { columns, rows, turns, roots })
+    }
+
+    fn transform(&self, cpu: &Cpu, numbers: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
+        let (height, width) = (self.columns.length(), self.rows.length());
+        if room.len() != numbers.len() {
+            *room = filled(Number::default(), numbers.len())?;
+        }
+        let grain = (GRAIN / (LANES * height.max(width))).max(1);
+        // Each column becomes a row of what is turned.
+        let blocks = Blocks { parts: Rows::new(room, height), count: width, size: LANES };
+        in_parallel(cpu, width.div_ceil(LANES), grain, blocks, |block, turned| {
+            self.of_columns(cpu, block * LANES, numbers, turned);
+        });
+        let blocks = Blocks { parts: Lines::new(numbers, width, height), count: height, size: LANES };
+        in_parallel(cpu, height.div_ceil(LANES), grain, blocks, |_, mut lines| {
+            self.of_rows(cpu, room, &mut lines);
+        });
+        Ok(())
+    }
+
+    /// Transforms columns from one on, turns each number by its place, and writes each column as a row.
+    fn of_columns(&self, cpu: &Cpu, first: usize, numbers: &[Number], turned: &mut [Number]) {
+        let (height, width) = (self.columns.length(), self.rows.length());
+        let mut rows = vec![Row::default(); 2 * height];
+        let (rows, room) = rows.split_at_mut(height);
+        for (block, turned) in turned.chunks_mut(LANES * height).enumerate() {
+            let first = first + block * LANES;
+            let count = turned.len() / height;
+            for (row, numbers) in rows.iter_mut().zip(numbers.chunks_exact(width)) {
+                read(row, &numbers[first..][..count]);
+            }
+            let turn = |bin: usize| self.roots.power(first * bin);
+            let done = self.columns.transform(cpu.isa(), rows, room, &self.turns, &turn);
+            for (lane, turned) in turned.chunks_exact_mut(height).enumerate() {
+                for (number, row) in turned.iter_mut().zip(&*done) {
+                    *number = Complex::new(row.re[lane], row.im[lane]);
+                }
+            }
         }
     }
 
-    /// The inverse of [`Fourier::forwards`], with the factor 1 / length.
-    pub(super) fn backwards(&self, numbers: &mut [Number], room: &mut Vec<Number>) {
-        numbers.iter_mut().for_each(|number| *number = number.conj());
-        self.forwards(numbers, room);
-        let scale = 1.0 / self.length.max(1) as f64;
-        numbers.iter_mut().for_each(|number| *number = number.conj() * scale);
-    }
-
-    /// Transforms every `step`-th number of the input: by the first factor into shorter transforms, which are then combined.
-    fn split(&self, factors: &[usize], step: usize, input: &[Number], out: &mut [Number]) {
-        let Some((factor, rest)) = factors.split_first() else {
-            if let (Some(out), Some(number)) = (out.first_mut(), input.first()) {
-                *out = *number;
+    /// Transforms what were rows, which are the columns of what was turned.
+    fn of_rows(&self, cpu: &Cpu, turned: &[Number], lines: &mut LinesPart<'_, Number>) {
+        let (height, width) = (self.columns.length(), self.rows.length());
+        let mut rows = vec![Row::default(); 2 * width];
+        let (rows, room) = rows.split_at_mut(width);
+        for (first, count) in lines.groups(LANES) {
+            for (row, numbers) in rows.iter_mut().zip(turned.chunks_exact(height)) {
+                read(row, &numbers[first..][..count]);
             }
-            return;
-        };
-        let part = out.len() / factor;
-        for (index, out) in out.chunks_mut(part).enumerate() {
-            self.split(rest, step * factor, &input[index * step..], out);
-        }
-        if *factor == 2 {
-            let (first, second) = out.split_at_mut(part);
-            for (index, (first, second)) in first.iter_mut().zip(second).enumerate() {
-                let turned = *second * self.roots[index * step];
-                (*first, *second) = (*first + turned, *first - turned);
-            }
-            return;
-        }
-        let mut terms = [Number::default(); LARGEST_FACTOR];
-        for index in 0..part {
-            for (which, term) in terms[..*factor].iter_mut().enumerate() {
-                *term = out[which * part + index] * self.roots[which * index * step];
-            }
-            for which in 0..*factor {
-                let turn = which * part * step;
-                let turned = |(at, term): (usize, &Number)| term * self.roots[at * turn % self.length];
-                out[which * part + index] = terms[..*factor].iter().enumerate().map(turned).sum();
+            let done = self.rows.transform(cpu.isa(), rows, room, &[], &|_| Number::default());
+            for (bin, row) in done.iter().enumerate() {
+                let numbers = lines.across(first, count, bin);
+                for (lane, number) in numbers.iter_mut().enumerate() {
+                    *number = Complex::new(row.re[lane], row.im[lane]);
+                }
             }
         }
     }
 }
 
+/// Reads numbers into the first lanes of a row.
+#[inline(always)]
+fn read(row: &mut Row, numbers: &[Number]) {
+    for (lane, number) in numbers.iter().enumerate() {
+        (row.re[lane], row.im[lane]) = (number.re, number.im);
+    }
+}
+
 impl Convolution {
-    fn new(length: usize) -> Result<Self> {
-        let longer = Fourier::new((2 * length).next_power_of_two())?;
+    fn new(cpu: &Cpu, length: usize) -> Result<Self> {
+        let longer = Fourier::new(cpu, (2 * length).next_power_of_two())?;
         // The square is taken modulo the period first, where it is still exact.
-        let turn = |index: usize| (index as u128 * index as u128 % (2 * length as u128)) as f64;
+        let turn = |index: usize| (index as u128 * index as u128 % (2 * length as u128)) as usize;
         let mut chirp: Vec<Number> = room_for(length)?;
-        chirp.extend((0..length).map(|index| at_angle(-PI * turn(index) / length as f64)));
+        chirp.extend((0..length).map(|index| at_turn(turn(index), 2 * length)));
         let mut kernel = filled(Number::default(), longer.length)?;
         for (index, number) in chirp.iter().enumerate() {
             kernel[index] = number.conj();
             kernel[(longer.length - index) % longer.length] = number.conj();
         }
-        longer.forwards(&mut kernel, &mut Vec::new());
+        longer.forwards(cpu, &mut kernel, &mut Vec::new())?;
+        let scale = 1.0 / longer.length as f64;
+        kernel.iter_mut().for_each(|number| *number *= scale);
         Ok(Self { longer, chirp, kernel })
     }
 
-    fn transform(&self, numbers: &mut [Number], room: &mut Vec<Number>) {
-        let mut padded = vec![Number::default(); self.longer.length];
+    /// The way back from the longer transform is the way there of what has its parts exchanged.
+    fn transform(&self, cpu: &Cpu, numbers: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
+        let mut padded = filled(Number::default(), self.longer.length)?;
         for ((padded, number), chirp) in padded.iter_mut().zip(&*numbers).zip(&self.chirp) {
             *padded = number * chirp;
         }
-        self.longer.forwards(&mut padded, room);
-        padded.iter_mut().zip(&self.kernel).for_each(|(number, kernel)| *number *= kernel);
-        self.longer.backwards(&mut padded, room);
-        for ((number, padded), chirp) in numbers.iter_mut().zip(&padded).zip(&self.chirp) {
-            *number = padded * chirp;
+        self.longer.forwards(cpu, &mut padded, room)?;
+        for (number, kernel) in padded.iter_mut().zip(&self.kernel) {
+            *number = exchanged(*number * kernel);
         }
+        self.longer.forwards(cpu, &mut padded, room)?;
+        for ((number, padded), chirp) in numbers.iter_mut().zip(&padded).zip(&self.chirp) {
+            *number = exchanged(*padded) * chirp;
+        }
+        Ok(())
     }
 }
 
-/// The number of size 1 at an angle.
-fn at_angle(angle: f64) -> Number {
-    Complex::new(angle.cos(), angle.sin())
+/// A number with its parts exchanged. The transform of such numbers, with its parts exchanged, is the inverse of the transform,
+/// times the length.
+#[inline(always)]
+pub(super) fn exchanged(number: Number) -> Number {
+    Complex::new(number.im, number.re)
+}
+
+/// The powers of a root of unity, as products of two, so that few are kept.
+pub(super) struct Roots {
+    length: usize,
+    low_bits: u32,
+    /// The powers up to a power of two.
+    low: Vec<Number>,
+    /// The powers that are multiples of it.
+    high: Vec<Number>,
+}
+
+impl Roots {
+    pub(super) fn new(length: usize) -> Result<Self> {
+        let low_bits = (usize::BITS - length.leading_zeros()).div_ceil(2);
+        let low = 1usize << low_bits;
+        let mut roots = Self { length, low_bits, low: room_for(low)?, high: room_for(length / low + 1)? };
+        roots.low.extend((0..low).map(|turn| at_turn(turn, length)));
+        roots.high.extend((0..=length / low).map(|turn| at_turn(turn * low, length)));
+        Ok(roots)
+    }
+
+    /// The power of a number below the length.
+    #[inline(always)]
+    pub(super) fn power(&self, turn: usize) -> Number {
+        debug_assert!(turn < self.length.max(1), "a turn below a whole one");
+        // How many low ones there are is a power of two.
+        self.high[turn >> self.low_bits] * self.low[turn & (self.low.len() - 1)]
+    }
+}
+
+/// The number of size 1 after so many of so many parts of a turn, to the right.
+pub(super) fn at_turn(turn: usize, parts: usize) -> Number {
+    // From the nearest quarter on, where the angle is small and quarters are exact.
+    let eighths = (8 * (turn as u128 % parts as u128) / parts as u128) as usize;
+    let quarters = eighths.div_ceil(2);
+    let rest = (4 * (turn % parts) as i128 - (quarters * parts) as i128) as f64;
+    let angle = PI / 2.0 * (rest / parts as f64);
+    let (sine, cosine) = angle.sin_cos();
+    match quarters % 4 {
+        0 => Complex::new(cosine, -sine),
+        1 => Complex::new(-sine, -cosine),
+        2 => Complex::new(-cosine, sine),
+        _ => Complex::new(sine, cosine),
+    }
 }
 
 /// The prime factors of a length.
@@ -165,27 +271,12 @@ fn factors(mut length: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn direct(numbers: &[Number]) -> Vec<Number> {
-        let length = numbers.len();
-        let root = |turn: usize| at_angle(-2.0 * PI * (turn % length) as f64 / length as f64);
-        let sum = |bin: usize| numbers.iter().enumerate().map(|(at, number)| number * root(at * bin)).sum();
-        (0..length).map(sum).collect()
-    }
-
     #[test]
-    fn transforms_of_all_lengths_are_the_sums_they_stand_for() {
-        for length in (1..70).chain([97, 128, 210, 331, 400, 1009]) {
-            let numbers: Vec<Number> = (0..length)
-                .map(|index| Complex::new((index as f64).sin(), (index * index % 7) as f64))
-                .collect();
-            let fourier = Fourier::new(length).unwrap();
-            let mut found = numbers.clone();
-            let mut room = Vec::new();
-            fourier.forwards(&mut found, &mut room);
-            let is_close = |(a, b): (&Number, &Number)| (a - b).norm_sqr() < 1e-16 * (length * length) as f64;
-            assert!(found.iter().zip(&direct(&numbers)).all(is_close), "{length}");
-            fourier.backwards(&mut found, &mut room);
-            assert!(found.iter().zip(&numbers).all(is_close), "{length} and back");
+    fn turns_by_quarters_are_exact() {
+        let quarters = [(1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0)];
+        for (quarter, (re, im)) in quarters.into_iter().enumerate() {
+            let found = at_turn(3 * quarter, 12);
+            assert_eq!((found.re, found.im), (re, im), "{quarter}");
         }
     }
 }

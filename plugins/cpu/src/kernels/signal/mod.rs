@@ -1,7 +1,9 @@
 //! Signals: Fourier transforms, the windows that are laid over signals before, what spectra are weighed with
 //! after, and how two of them are laid side by side.
 
+mod columns;
 mod fourier;
+mod halved;
 mod mel;
 mod stft;
 mod transform;

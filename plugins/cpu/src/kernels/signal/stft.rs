@@ -9,7 +9,7 @@ use crate::device::Cpu;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::parts::{Rows, try_in_parallel};
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(FLOATS).group(1);
@@ -61,10 +61,10 @@ fn transform<T: Real>(cpu: &Cpu, is_onesided: bool, operands: &Operands<'_, '_>)
     }
     let (parts, step, length) = (parts as usize, step as usize, length as usize);
     let (frames, samples) = (frames as usize, samples as usize);
-    let fourier = Fourier::new(length)?;
+    let fourier = Fourier::new(cpu, length)?;
     let width = 2 * bins as usize;
     let rows = output.len() / width;
-    in_parallel(cpu, rows, grain(length * 16), Rows::new(output, width), |first, output| {
+    try_in_parallel(cpu, rows, grain(length * 16), Rows::new(output, width), |first, output| {
         let (mut numbers, mut room) = (Vec::new(), Vec::new());
         for (index, output) in output.chunks_mut(width).enumerate() {
             let (which, frame) = ((first + index) / frames, (first + index) % frames);
@@ -76,13 +76,13 @@ fn transform<T: Real>(cpu: &Cpu, is_onesided: bool, operands: &Operands<'_, '_>)
                     |part: usize| sample.get(part).map_or(0.0, |part: &T| part.float().to_f64()) * weight;
                 numbers.push(Complex::new(part(0), part(1)));
             }
-            fourier.forwards(&mut numbers, &mut room);
+            fourier.forwards(cpu, &mut numbers, &mut room)?;
             for (output, number) in output.chunks_mut(2).zip(&numbers) {
                 output.copy_from_slice(&[number.re, number.im].map(|part| T::of_float(T::Float::of(part))));
             }
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -1,17 +1,21 @@
 //! `DFT`: the Fourier transform along one axis.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use oarlock_sdk::{
     Call, Complex, Error, Kernel, MemoryKind, Operand, OperandFlags, Result, dispatch, ensure,
 };
 
-use super::fourier::Fourier;
+use super::fourier::{Fourier, exchanged};
+use super::halved::Halved;
 use super::{FLOATS, LENGTHS, optional_length};
 use crate::device::Cpu;
 use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Lines, in_parallel};
+use crate::kernels::rows::parts::{Lines, try_in_parallel};
+use crate::kernels::rows::room::room_for;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let number = Operand::new(FLOATS).group(1).rank(2, u32::MAX);
@@ -40,13 +44,15 @@ struct Settings {
     default_axis: i64,
     is_inverse: bool,
     is_onesided: bool,
+    /// The transform that was made last, which takes longer than to use it.
+    known: Mutex<Option<Arc<Way>>>,
 }
 
 impl Settings {
     fn new(call: &Call<'_>, default_axis: i64) -> Result<Self> {
         let is_set = |name| call.int(name).map(|value| value.unwrap_or(0) != 0);
         let (is_inverse, is_onesided) = (is_set("inverse")?, is_set("onesided")?);
-        Ok(Self { axis: call.int("axis")?, default_axis, is_inverse, is_onesided })
+        Ok(Self { axis: call.int("axis")?, default_axis, is_inverse, is_onesided, known: Mutex::default() })
     }
 }
 
@@ -100,68 +106,176 @@ fn transform<T: Real>(cpu: &Cpu, settings: &Settings, operands: &Operands<'_, '_
     if output.is_empty() {
         return Ok(());
     }
-    let job = Job {
-        fourier: Fourier::new(length as usize)?,
-        parts: *parts as usize,
-        from,
-        to,
-        is_inverse: settings.is_inverse,
-        is_half: is_real_output,
-    };
+    let is_real_input = *parts == 1 && !settings.is_inverse;
+    let is_halved = length % 2 == 0 && (is_real_input || is_real_output);
+    let way = settings.way(cpu, length as usize, is_halved)?;
+    let job = Job { way: &way, parts: *parts as usize, from, to, is_inverse: settings.is_inverse };
     if is_real_output {
-        job.run::<T, 1>(cpu, input, output.as_chunks_mut().0);
+        job.run::<T, 1>(cpu, input, output.as_chunks_mut().0)
     } else {
-        job.run::<T, 2>(cpu, input, output.as_chunks_mut().0);
+        job.run::<T, 2>(cpu, input, output.as_chunks_mut().0)
     }
-    Ok(())
+}
+
+/// How lines are transformed.
+enum Way {
+    Whole(Fourier),
+    Halved(Halved),
+}
+
+impl Way {
+    fn length(&self) -> usize {
+        match self {
+            Self::Whole(fourier) => fourier.length(),
+            Self::Halved(halved) => halved.length(),
+        }
+    }
+}
+
+impl Settings {
+    fn way(&self, cpu: &Cpu, length: usize, is_halved: bool) -> Result<Arc<Way>> {
+        let fits = |way: &&Arc<Way>| way.length() == length && matches!(***way, Way::Halved(_)) == is_halved;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(way) = known.as_ref().filter(fits) {
+            return Ok(way.clone());
+        }
+        let way = Arc::new(if is_halved {
+            Way::Halved(Halved::new(cpu, length)?)
+        } else {
+            Way::Whole(Fourier::new(cpu, length)?)
+        });
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(way.clone());
+        Ok(way)
+    }
 }
 
 /// Transforms of all lines along an axis.
-struct Job {
-    fourier: Fourier,
+struct Job<'a> {
+    way: &'a Way,
     /// Elements of a number of the input.
     parts: usize,
     from: Axis,
     to: Axis,
     is_inverse: bool,
-    /// Whether the input is the first half of spectra whose other half mirrors it.
-    is_half: bool,
 }
 
-impl Job {
-    fn run<T: Real, const PARTS: usize>(&self, cpu: &Cpu, input: &[T], output: &mut [[T; PARTS]]) {
-        let length = self.fourier.length();
+impl Job<'_> {
+    fn run<T: Real, const PARTS: usize>(
+        &self,
+        cpu: &Cpu,
+        input: &[T],
+        output: &mut [[T; PARTS]],
+    ) -> Result<()> {
+        let length = self.way.length();
         let inner = self.from.inner / self.parts;
-        let read = self.from.length.min(if self.is_half { length / 2 + 1 } else { length });
         let lines = self.to.outer * inner;
         let outputs = Lines::new(output, self.to.length, inner);
-        in_parallel(cpu, lines, grain(length * 16), outputs, |_, mut outputs| {
-            let (mut numbers, mut room) = (Vec::new(), Vec::new());
+        try_in_parallel(cpu, lines, grain(length * 16), outputs, |_, mut outputs| {
+            let mut work = Work::default();
             for (line, _) in outputs.groups(1) {
                 let start = (line / inner * self.from.length * inner + line % inner) * self.parts;
-                numbers.clear();
-                numbers.resize(length, Complex::default());
                 // Lines without elements begin nowhere, and are all zeros.
                 let elements = input.get(start..).unwrap_or_default();
-                let elements = elements.chunks(self.parts).step_by(inner).take(read);
-                for (number, parts) in numbers.iter_mut().zip(elements) {
-                    let part = |part: usize| parts.get(part).map_or(0.0, |part: &T| part.float().to_f64());
-                    *number = Complex::new(part(0), part(1));
-                }
-                if self.is_half {
-                    mirror(&mut numbers);
-                }
-                if self.is_inverse {
-                    self.fourier.backwards(&mut numbers, &mut room);
-                } else {
-                    self.fourier.forwards(&mut numbers, &mut room);
-                }
-                for (place, number) in numbers[..self.to.length].iter().enumerate() {
-                    let parts = [number.re, number.im].map(|part| T::of_float(T::Float::of(part)));
-                    outputs.across(line, 1, place)[0].copy_from_slice(&parts[..PARTS]);
-                }
+                let numbers = self.fill(&mut work, PARTS == 1)?;
+                self.read(elements, inner, numbers);
+                self.transform(cpu, &mut work, PARTS == 1)?;
+                let is_paired = PARTS == 1 && matches!(self.way, Way::Halved(_));
+                write(outputs.elements(line), &work.numbers, is_paired);
             }
-        });
+            Ok(())
+        })
+    }
+
+    /// Makes room for what is read of a line, all zeros.
+    fn fill<'w>(&self, work: &'w mut Work, is_real_output: bool) -> Result<&'w mut [Complex<f64>]> {
+        let length = self.way.length();
+        let (count, read) = match self.way {
+            Way::Halved(_) if is_real_output => (length / 2 + 1, length / 2 + 1),
+            Way::Halved(_) => (length / 2, length / 2),
+            Way::Whole(_) if is_real_output => (length, length / 2 + 1),
+            Way::Whole(_) => (length, length),
+        };
+        work.numbers.clear();
+        if work.numbers.capacity() < count {
+            work.numbers = room_for(count)?;
+        }
+        work.numbers.resize(count, Complex::default());
+        Ok(&mut work.numbers[..read])
+    }
+
+    /// Reads the numbers of a line, at most as many as there is room for. Real ones are read in pairs where the transform
+    /// takes them so.
+    fn read<T: Real>(&self, elements: &[T], inner: usize, numbers: &mut [Complex<f64>]) {
+        let of = |part: &T| part.float().to_f64();
+        let count = self.from.length;
+        if self.parts == 2 {
+            let from = elements.as_chunks::<2>().0.iter().step_by(inner).take(count);
+            for (number, [re, im]) in numbers.iter_mut().zip(from) {
+                *number = Complex::new(of(re), of(im));
+            }
+            return;
+        }
+        let is_paired = matches!(self.way, Way::Halved(_));
+        let mut from = elements.iter().step_by(inner).take(count);
+        for number in numbers {
+            let Some(re) = from.next() else { return };
+            number.re = of(re);
+            if is_paired && let Some(im) = from.next() {
+                number.im = of(im);
+            }
+        }
+    }
+
+    /// Makes of the numbers what is written. The inverse is the transform of what has its parts exchanged.
+    fn transform(&self, cpu: &Cpu, work: &mut Work, is_real_output: bool) -> Result<()> {
+        let Work { numbers, others, room } = work;
+        let scale = 1.0 / self.way.length() as f64;
+        match self.way {
+            Way::Whole(fourier) if self.is_inverse => {
+                if is_real_output {
+                    mirror(numbers);
+                }
+                numbers.iter_mut().for_each(|number| *number = exchanged(*number));
+                fourier.forwards(cpu, numbers, room)?;
+                numbers.iter_mut().for_each(|number| *number = exchanged(*number) * scale);
+            }
+            Way::Whole(fourier) => fourier.forwards(cpu, numbers, room)?,
+            Way::Halved(halved) if self.is_inverse => {
+                halved.backwards(cpu, numbers, others, room)?;
+                others.iter_mut().for_each(|number| *number *= scale);
+                std::mem::swap(numbers, others);
+            }
+            Way::Halved(halved) => {
+                halved.forwards(cpu, numbers, room)?;
+                halved.spectrum(numbers, self.to.length, others)?;
+                std::mem::swap(numbers, others);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory that is used for one line after the other.
+#[derive(Default)]
+struct Work {
+    numbers: Vec<Complex<f64>>,
+    others: Vec<Complex<f64>>,
+    room: Vec<Complex<f64>>,
+}
+
+/// Writes a line of numbers, of which pairs are two real ones each.
+fn write<'a, T: Real, const PARTS: usize>(
+    mut out: impl Iterator<Item = &'a mut [T; PARTS]>,
+    numbers: &[Complex<f64>],
+    is_paired: bool,
+) {
+    for number in numbers {
+        let parts = [number.re, number.im].map(|part| T::of_float(T::Float::of(part)));
+        let Some(first) = out.next() else { return };
+        first.copy_from_slice(&parts[..PARTS]);
+        if is_paired && let Some(second) = out.next() {
+            second[0] = parts[1];
+        }
     }
 }
 
@@ -183,7 +297,7 @@ mod tests {
     use oarlock_sdk::Dtype;
 
     use crate::kernels::rows::checking::{check, refusal};
-    use crate::testing::{Array, Attribute};
+    use crate::testing::{Array, Attribute, run_with_isa};
 
     #[test]
     fn half_a_spectrum_becomes_the_signal_it_came_from() {
@@ -195,6 +309,68 @@ mod tests {
         let both = [("onesided", Attribute::Int(1)), ("inverse", Attribute::Int(1))];
         let length = Array::of(&[], &[5i64]);
         check("DFT", 20, &both, &[found[0].as_ref(), Some(&length), None], &[signal]);
+    }
+
+    /// What a transform stands for, of numbers as pairs.
+    fn direct(numbers: &[[f64; 2]], sign: f64) -> Vec<[f64; 2]> {
+        let length = numbers.len();
+        let roots: Vec<(f64, f64)> = (0..length)
+            .map(|turn| (sign * 2.0 * std::f64::consts::PI * turn as f64 / length as f64).sin_cos())
+            .collect();
+        let sum = |bin: usize| {
+            numbers.iter().enumerate().fold([0.0; 2], |sum, (at, [re, im])| {
+                let (sine, cosine) = roots[at * bin % length];
+                [sum[0] + re * cosine - im * sine, sum[1] + re * sine + im * cosine]
+            })
+        };
+        (0..length).map(sum).collect()
+    }
+
+    fn is_close(found: &[f64], expected: &[f64], size: usize) -> bool {
+        found.len() == expected.len()
+            && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 2e-12 * size as f64)
+    }
+
+    #[test]
+    fn transforms_of_all_lengths_are_the_sums_they_stand_for() {
+        let lengths = (1..140).chain([210, 256, 289, 331, 400, 961, 1000, 1009, 1024, 1155, 2048]);
+        for (length, isa) in lengths.zip(["scalar", "avx2", "avx512"].into_iter().cycle()) {
+            let complex: Vec<[f64; 2]> =
+                (0..length).map(|at| [(at as f64).sin(), (at * at % 7) as f64 - 3.0]).collect();
+            let real: Vec<[f64; 2]> = complex.iter().map(|[re, _]| [*re, 0.0]).collect();
+            let (size, bins) = (length as i64, length as i64 / 2 + 1);
+            let run = |attributes: &[&'static str], dims: &[i64], elements: &[f64], made: &[i64]| {
+                let attributes: Vec<_> = attributes.iter().map(|name| (*name, Attribute::Int(1))).collect();
+                let inputs = [Some(&Array::of(dims, elements)), Some(&Array::of(&[], &[size])), None];
+                let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F64, made))];
+                let found = run_with_isa(isa, "DFT", 20, &attributes, &inputs, &outputs).unwrap();
+                found[0].as_ref().unwrap().values::<f64>()
+            };
+            let whole = [1, size, 2];
+            let elements = complex.as_flattened();
+            let spectrum = direct(&complex, -1.0);
+            assert!(
+                is_close(&run(&[], &whole, elements, &whole), spectrum.as_flattened(), length),
+                "{length}"
+            );
+            let mut back = direct(&complex, 1.0);
+            back.as_flattened_mut().iter_mut().for_each(|part| *part /= length as f64);
+            let found = run(&["inverse"], &whole, elements, &whole);
+            assert!(is_close(&found, back.as_flattened(), length), "{length} and back");
+            let reals: Vec<f64> = real.iter().map(|[re, _]| *re).collect();
+            let spectrum = direct(&real, -1.0);
+            let found = run(&[], &[1, size, 1], &reals, &whole);
+            assert!(is_close(&found, spectrum.as_flattened(), length), "{length} real numbers");
+            let mut half = run(&["onesided"], &[1, size, 1], &reals, &[1, bins, 2]);
+            assert!(is_close(&half, spectrum[..bins as usize].as_flattened(), length), "half of {length}");
+            // What the imaginary parts of the ends are does not matter.
+            half[1] = 7.0;
+            if length % 2 == 0 {
+                *half.last_mut().unwrap() = 7.0;
+            }
+            let found = run(&["inverse", "onesided"], &[1, bins, 2], &half, &[1, size, 1]);
+            assert!(is_close(&found, &reals, length), "half of {length} and back");
+        }
     }
 
     #[test]

@@ -1,0 +1,223 @@
+//! Arrays from nothing but a shape, and the same elements in other shapes.
+
+use oarlock_core::{Attribute, Attributes, Device, Dtype, Tensor};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyNotImplementedError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use super::operand::Number;
+use super::{Array, copied, only, read};
+use crate::call::{Fixed, named};
+use crate::device::chosen;
+use crate::dtype::DtypeLike;
+use crate::error::OrRaise as _;
+use crate::promote::default_of;
+
+/// A size, or several.
+pub(crate) struct Shape(Vec<i64>);
+
+impl FromPyObject<'_, '_> for Shape {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyInt>() {
+            return Ok(Self(vec![object.extract()?]));
+        }
+        match object.try_iter() {
+            Ok(sizes) => sizes.map(|size| size?.extract()).collect::<PyResult<_>>().map(Self),
+            // Whatever else counts as a whole number.
+            Err(_) => Ok(Self(vec![object.extract()?])),
+        }
+    }
+}
+
+/// An array of one number.
+///
+/// >>> full((2, 2), 7)
+/// Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
+///        [[7, 7],
+///         [7, 7]])
+#[pyfunction]
+#[pyo3(signature = (shape, fill_value, *, dtype=None, device=None))]
+pub(crate) fn full(
+    shape: Shape,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<DtypeLike>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    let py = fill_value.py();
+    let Some(number) = Number::of(fill_value)? else {
+        let one = read::asarray(fill_value, dtype, device, None)?.get().tensor();
+        return repeated(py, &one, &shape.0).map(Array::new);
+    };
+    let dtype = dtype.map_or_else(|| default_of(number.kind()), |dtype| dtype.0);
+    of_one(py, &shape.0, number, dtype, &chosen(py, device)?)
+}
+
+/// An array of zeros.
+#[pyfunction]
+#[pyo3(signature = (shape, *, dtype=None, device=None))]
+pub(crate) fn zeros(
+    py: Python<'_>,
+    shape: Shape,
+    dtype: Option<DtypeLike>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    of_one(py, &shape.0, Number::Integer(0), or_float(dtype), &chosen(py, device)?)
+}
+
+/// An array of ones.
+#[pyfunction]
+#[pyo3(signature = (shape, *, dtype=None, device=None))]
+pub(crate) fn ones(
+    py: Python<'_>,
+    shape: Shape,
+    dtype: Option<DtypeLike>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    of_one(py, &shape.0, Number::Integer(1), or_float(dtype), &chosen(py, device)?)
+}
+
+fn or_float(dtype: Option<DtypeLike>) -> Dtype {
+    dtype.map_or(Dtype::F32, |dtype| dtype.0)
+}
+
+/// A number everywhere in a shape.
+fn of_one(py: Python<'_>, shape: &[i64], number: Number, dtype: Dtype, device: &Device) -> PyResult<Array> {
+    let mut bytes = Vec::with_capacity(16);
+    number.write(dtype, &mut bytes)?;
+    let made = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
+        Tensor::filled(device, dtype, shape, &bytes).or_raise()
+    } else {
+        repeated(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
+    };
+    made.map(Array::new)
+}
+
+/// What a device, or the host for one that only computes, repeats an element to.
+fn repeated(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tensor> {
+    static EXPAND: Fixed = Fixed::new("Expand");
+    if shape.is_empty() {
+        return Ok(one.clone());
+    }
+    let host = super::host(py)?;
+    let sizes = Tensor::from_slice(&host, &[i64::try_from(shape.len())?], shape).or_raise()?;
+    match EXPAND.call(py, &[one, &sizes]) {
+        Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
+            let made = EXPAND.call(py, &[&one.to(&host).or_raise()?, &sizes])?;
+            made.to(one.device()).or_raise()
+        }
+        made => made,
+    }
+}
+
+/// So many numbers from `start` on, each `step` after the last: int64 where both are whole, and float64 otherwise. Each is
+/// computed from its place, so that the rounding of many steps does not add up.
+#[pyfunction]
+#[pyo3(signature = (count, start, step, device))]
+pub(crate) fn _steps(
+    count: i64,
+    start: &Bound<'_, PyAny>,
+    step: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    let py = start.py();
+    if count < 0 {
+        return Err(PyValueError::new_err(format!(
+            "expected a number of elements of at least 0, found {count}"
+        )));
+    }
+    let device = chosen(py, device)?;
+    let made = if start.is_instance_of::<PyInt>() && step.is_instance_of::<PyInt>() {
+        let (start, step): (i64, i64) = (start.extract()?, step.extract()?);
+        let numbers = listed(count, |at| at.wrapping_mul(step).wrapping_add(start))?;
+        Tensor::from_slice(&device, &[count], &numbers)
+    } else {
+        let (start, step): (f64, f64) = (start.extract()?, step.extract()?);
+        let numbers = listed(count, |at| at as f64 * step + start)?;
+        Tensor::from_slice(&device, &[count], &numbers)
+    };
+    made.or_raise().map(Array::new)
+}
+
+/// What a function gives for each of so many places.
+fn listed<T>(count: i64, number: impl Fn(i64) -> T) -> PyResult<Vec<T>> {
+    let mut numbers = Vec::new();
+    let reserved = usize::try_from(count).is_ok_and(|count| numbers.try_reserve_exact(count).is_ok());
+    if !reserved {
+        return Err(PyMemoryError::new_err(format!(
+            "expected memory for {count} elements, found too little"
+        )));
+    }
+    numbers.extend((0..count).map(number));
+    Ok(numbers)
+}
+
+/// The same elements in another shape, of which one size may be -1: what is left.
+#[pyfunction]
+#[pyo3(signature = (x, /, shape, *, copy=None))]
+pub(crate) fn reshape(x: &Bound<'_, Array>, shape: Shape, copy: Option<bool>) -> PyResult<Array> {
+    let (py, tensor) = (x.py(), x.get().tensor());
+    let known: Option<i64> =
+        shape.0.iter().filter(|size| **size != -1).try_fold(1i64, |product, size| product.checked_mul(*size));
+    let count = i64::try_from(tensor.element_count())?;
+    let fits = known.is_some_and(|known| known > 0 && count % known == 0);
+    let is_left = |size: &&i64| **size == -1;
+    if tensor.is_contiguous() && fits && shape.0.iter().filter(is_left).count() == 1 {
+        let left = known.map_or(0, |known| count / known);
+        let sizes: Vec<i64> = shape.0.iter().map(|size| if *size == -1 { left } else { *size }).collect();
+        return seen(py, &tensor, &sizes, copy);
+    }
+    if tensor.is_contiguous() && known == Some(count) && shape.0.iter().all(|size| *size >= 0) {
+        return seen(py, &tensor, &shape.0, copy);
+    }
+    let sizes =
+        Tensor::from_slice(&super::host(py)?, &[i64::try_from(shape.0.len())?], &shape.0).or_raise()?;
+    let attributes = Attributes::new().with("allowzero", Attribute::Int(1));
+    only(named(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1)?).map(Array::new)
+}
+
+fn seen(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<Array> {
+    let seen = tensor.reshape(sizes).or_raise()?;
+    Ok(Array::new(if copy == Some(true) { copied(py, &seen)? } else { seen }))
+}
+
+/// An array with its dimensions in another order.
+#[pyfunction]
+#[pyo3(signature = (x, /, axes))]
+pub(crate) fn permute_dims(x: &Bound<'_, Array>, axes: Shape) -> PyResult<Array> {
+    let tensor = x.get().tensor();
+    let rank = i64::try_from(tensor.dims().len())?;
+    let mut order = Vec::with_capacity(axes.0.len());
+    for axis in &axes.0 {
+        let from_first = if *axis < 0 { *axis + rank } else { *axis };
+        if !(0..rank).contains(&from_first) {
+            return Err(PyIndexError::new_err(format!(
+                "expected a dimension of -{rank} to before {rank}, found {axis}"
+            )));
+        }
+        order.push(from_first as usize);
+    }
+    let is_once = (0..rank as usize).all(|axis| order.iter().filter(|other| **other == axis).count() == 1);
+    if order.len() != rank as usize || !is_once {
+        return Err(PyValueError::new_err(format!(
+            "expected each of {rank} dimensions once, found {:?}",
+            axes.0
+        )));
+    }
+    tensor.transpose(&order).or_raise().map(Array::new)
+}
+
+/// Complex numbers as their parts, in a last dimension of two. No element moves.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+pub(crate) fn _parts(x: &Bound<'_, Array>) -> PyResult<Array> {
+    x.get().tensor().parts().or_raise().map(Array::new)
+}
+
+/// The complex numbers that have these parts, in a last dimension of two. No element moves.
+#[pyfunction]
+#[pyo3(signature = (x, /))]
+pub(crate) fn _of_parts(x: &Bound<'_, Array>) -> PyResult<Array> {
+    x.get().tensor().of_parts().or_raise().map(Array::new)
+}
