@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._typing import DeviceLike, DtypeLike, Number, Shape
 
 
+@in_own_name
 def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array that is to be written to; it holds zeros."""
     return zeros(shape, dtype=dtype, device=device)

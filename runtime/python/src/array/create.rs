@@ -1,7 +1,7 @@
 //! Arrays from nothing but a shape, and the same elements in other shapes.
 
-use oarlock_core::{Attribute, Attributes, Device, Dtype, Tensor};
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyNotImplementedError, PyValueError};
+use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Tensor};
+use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
@@ -10,7 +10,7 @@ use super::{Array, copied, only, read};
 use crate::call::{Fixed, named};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, in_name_of, raised_of_call};
 use crate::promote::default_of;
 
 /// A size, or several.
@@ -48,10 +48,10 @@ pub(crate) fn full(
     let py = fill_value.py();
     let Some(number) = Number::of(fill_value)? else {
         let one = read::asarray(fill_value, dtype, device, None)?.get().tensor();
-        return repeated(py, &one, &shape.0).map(Array::new);
+        return repeated(py, &one, &shape.0).map(Array::new).map_err(|error| in_name_of(py, "full", error));
     };
     let dtype = dtype.map_or_else(|| default_of(number.kind()), |dtype| dtype.0);
-    of_one(py, &shape.0, number, dtype, &chosen(py, device)?)
+    of_one(py, "full", &shape.0, (number, dtype), &chosen(py, device)?)
 }
 
 /// An array of zeros.
@@ -63,7 +63,7 @@ pub(crate) fn zeros(
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    of_one(py, &shape.0, Number::Integer(0), or_float(dtype), &chosen(py, device)?)
+    of_one(py, "zeros", &shape.0, (Number::Integer(0), or_float(dtype)), &chosen(py, device)?)
 }
 
 /// An array of ones.
@@ -75,23 +75,30 @@ pub(crate) fn ones(
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    of_one(py, &shape.0, Number::Integer(1), or_float(dtype), &chosen(py, device)?)
+    of_one(py, "ones", &shape.0, (Number::Integer(1), or_float(dtype)), &chosen(py, device)?)
 }
 
 fn or_float(dtype: Option<DtypeLike>) -> Dtype {
     dtype.map_or(Dtype::F32, |dtype| dtype.0)
 }
 
-/// A number everywhere in a shape.
-fn of_one(py: Python<'_>, shape: &[i64], number: Number, dtype: Dtype, device: &Device) -> PyResult<Array> {
+/// A number everywhere in a shape, for a function with a name.
+fn of_one(
+    py: Python<'_>,
+    function: &str,
+    shape: &[i64],
+    (number, dtype): (Number, Dtype),
+    device: &Device,
+) -> PyResult<Array> {
     let mut bytes = Vec::with_capacity(16);
     number.write(dtype, &mut bytes)?;
     let made = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
-        Tensor::filled(device, dtype, shape, &bytes).or_raise()
+        let made = Tensor::filled(device, dtype, shape, &bytes);
+        made.map_err(|error| raised_of_call(error.of_op(function).on_device(device)))
     } else {
         repeated(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
     };
-    made.map(Array::new)
+    made.map(Array::new).map_err(|error| in_name_of(py, function, error))
 }
 
 /// What a device, or the host for one that only computes, repeats an element to.
@@ -130,24 +137,23 @@ pub(crate) fn _steps(
     let device = chosen(py, device)?;
     let made = if start.is_instance_of::<PyInt>() && step.is_instance_of::<PyInt>() {
         let (start, step): (i64, i64) = (start.extract()?, step.extract()?);
-        let numbers = listed(count, |at| at.wrapping_mul(step).wrapping_add(start))?;
+        let numbers = listed(&device, count, |at| at.wrapping_mul(step).wrapping_add(start))?;
         Tensor::from_slice(&device, &[count], &numbers)
     } else {
         let (start, step): (f64, f64) = (start.extract()?, step.extract()?);
-        let numbers = listed(count, |at| at as f64 * step + start)?;
+        let numbers = listed(&device, count, |at| at as f64 * step + start)?;
         Tensor::from_slice(&device, &[count], &numbers)
     };
     made.or_raise().map(Array::new)
 }
 
 /// What a function gives for each of so many places.
-fn listed<T>(count: i64, number: impl Fn(i64) -> T) -> PyResult<Vec<T>> {
+fn listed<T>(device: &Device, count: i64, number: impl Fn(i64) -> T) -> PyResult<Vec<T>> {
     let mut numbers = Vec::new();
     let reserved = usize::try_from(count).is_ok_and(|count| numbers.try_reserve_exact(count).is_ok());
     if !reserved {
-        return Err(PyMemoryError::new_err(format!(
-            "expected memory for {count} elements, found too little"
-        )));
+        let found = format!("expected memory for {count} elements, found too little");
+        return Err(raised_of_call(Error::resource_exhausted(found).of_op("arange").on_device(device)));
     }
     numbers.extend((0..count).map(number));
     Ok(numbers)
@@ -174,7 +180,8 @@ pub(crate) fn reshape(x: &Bound<'_, Array>, shape: Shape, copy: Option<bool>) ->
     let sizes =
         Tensor::from_slice(&super::host(py)?, &[i64::try_from(shape.0.len())?], &shape.0).or_raise()?;
     let attributes = Attributes::new().with("allowzero", Attribute::Int(1));
-    only(named(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1)?).map(Array::new)
+    let made = named(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1).and_then(only);
+    made.map(Array::new).map_err(|error| in_name_of(py, "reshape", error))
 }
 
 fn seen(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<Array> {
