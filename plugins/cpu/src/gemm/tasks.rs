@@ -66,7 +66,7 @@ mod tests {
             for lane in 0..4 {
                 let (tasks, sum) = (&tasks, &sum);
                 scope.spawn(move || {
-                    tasks.of(lane).for_each(|task| _ = sum.fetch_add(task, Ordering::Relaxed))
+                    tasks.of(lane).for_each(|task| _ = sum.fetch_add(task, Ordering::Relaxed));
                 });
             }
         });

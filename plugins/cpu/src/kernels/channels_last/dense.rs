@@ -6,7 +6,8 @@
 //!
 //! Products may be of numbers in bf16. Then the inputs under the windows of a tile are rounded, into rows that are read instead:
 //! that is little work beside multiplying them with all the weights of a task, and leaves images what they are. Images that
-//! hold numbers in bf16 are read as they lie.
+//! hold numbers in bf16 are read as they lie. Where there are few input channels, and strips, all of the images is rounded before,
+//! as each input is under many windows.
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
@@ -15,7 +16,7 @@ mod job;
 use self::job::Job;
 use super::finish::Finish;
 use super::geometry::Geometry;
-use super::rounded::pairs_of;
+use super::rounded::{pairs_of, round};
 use super::tile::{Kernels, even_share};
 use super::weights::Panels;
 use crate::gemm::{Parts, Tasks, Team};
@@ -183,11 +184,19 @@ impl Dense {
         if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.taps(), depth) }
     }
 
-    /// Elements of scratch memory: zeros, a padded copy of the images, and for each thread pointers and copied rows.
-    fn parts(&self) -> [usize; 4] {
+    /// Whether the images are rounded as a whole.
+    fn rounds_images(&self) -> bool {
+        self.strips.is_some() && self.by_rows
+    }
+
+    /// Elements of scratch memory: zeros, a padded copy of the images, the same rounded, and for each thread pointers and copied
+    /// rows.
+    fn parts(&self) -> [usize; 5] {
         let Geometry { images, channels, down, along, .. } = self.geometry;
         let (taps, depth) = self.taps();
-        let copy = if self.width > along.input { images * down.input * self.width * channels } else { 0 };
+        let all = images * down.input * self.width * channels;
+        let copy = if self.width > along.input { all } else { 0 };
+        let rounded = if self.rounds_images() { pairs_of(all) } else { 0 };
         let most_pixels = self.tile.max(self.kernels.pixels());
         let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
         let rows = match self.factors {
@@ -196,13 +205,13 @@ impl Dense {
             _ if self.is_paged => most_pixels * (words(depth, self.paired.input) + 16),
             _ => 0,
         };
-        [channels.max(depth), copy, pointers, rows].map(|count| count.next_multiple_of(16))
+        [channels.max(depth), copy, rounded, pointers, rows].map(|count| count.next_multiple_of(16))
     }
 
     /// How many elements of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
-        let [zeros, copy, pointers, rows] = self.parts();
-        zeros + copy + self.threads * (pointers + rows)
+        let [zeros, copy, rounded, pointers, rows] = self.parts();
+        zeros + copy + rounded + self.threads * (pointers + rows)
     }
 
     /// Computes the convolution.
@@ -214,16 +223,21 @@ impl Dense {
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
-        let [zeros, copy, pointers, rows] = self.parts();
+        let [zeros, copy, rounded, pointers, rows] = self.parts();
         let (zeros, rest) = scratch.split_at_mut(zeros);
-        let (copy, lanes) = rest.split_at_mut(copy);
+        let (copy, rest) = rest.split_at_mut(copy);
+        let (rounded, lanes) = rest.split_at_mut(rounded);
         zeros.fill(0.0);
         if !copy.is_empty() {
             self.copy_padded(team, x, copy);
         }
         let images = if copy.is_empty() { x } else { copy };
+        if !rounded.is_empty() {
+            self.round_images(team, images, rounded);
+        }
         let lanes = Parts::new(lanes);
-        let job = Job { dense: self, isa: team.isa(), images, zeros, weights, finish, y: Parts::new(y) };
+        let y = Parts::new(y);
+        let job = Job { dense: self, isa: team.isa(), images, rounded, zeros, weights, finish, y };
         let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let groups = self.geometry.groups;
@@ -261,6 +275,18 @@ impl Dense {
             || pairs_of(taps * depth).next_multiple_of(16) + 16,
             |strips| strips.stride() / size_of::<f32>(),
         )
+    }
+
+    /// Rounds the images, as they lie.
+    fn round_images(&self, team: &dyn Team, images: &[f32], rounded: &mut [f32]) {
+        let share = pairs_of(images.len()).div_ceil(self.threads);
+        let rounded = Parts::new(rounded);
+        team.each(pairs_of(images.len()).div_ceil(share.max(1)), &|lane| {
+            let numbers = &images[2 * lane * share..images.len().min(2 * (lane + 1) * share)];
+            let start = lane * share;
+            // SAFETY: each lane has a part of its own.
+            round(team.isa(), numbers, unsafe { rounded.part(start..start + pairs_of(numbers.len())) });
+        });
     }
 
     /// Copies the images with padding at both ends of their rows.

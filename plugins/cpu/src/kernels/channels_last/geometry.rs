@@ -76,13 +76,6 @@ impl Geometry {
         Ok(Self { images, channels, outputs: channels, groups: channels, down, along })
     }
 
-    /// Whether each output is of the one pixel of the input that lies where it does.
-    pub(in crate::kernels) fn is_pixel_by_pixel(&self) -> bool {
-        [self.down, self.along].iter().all(|axis| {
-            axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0) && axis.input == axis.output
-        })
-    }
-
     /// Input and output channels of a group.
     pub(in crate::kernels) fn channels_of_group(&self) -> usize {
         self.channels / self.groups

@@ -257,11 +257,10 @@ impl Job<'_> {
     /// The pixels of a group, where they are the rows of blocks as they lie.
     fn lying(&self, group: usize) -> Option<Lying> {
         let geometry = &self.dense.geometry;
-        let fits = !self.is_signed
-            && geometry.is_pixel_by_pixel()
-            && geometry.channels_of_group().is_multiple_of(LINE);
+        let fits =
+            !self.is_signed && geometry.is_pointwise() && geometry.channels_of_group().is_multiple_of(LINE);
         let first = self.images.wrapping_add(self.dense.rows.skip(group));
-        fits.then(|| Lying { first, stride: geometry.channels })
+        fits.then_some(Lying { first, stride: geometry.channels })
     }
 
     /// Where the sums of a channel and those after it begin, in whole vectors.

@@ -22,6 +22,8 @@ pub(super) struct Job<'a> {
     pub(super) dense: &'a Dense,
     pub(super) isa: Isa,
     pub(super) images: &'a [f32],
+    /// The images in bf16, where they are rounded as a whole.
+    pub(super) rounded: &'a [f32],
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a Panels,
     pub(super) finish: &'a Finish<'a>,
@@ -70,6 +72,11 @@ impl Job<'_> {
             memory,
             (self.lying(group), |pixels: Range<usize>, rows: *mut u8| {
                 let count = pixels.len();
+                if self.dense.rounds_images() {
+                    self.point_rounded(pixels, pointers.cast());
+                    self.put_together(group, count, pointers, rows.cast());
+                    return;
+                }
                 self.point(pixels, pointers);
                 if self.dense.paired.input {
                     self.put_together(group, count, pointers, rows.cast());
@@ -94,9 +101,9 @@ impl Job<'_> {
     /// The pixels of a group, where they are the rows of blocks as they lie.
     fn lying(&self, group: usize) -> Option<Lying> {
         let Dense { geometry, paired, .. } = self.dense;
-        let bytes = |channels: usize| words(channels, true) * size_of::<f32>();
+        let bytes = |numbers: usize| numbers * size_of::<u16>();
         let fits = paired.input
-            && geometry.is_pixel_by_pixel()
+            && geometry.is_pointwise()
             && bytes(geometry.channels_of_group()).is_multiple_of(LINE);
         let first = self.images.as_ptr().cast::<u8>().wrapping_add(bytes(self.skip(group)));
         fits.then(|| Lying { first, stride: bytes(geometry.channels) })
@@ -191,6 +198,15 @@ impl Job<'_> {
         unsafe { windows.point(places, pixels.start, pixels.len(), pointers) };
     }
 
+    /// The same of images that are rounded.
+    fn point_rounded(&self, pixels: Range<usize>, pointers: *mut *const u16) {
+        let Dense { geometry, by_rows, width, .. } = self.dense;
+        let windows = Windows { geometry, by_rows: *by_rows, width: *width, pixel: geometry.channels };
+        let places = (self.rounded.as_ptr().cast(), self.zeros.as_ptr().cast());
+        // SAFETY: there is room for the pointers of a tile for each tap.
+        unsafe { windows.point(places, pixels.start, pixels.len(), pointers) };
+    }
+
     /// Rounds what is under the windows of a tile, into rows.
     fn round(&self, group: usize, count: usize, pointers: *const *const f32, rows: *mut f32) {
         let (parts, length) = self.dense.taps();
@@ -211,12 +227,12 @@ impl Job<'_> {
         }
     }
 
-    /// Copies the pairs that are under the windows of a tile to rows of whole lines.
+    /// Copies the numbers in bf16 that are under the windows of a tile to rows of whole lines.
     fn put_together(&self, group: usize, count: usize, pointers: *const *const f32, rows: *mut f32) {
         #[cfg(target_arch = "x86_64")]
         {
             let (parts, depth) = self.dense.taps();
-            let bytes = |channels: usize| words(channels, true) * size_of::<f32>();
+            let bytes = |numbers: usize| numbers * size_of::<u16>();
             let gathered = amx::Gathered {
                 sources: pointers.cast(),
                 rows: count,
