@@ -91,6 +91,17 @@ impl Exporter {
         for (id, slot) in graph.inputs.iter().zip(inputs) {
             names.set(*id, slot.name.to_string());
         }
+        // Programs of Paddle may give an input's name to what they make of it.
+        let is_other = |slot: &Slot, id: &ValueId| {
+            let same = inputs.iter().position(|input| input.name == slot.name);
+            same.is_some_and(|place| graph.inputs.get(place) != Some(id))
+        };
+        if let Some((slot, _)) = outputs.iter().zip(&graph.outputs).find(|(slot, id)| is_other(slot, id)) {
+            let name = &slot.name;
+            return Err(Error::invalid_argument(format!(
+                "expected outputs of other names than inputs, which ONNX wants, found an input and an output `{name}`"
+            )));
+        }
         let wanted: Vec<String> = outputs.iter().map(|slot| slot.name.to_string()).collect();
         let mut proto = self.graph(graph, folded, names, &wanted)?;
         for (name, weight) in std::mem::take(&mut self.initializers) {

@@ -188,6 +188,18 @@ mod tests {
     }
 
     #[test]
+    fn an_output_with_the_name_of_an_input_that_it_is_not_is_refused() {
+        let mut graph = Graph::new("again");
+        let x = input(&mut graph, "x");
+        graph.outputs = vec![op(&mut graph, "Neg", 20, &[x], "x")];
+        let slot = |id: ValueId| Slot { name: "x".into(), declared: graph.value(id).declared.clone() };
+        let (inputs, outputs) = ([slot(x)], [slot(graph.outputs[0])]);
+        let refused = encode(&graph, &[], &inputs, &outputs, &About::default(), Weights::inside()).err();
+        let said = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("found an input and an output `x`"), "{said}");
+    }
+
+    #[test]
     fn a_constant_that_is_given_is_read_by_a_node() {
         let mut graph = Graph::new("constant");
         let given = weight(&mut graph, "y", 2);
