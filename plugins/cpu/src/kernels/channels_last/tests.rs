@@ -272,6 +272,36 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
     }
 }
 
+#[test]
+fn huge_weights_give_what_is_finite_where_their_sums_are() {
+    let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
+    let mut numbers = Numbers(12);
+    for (size, channels) in [((13, 11), (5, 33)), ((9, 4), (3, 20)), ((30, 30), (1, 48))] {
+        let mut case = Case::of_window(&mut numbers, size, channels, (3, 1, 1));
+        let [x, w] = [case.x.clone(), case.w.clone()];
+        for values in [&mut case.x, &mut case.w] {
+            values.iter_mut().for_each(|value| *value = value.abs());
+        }
+        // No order of the products makes a sum that is too large.
+        let largest = case.expected(&finish).into_iter().fold(0.0, f64::max);
+        let small = (0.9 * 2.0f64.powi(128 - 125) / largest) as f32;
+        case.w = w.iter().map(|weight| weight * 2.0f32.powi(125)).collect();
+        case.x = x.iter().map(|value| value * small).collect();
+        let expected = case.expected(&finish);
+        for isa in levels() {
+            let team = Threads { isa, count: 2 };
+            for (convolution, _) in ways(&case, &team) {
+                let found = compute(&case, &convolution, &team, &finish);
+                for (found, expected) in found.iter().map(|found| f64::from(*found)).zip(&expected) {
+                    let way = convolution.description(&team);
+                    let is_right = (found - expected).abs() <= 0.01 * f64::from(f32::MAX);
+                    assert!(is_right, "{way}: {found}, not {expected}");
+                }
+            }
+        }
+    }
+}
+
 /// The layers of ResNet-50 that are computed by Winograd's method, on numbers of such a network: the error against sums in
 /// `f64`, as a share of the largest result.
 #[test]

@@ -198,21 +198,21 @@ impl Block<'_> {
                         V::load(source.add((down * POINTS + along) * layout.point + channel))
                     }));
                 }
-                // All products of the tile are in the first and the last of its outputs.
+                let mut results: [[V; OUT]; OUT] =
+                    std::array::from_fn(|down| S::output(std::array::from_fn(|along| halves[along][down])));
+                // What is not finite may be the outputs themselves or only the way to them.
                 let mut sum = V::splat(0.0);
-                for half in &halves {
-                    sum = sum.plus(half[0].plus(half[OUT - 1]));
+                for result in results.as_flattened() {
+                    sum = sum.plus(*result);
                 }
-                let sums = (!sum.is_finite())
-                    .then(|| exact.get_or_insert_with(|| Sums::new(self, tile)).of(channel..channel + count));
-                for down in 0..OUT {
-                    let row = match &sums {
-                        Some(sums) => std::array::from_fn(|along| V::load(sums[down * OUT + along].as_ptr())),
-                        None => S::output(std::array::from_fn(|along| halves[along][down])),
-                    };
-                    if down >= rows {
-                        break;
+                if !sum.is_finite() {
+                    let exact = exact.get_or_insert_with(|| Sums::new(self, tile));
+                    let sums = exact.of(channel..channel + count);
+                    for (result, sum) in results.as_flattened_mut().iter_mut().zip(&sums) {
+                        *result = V::load(sum.as_ptr());
                     }
+                }
+                for (down, row) in results.into_iter().enumerate().take(rows) {
                     for (column, value) in row.into_iter().enumerate().take(columns) {
                         let offset = (down * along.output + column) * channels + channel;
                         let mut value = value.plus(bias);
