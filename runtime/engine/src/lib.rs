@@ -17,8 +17,8 @@ mod session;
 
 pub use datum::Datum;
 pub use import::Model;
-pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost, weight_bytes};
+pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost};
 pub use precision::{Precision, Rounding};
 pub use progress::Progress;
 pub use run::{Timing, Timings, make_text, makes_text};
-pub use session::{Session, SessionOptions, Slot};
+pub use session::{Session, SessionOptions, Slot, outputs};

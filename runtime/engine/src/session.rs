@@ -10,7 +10,7 @@ use crate::datum::Datum;
 use crate::defaults::Defaults;
 use crate::environment::Environment;
 use crate::export;
-use crate::graph::{self, Dimension, Graph, Value, ValueType};
+use crate::graph::{self, Dimension, Graph, Value, ValueId, ValueType};
 use crate::import::Model;
 use crate::passes::{Effect, fact_of};
 use crate::plan::Plan;
@@ -71,17 +71,12 @@ impl Session {
         environment.progress = options.progress.clone();
         environment.is_plain = options.is_plain;
         environment.precision = options.precision;
-        let slots = |graph: &Graph, ids: &[graph::ValueId]| -> Vec<Slot> {
-            let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
-            ids.iter().map(|id| slot(graph.value(*id))).collect()
-        };
         let of = &model.graph;
-        let [inputs, optional_inputs, outputs] =
-            [&of.inputs, &of.defaults, &of.outputs].map(|ids| slots(of, ids));
+        let [inputs, optional_inputs] = [&of.inputs, &of.defaults].map(|ids| slots(of, ids));
         let defaults = Defaults::of(of);
         let program = Program::new(model.graph.clone(), &environment)?;
         environment.keep(program.graph());
-        let outputs = truthful(outputs, program.graph())?;
+        let outputs = outputs(of, program.graph())?;
         Ok(Self { environment, program, inputs, optional_inputs, defaults, outputs })
     }
 
@@ -258,8 +253,20 @@ impl Session {
     }
 }
 
-/// The outputs with what follows for them where the model does not say their dtypes or is wrong about their shapes.
-fn truthful(mut outputs: Vec<Slot>, graph: &Graph) -> Result<Vec<Slot>> {
+/// What a graph says of some of its values.
+fn slots(graph: &Graph, ids: &[ValueId]) -> Vec<Slot> {
+    let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
+    ids.iter().map(|id| slot(graph.value(*id))).collect()
+}
+
+/// The outputs of a model as its graph says, with what follows for them where that does not say their dtypes or is wrong
+/// about their shapes; `graph` is the same after passes.
+///
+/// # Errors
+///
+/// When it is wrong about their dtypes.
+pub fn outputs(model: &Graph, graph: &Graph) -> Result<Vec<Slot>> {
+    let mut outputs = slots(model, &model.outputs);
     for (slot, id) in outputs.iter_mut().zip(&graph.outputs) {
         let (Some(fact), ValueType::Tensor { dtype, dims }) = (fact_of(graph.value(*id)), &mut slot.declared)
         else {

@@ -222,3 +222,19 @@ fn graphs_lie_as_deep_in_each_other_as_a_file_may_have_them() {
     let found = ran(&sketch, &[crate::sketch::tensor(&[2], &[1.0, -1.0])]).expect("outputs");
     assert_eq!(found[0].tensor().unwrap().to_vec::<f32>().unwrap(), [1.0, 0.0]);
 }
+
+#[test]
+fn constants_that_double_again_and_again_stay_few() {
+    let mut sketch = Sketch::new();
+    let mut doubled = sketch.floats(&[4], &[1.0, 2.0, 3.0, 4.0]);
+    for _ in 0..26 {
+        doubled = sketch.op_with("Concat", &[doubled, doubled], &[("axis", Attribute::Int(0))]);
+    }
+    let x = sketch.input("x", Dtype::F32, &[1]);
+    let sum = sketch.op("ReduceSum", &[doubled]);
+    let made = sketch.op("Add", &[x, sum]);
+    let session = sketch.output(&[made]).session(&SessionOptions::default());
+    let plan = session.plan(&[crate::sketch::tensor(&[1], &[0.0])]).expect("a plan");
+    let folded = plan.graph().weight_bytes();
+    assert!((1 << 20..100 << 20).contains(&folded), "{folded} bytes");
+}

@@ -47,6 +47,14 @@ impl Graph {
         id
     }
 
+    /// How many bytes its constants have, those of its subgraphs too.
+    pub fn weight_bytes(&self) -> u64 {
+        let constants = self.values.iter().filter(|value| value.weight.is_some());
+        let own: u64 = constants.filter_map(|value| value.size_in_bytes()).sum();
+        let subgraphs = self.nodes.iter().flat_map(|node| &node.subgraphs);
+        own + subgraphs.map(|subgraph| subgraph.graph.weight_bytes()).sum::<u64>()
+    }
+
     /// A value. An id of another graph means nothing here.
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id.index()]

@@ -85,11 +85,14 @@ pub(super) fn constants(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) 
         .collect();
     let weights = weights?;
     let given: u64 = weights.iter().flatten().filter_map(|weight| size(weight.dtype(), weight.dims())).sum();
+    let mut made = 0;
     for output in node.makes() {
         let value = graph.value(output);
-        if size(value.dtype()?, &value.dims()?)? > given.saturating_mul(2).max(MOST_BYTES) {
+        let bytes = size(value.dtype()?, &value.dims()?)?;
+        if bytes > given.saturating_mul(2).max(MOST_BYTES) {
             return None;
         }
+        made += bytes;
     }
     let seen = |(weight, output): (&&Weight, &crate::graph::ValueId)| {
         let dims = graph.value(*output).dims()?;
@@ -97,6 +100,9 @@ pub(super) fn constants(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) 
     };
     if node.is_view() {
         return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
+    }
+    if !scene.may_make(graph, made) {
+        return None;
     }
     compute(node, op, &weights, scene).ok()
 }

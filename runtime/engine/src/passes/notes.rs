@@ -6,7 +6,7 @@
 //! the graph that they left is right, with other sizes in it. Of what they may read without asking, namely how many
 //! dimensions there are and which are known, none may differ either.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub struct Notes {
     read: RefCell<HashMap<ValueId, Arc<Value>>>,
     /// What was inferred last, by the first value that it is about.
     inferred: RefCell<Vec<Option<Inferred>>>,
+    /// How many bytes of constants may still be made; `None` before any are.
+    left: Cell<Option<u64>>,
 }
 
 /// One thing that passes are told.
@@ -118,7 +120,22 @@ impl Derived {
     }
 }
 
+/// How many bytes of constants passes make at most, beside as many as the model has, times [`MOST_TIMES`].
+const MOST_MADE: u64 = 16 << 20;
+/// How many bytes of constants passes make at most for each byte of constants that the model has.
+const MOST_TIMES: u64 = 4;
+
 impl Scene<'_> {
+    /// Whether passes may make constants of so many bytes; if so, they do. A small file may describe ever larger ones, each
+    /// made of the one before, so all that is made counts.
+    pub(super) fn may_make(&self, graph: &Graph, bytes: u64) -> bool {
+        let at_first = || graph.weight_bytes().saturating_mul(MOST_TIMES).saturating_add(MOST_MADE);
+        let left = self.notes.left.get().unwrap_or_else(at_first);
+        let after = left.checked_sub(bytes);
+        self.notes.left.set(Some(after.unwrap_or(left)));
+        after.is_some()
+    }
+
     /// Notes that a value is read as it is, so that what is done holds for this alone.
     pub(super) fn reads(&self, graph: &Graph, value: ValueId) {
         let known = graph.shared(value);

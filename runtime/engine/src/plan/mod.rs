@@ -19,7 +19,7 @@ use oarlock_core::Device;
 pub(crate) use build::{Example, build};
 pub(crate) use contexts::Contexts;
 pub(crate) use placement::Stay;
-pub use report::{Ability, Cost, Lodging, ability, cost, weight_bytes};
+pub use report::{Ability, Cost, Lodging, ability, cost};
 pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};
 
 use crate::graph::Graph;

@@ -147,17 +147,6 @@ fn flops(graph: &Graph, node: &Node) -> Option<u64> {
     count(&output)?.checked_mul(each)?.checked_mul(2)
 }
 
-/// How many bytes the constants of a graph have, those of its subgraphs too.
-pub fn weight_bytes(graph: &Graph) -> u64 {
-    let own: u64 = graph
-        .values()
-        .filter(|(_, value)| value.weight.is_some())
-        .filter_map(|(_, value)| value.size_in_bytes())
-        .sum();
-    let subgraphs = graph.nodes.iter().flat_map(|node| &node.subgraphs);
-    own + subgraphs.map(|subgraph| weight_bytes(&subgraph.graph)).sum::<u64>()
-}
-
 impl Plan {
     /// Where in the arenas the values of a run lie, and when, in the order of the steps. Values that share their memory
     /// with one another, as one that takes the place of another does, are there one by one.

@@ -8,7 +8,7 @@ use oarlock_core::infer::Fact;
 use oarlock_core::{Device, Op, Runtime};
 use oarlock_engine::graph::{self, Graph, Node};
 use oarlock_engine::passes::{self, Notes, Scene};
-use oarlock_engine::{Model, Precision, ability, weight_bytes};
+use oarlock_engine::{Model, Precision, ability, outputs};
 use serde::Serialize;
 
 use super::feeds::facts;
@@ -126,7 +126,7 @@ impl Report {
             problem: None,
             error: None,
             nodes: model.graph.nodes.len(),
-            weights_bytes: weight_bytes(&model.graph),
+            weights_bytes: model.graph.weight_bytes(),
             notes,
             gives_nothing: model.graph.outputs.is_empty(),
             runnable: !model.graph.outputs.is_empty() && reports.iter().any(|report| report.runnable),
@@ -206,6 +206,7 @@ impl DeviceReport {
             graph = with_facts(model, facts);
             _ = passes::infer(&mut graph, &scene);
         }
+        outputs(&model.graph, &graph)?;
         let mut refused: BTreeMap<(String, String), Refused> = BTreeMap::new();
         let (mut nodes, mut runs) = (0, 0);
         each_node(&graph, &mut |graph, node| {

@@ -22,7 +22,6 @@ use self::opsets::Opsets;
 use self::weights::Weights;
 use crate::graph::{Graph, Node};
 use crate::import::onnx::messages::{ModelProto, StringStringEntryProto};
-use crate::plan::weight_bytes;
 use crate::session::Slot;
 
 /// The version of the file format: the newest that most programs read, and all that is written is in it.
@@ -62,7 +61,7 @@ pub(crate) fn write(
     outputs: &[Slot],
     about: &About<'_>,
 ) -> Result<Files> {
-    let is_inside = weight_bytes(graph) <= MOST_INSIDE;
+    let is_inside = graph.weight_bytes() <= MOST_INSIDE;
     let weights = if is_inside { Weights::inside() } else { Weights::beside(about.weights_file) };
     encode(graph, folded, inputs, outputs, about, weights)
 }

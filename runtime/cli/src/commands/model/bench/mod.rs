@@ -128,7 +128,7 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
         latency_ms,
         memory: Memory {
             peak_bytes,
-            weights_bytes: oarlock_engine::weight_bytes(&subject.model.graph),
+            weights_bytes: subject.model.graph.weight_bytes(),
             arena_bytes: plan.arenas().iter().map(|(_, size)| size).sum(),
         },
         profile,

@@ -1,7 +1,7 @@
 //! Where values lie in a run, in words and as a picture.
 
 use oarlock_engine::graph::Graph;
-use oarlock_engine::{Lodging, Plan, weight_bytes};
+use oarlock_engine::{Lodging, Plan};
 use serde::Serialize;
 
 use crate::commands::model::page::{add, escape};
@@ -62,7 +62,7 @@ impl Memory {
                 });
             }
         }
-        Self { weights_bytes: weight_bytes(graph), arenas }
+        Self { weights_bytes: graph.weight_bytes(), arenas }
     }
 
     pub(super) fn sentences(&self) -> Vec<String> {
