@@ -16,6 +16,7 @@ mod promote;
 mod scope;
 mod start;
 mod stream;
+mod warning;
 
 use pyo3::prelude::*;
 
@@ -51,6 +52,8 @@ mod _oarlock {
     use crate::start::{_flags, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
+    #[pymodule_export]
+    use crate::warning::_tell_warnings;
 
     use super::*;
 

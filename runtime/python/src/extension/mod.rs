@@ -38,6 +38,7 @@ pub(crate) fn _contract() -> String {
 pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
     let runtime = runtime(py)?;
     let added = py.detach(|| runtime.add_plugin(&file)).or_raise()?;
+    crate::warning::tell(py)?;
     Ok(added.info().name.clone())
 }
 
