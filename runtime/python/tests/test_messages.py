@@ -28,6 +28,35 @@ def test_an_array_of_another_library_in_an_expression_is_named_with_what_to_do(o
         assert "`oarlock.Tensor`" in str(raised.value) and "`numpy.ndarray`" in str(raised.value)
 
 
+def changed(theirs, ours):
+    theirs += ours
+
+
+@pytest.mark.parametrize(
+    ("call", "function"),
+    [
+        (changed, "numpy.add"),
+        (lambda _, ours: np.add(ours, ours), "numpy.add"),
+        (lambda _, ours: np.exp(ours), "numpy.exp"),
+        (divmod, "numpy.divmod"),
+        (lambda _, ours: np.add.reduce(ours), "numpy.add.reduce"),
+        (lambda _, ours: np.add("text", ours), "numpy.add"),
+    ],
+)
+def test_a_function_of_numpy_that_is_given_an_array_says_what_to_do(call, function):
+    with pytest.raises(TypeError, match=r"numpy\.asarray.*oarlock\.asarray") as raised:
+        call(np.ones(3), ol.ones(3))
+    told = str(raised.value)
+    assert told.startswith(f"expected arrays of NumPy for `{function}`, found ") and "`oarlock.Tensor`" in told
+
+
+@pytest.mark.parametrize("operation", [each for each in BINARY if each is not operator.matmul], ids=lambda one: one.__name__)
+def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
+    ours = ol.asarray([1, 2, 3], dtype=ol.int32)
+    found, expected = operation(np.int32(2), ours), operation(2, ours)
+    assert found.tolist() == expected.tolist() and found.dtype == expected.dtype
+
+
 def test_what_knows_arrays_itself_may_still_answer():
     class Other:
         def __radd__(self, array):

@@ -139,7 +139,7 @@ class Tensor:
 
 Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard."""
 
-    __array_ufunc__: ClassVar[None]
+    def __array_ufunc__(self, function: Any, method: builtins.str, /, *inputs: Any, **more: Any) -> Any: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def dtype(self) -> DType:
