@@ -121,6 +121,24 @@ def test_an_error_speaks_of_the_function_that_was_called(name, call):
     assert re.findall(r"memory for `(\w+)`", first) in ([], [name], ["tensor"])
 
 
+def test_dtypes_have_the_names_of_python_and_what_somebody_named_keeps_its_own():
+    with pytest.raises(TypeError, match="expected float32 like input 0 .*, found int8"):
+        ol.op("Add", [ol.ones(1), ol.ones(1, dtype=ol.int8)])
+    with pytest.raises(TypeError, match="int8, uint8, .* or uint64, found float32"):
+        ol.bitwise_invert(ol.ones(1))
+    with pytest.raises(ValueError, match=r"expected float32\[batch, 1, 8, 8\], found float64\[1, 1, 8, 8\]\n.*to float32 first"):
+        ol.load(REPOSITORY / "docs/src/models/digits.onnx")(ol.ones((1, 1, 8, 8), dtype=ol.float64))
+    with pytest.raises(ValueError, match="found `f32`"):
+        ol.op("f32", [ol.ones(1)])
+
+    @ol.extension.op("test.words::told")
+    def told(x):
+        raise ValueError("found f32 here")
+
+    with pytest.raises(ol.Error, match="found f32 here"):
+        ol.op("told", [ol.ones(1)], domain="test.words")
+
+
 def test_who_called_an_op_by_its_name_is_told_of_it():
     with pytest.raises(TypeError, match="^`Add` on `cpu:0`"):
         ol.op("Add", [ol.asarray([True])] * 2)
