@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import oarlock as ol
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, child
 
 BINARY = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul,
@@ -96,6 +96,7 @@ def test_a_dtype_that_a_function_does_not_take_is_a_type_error_that_says_to_conv
         ("ones", lambda: ol.ones((HUGE, HUGE))),
         ("empty", lambda: ol.empty(2**60)),
         ("full", lambda: ol.full((HUGE,), 7)),
+        ("full", lambda: ol.full((HUGE,), ol.asarray(7))),
         ("full_like", lambda: ol.full_like(ol.broadcast_to(ol.ones(1), (3,)), 1, dtype="complex64", device="cpu") / ol.ones(2)),
         ("arange", lambda: ol.arange(HUGE)),
         ("linspace", lambda: ol.linspace(0, 1, HUGE)),
@@ -137,6 +138,16 @@ def test_dtypes_have_the_names_of_python_and_what_somebody_named_keeps_its_own()
 
     with pytest.raises(ol.Error, match="found f32 here"):
         ol.op("told", [ol.ones(1)], domain="test.words")
+
+
+def test_memory_is_held_by_what_was_called():
+    told = child("""
+    import oarlock as ol
+    kept = [ol.zeros(7), ol.full((7,), ol.asarray(3.0)), ol.ones(7) + 1]
+    try: ol.full((2**50,), ol.asarray(7))
+    except MemoryError as error: print(str(error).partition("held by")[2])
+    """)
+    assert "Add" in told and "tensor" in told and "Expand" not in told
 
 
 def test_who_called_an_op_by_its_name_is_told_of_it():

@@ -48,7 +48,7 @@ pub(crate) fn full(
     let py = fill_value.py();
     let Some(number) = Number::of(fill_value)? else {
         let one = read::asarray(fill_value, dtype, device, None)?.get().tensor();
-        return repeated(py, &one, &shape.0).map(Array::new).map_err(|error| in_name_of(py, "full", error));
+        return of_element(py, &shape.0, &one).map(Array::new).map_err(|error| in_name_of(py, "full", error));
     };
     let dtype = dtype.map_or_else(|| default_of(number.kind()), |dtype| dtype.0);
     of_one(py, "full", &shape.0, (number, dtype), &chosen(py, device)?)
@@ -93,12 +93,30 @@ fn of_one(
     let mut bytes = Vec::with_capacity(16);
     number.write(dtype, &mut bytes)?;
     let made = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
-        let made = Tensor::filled(device, dtype, shape, &bytes);
-        made.map_err(|error| raised_of_call(error.of_op(function).on_device(device)))
+        filled(function, shape, (&bytes, dtype), device)
     } else {
         repeated(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
     };
     made.map(Array::new).map_err(|error| in_name_of(py, function, error))
+}
+
+fn filled(
+    function: &str,
+    shape: &[i64],
+    (bytes, dtype): (&[u8], Dtype),
+    device: &Device,
+) -> PyResult<Tensor> {
+    let made = Tensor::filled(device, dtype, shape, bytes);
+    made.map_err(|error| raised_of_call(error.of_op(function).on_device(device)))
+}
+
+/// An array everywhere in a shape: one element is written there, and more are repeated.
+fn of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tensor> {
+    let is_number = one.dims().is_empty() && one.dtype() != Dtype::String && !one.dtype().is_packed();
+    if !is_number || !one.device().shares_host_memory() {
+        return repeated(py, one, shape);
+    }
+    filled("full", shape, (&one.to_bytes().or_raise()?, one.dtype()), one.device())
 }
 
 /// What a device, or the host for one that only computes, repeats an element to.
