@@ -349,7 +349,8 @@ def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | N
     """An array of ones."""
 
 def reshape(x: Tensor, /, shape: Shape, *, copy: builtins.bool | None = None) -> Tensor:
-    """The same elements in another shape, of which one size may be -1: what is left."""
+    """The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
+gaps between them or `copy` is on."""
 
 def permute_dims(x: Tensor, /, axes: Shape) -> Tensor:
     """An array with its dimensions in another order."""
