@@ -196,7 +196,7 @@ def test_a_function_says_what_it_takes(scaling):
         (lambda op: op([1.0]), TypeError, "expected an array as `x`, found list"),
         (lambda op: op(), TypeError, "'x'"),
         (lambda op: op(ol.ones(1), ol.ones(1)), TypeError, "too many"),
-        (lambda op: op(ol.asarray([1])), NotImplementedError, "i64"),
+        (lambda op: op(ol.asarray([1])), NotImplementedError, "as float32, and this is int64"),
         (lambda op: op(ol.ones(1), by=object()), TypeError, "object"),
         (lambda op: op(ol.ones(1), by="much"), ValueError, "expected `by` to be a number"),
         (lambda op: op(ol.ones(1), times=1.5), ValueError, "expected `times` to be a whole number"),
@@ -409,11 +409,16 @@ def test_a_wheel_brings_ops_to_where_it_is_installed(place, tmp_path):
     subprocess.run([*pip, "--python", str(python), "install", "--quiet", *offline, str(wheel)], check=True, env=environment)
     code = """
         import oarlock as ol
+        import warnings
         acme = ol.extension.loaded("acme-ops")
-        print(acme.scale(ol.asarray([1.0]), by=3.0).tolist(), acme.file)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            print(acme.scale(ol.asarray([1.0]), by=3.0).tolist(), acme.file, len(heard))
+            acme.scale(ol.asarray([1.0]), yb=3.0)
+        print(heard[0].message)
     """
     found = subprocess.run([str(python), "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment)
-    assert found.stdout == "[3.0] None\n", found.stderr
+    assert found.stdout.startswith("[3.0] None 0\n`scale` was given `yb`, which stands nowhere"), found.stderr + found.stdout
     report = subprocess.run([str(python), "-m", "oarlock", "doctor"], capture_output=True, text=True, env=environment)
     assert "acme-ops" in report.stdout and report.returncode == 0, report.stdout
 

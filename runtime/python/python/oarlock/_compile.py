@@ -32,6 +32,7 @@ C_ENDINGS = (".c",)
 CPP_ENDINGS = (".cc", ".cpp", ".cxx", ".C")
 MANIFEST = "Cargo.toml"
 LOCK = "Cargo.lock"
+WORDS = ".words"
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,9 @@ def found(record: Path) -> Path | None:
     return library if is_whole and all(digest(Path(file)) == known for file, known in made_of) else None
 
 
-def text_of(library: Path, flags: Sequence[str]) -> str:
-    """All that a plugin was made of, but for headers of the system and of the contract: its sources, headers and flags."""
+def words_of(library: Path, flags: Sequence[str]) -> set[str]:
+    """The words, as `hidden`, of all that a plugin was made of, but for headers of the system and of the contract: of its
+    sources, headers and flags."""
     files = set[Path]()
     for record in library.parent.glob("made-*.json"):
         said = json.loads(record.read_text())
@@ -189,7 +191,19 @@ def text_of(library: Path, flags: Sequence[str]) -> str:
             files |= {Path(file) for file in said["made_of"]}
     others = [Path("/usr"), *library.parent.parent.glob("include-*")]
     own = (file for file in sorted(files) if not any(map(file.is_relative_to, others)))
-    return "\n".join([*(file.read_text(errors="replace") for file in own if file.is_file()), *flags] if files else [])
+    texts = [*(file.read_text(errors="replace") for file in own if file.is_file()), *flags] if files else []
+    return {hidden(word) for text in texts for word in re.findall(r"\w+", text)}
+
+
+def hidden(word: str) -> str:
+    """What a word is recognised by, and tells nobody else who comes by it what the word was."""
+    return sha256(word.encode()).hexdigest()[:12]
+
+
+def words_beside(library: Path) -> set[str]:
+    """The words, as `hidden`, that a wheel says its plugin was made of; none where it says nothing."""
+    file = library.with_suffix(WORDS)
+    return set(file.read_text().split()) if file.is_file() else set()
 
 
 def put(file: Path, text: str) -> None:
