@@ -41,6 +41,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
+    use crate::extension::sdk::_sdk;
+    #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
     use crate::model::{Recorder, Session, Slot, Stop};

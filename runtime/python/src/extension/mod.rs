@@ -2,6 +2,7 @@
 //! what their kernels do.
 
 pub(crate) mod function;
+pub(crate) mod sdk;
 
 use std::path::PathBuf;
 
