@@ -14,6 +14,7 @@ pub(crate) mod operand;
 pub(crate) mod pickle;
 mod print;
 pub(crate) mod read;
+mod recent;
 mod unusual;
 
 use std::sync::{Mutex, PoisonError};
