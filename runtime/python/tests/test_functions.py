@@ -98,6 +98,20 @@ def test_sums_and_their_like_are_those_of_numpy(data):
     same(ol.count_nonzero(x, axis=axis, keepdims=keep), np.count_nonzero(a, axis=axis, keepdims=keep) + np.int64(0))
 
 
+def test_numbers_beside_arrays_are_what_was_written_each_time():
+    numbers = [1, 1.0, True, 2, -0.0, 0.0, 0, float("inf"), -1, 2**62, 2**-30, 3, 1j]
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            for number in [*numbers, *range(20), *numbers]:
+                for dtype in ["int64", "float32", "float64", "complex128"]:
+                    theirs = np.asarray([1, 2]).astype(dtype)
+                    found = ol.asarray(theirs) * number
+                    expected = theirs.astype(found.dtype.name) * number
+                    np.testing.assert_array_equal(np.asarray(found), expected)
+                    if found.dtype is ol.float32:
+                        np.testing.assert_array_equal(np.signbit(np.asarray(found)), np.signbit(expected))
+
+
 def test_another_shape_shares_memory_or_is_a_copy_as_is_asked():
     theirs = np.arange(6.0)
     ours = ol.from_dlpack(theirs)
