@@ -1,6 +1,8 @@
 //! Element types, and running one generic function for the dtype of a call.
 
+#[cfg(feature = "numbers")]
 use half::{bf16, f16};
+#[cfg(feature = "numbers")]
 use num_complex::Complex;
 pub use oarlock_abi::{Dtype, DtypeSet};
 
@@ -28,8 +30,11 @@ macro_rules! elements {
 
 elements! {
     bool => BOOL, i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
-    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, Complex<f32> => C64, Complex<f64> => C128,
+    f32 => F32, f64 => F64,
 }
+
+#[cfg(feature = "numbers")]
+elements! { f16 => F16, bf16 => BF16, Complex<f32> => C64, Complex<f64> => C128 }
 
 /// The set of some dtypes, as kernels state what they take.
 pub const fn dtype_set(dtypes: &[Dtype]) -> DtypeSet {

@@ -21,7 +21,9 @@ mod panics;
 mod plugin;
 mod pointer;
 
+#[cfg(feature = "numbers")]
 pub use half::{bf16, f16};
+#[cfg(feature = "numbers")]
 pub use num_complex::Complex;
 pub use oarlock_abi as abi;
 pub use oarlock_abi::{

@@ -18,7 +18,8 @@ const DEFAULT_FILE: &str = "oarlock-trace.json";
 pub(crate) const TABLE: abi::LayerTable =
     abi::LayerTable { wrap: Some(wrap), unwrap: Some(unwrap), ..abi::LayerTable::EMPTY };
 
-/// The layer. The file is opened when the first table is wrapped, and closed when the last wrapper is gone.
+/// The layer. The file is opened when the first table is wrapped, and closed when the last wrapper is gone or the
+/// process ends.
 #[derive(Default)]
 pub(crate) struct Trace {
     recorder: Mutex<Option<Arc<Recorder>>>,
@@ -31,7 +32,7 @@ impl Trace {
             return Ok(Arc::clone(recorder));
         }
         let path = PathBuf::from(host.option("file").unwrap_or(DEFAULT_FILE));
-        let made = Arc::new(Recorder::create(&path, host)?);
+        let made = Recorder::create(&path, host)?;
         host.log(LogLevel::INFO, &format!("recording calls into `{}`", path.display()));
         *recorder = Some(Arc::clone(&made));
         Ok(made)

@@ -1,8 +1,10 @@
 //! A layer that records every call through the plugin contract, as a trace that Chrome and Perfetto show.
 //!
 //! Switch it on with `layers = ["trace"]` in the configuration; `[plugin.trace] file = "…"` says where the trace goes.
+//! A program that never gives up its runtime has the file whole when it ends.
 //! The functions that stand before each slot are generated from the contract.
 
+mod exit;
 mod generated;
 mod layer;
 mod recorder;

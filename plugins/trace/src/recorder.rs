@@ -35,25 +35,34 @@ struct Note {
 pub(crate) struct Recorder {
     host: Host,
     begin: Instant,
+    /// Whose file it is.
+    process: u32,
     notes: Mutex<Notes>,
 }
 
 struct Notes {
     pending: Vec<Note>,
     file: BufWriter<File>,
-    /// The first error of the file; after it nothing more is written.
-    broken: bool,
+    /// Nothing more is written: the file is whole, or there was an error.
+    is_closed: bool,
 }
 
 impl Recorder {
-    pub(crate) fn create(path: &Path, host: Host) -> Result<Self> {
+    pub(crate) fn create(path: &Path, host: Host) -> Result<Arc<Self>> {
         let refuse = |error: std::io::Error| {
             Error::external(format!("expected to write the trace to `{}`, found: {error}", path.display()))
         };
         let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
         file.write_all(b"[\n").map_err(refuse)?;
-        let notes = Notes { pending: Vec::with_capacity(CHUNK), file, broken: false };
-        Ok(Self { host, begin: Instant::now(), notes: Mutex::new(notes) })
+        let notes = Notes { pending: Vec::with_capacity(CHUNK), file, is_closed: false };
+        let made = Arc::new(Self {
+            host,
+            begin: Instant::now(),
+            process: std::process::id(),
+            notes: Mutex::new(notes),
+        });
+        crate::exit::close_at_exit(&made);
+        Ok(made)
     }
 
     /// Nanoseconds since the recording began.
@@ -102,28 +111,56 @@ impl Recorder {
     }
 
     fn write_out(&self, notes: &mut Notes) {
-        let Notes { pending, file, broken } = notes;
-        for note in pending.drain(..) {
-            if !*broken && let Err(error) = write_note(file, &note) {
-                *broken = true;
-                self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
-            }
+        if let Err(error) = notes.write_out() {
+            self.tell(&error);
+        }
+    }
+
+    fn tell(&self, error: &std::io::Error) {
+        self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
+    }
+
+    /// Makes the file whole when the process ends: what is noted afterwards is lost, and nobody is told of errors any more.
+    /// In a child that was forked it does nothing, for the file is its parent's.
+    pub(crate) fn close_at_exit(&self) {
+        if self.process == std::process::id() {
+            let _ = self.notes().close();
         }
     }
 }
 
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        let mut notes = self.notes();
-        let lost = notes.broken;
-        self.write_out(&mut notes);
+impl Notes {
+    fn write_out(&mut self) -> std::io::Result<()> {
+        for note in self.pending.drain(..) {
+            if !self.is_closed
+                && let Err(error) = write_note(&mut self.file, &note)
+            {
+                self.is_closed = true;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> std::io::Result<()> {
+        self.write_out()?;
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
         // The last event carries no comma, so the file is whole JSON.
         let end = format!(
             "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"oarlock\"}}}}\n]\n",
             std::process::id()
         );
-        if !lost && let Err(error) = notes.file.write_all(end.as_bytes()).and_then(|()| notes.file.flush()) {
-            self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
+        self.file.write_all(end.as_bytes())?;
+        self.file.flush()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Err(error) = self.notes().close() {
+            self.tell(&error);
         }
     }
 }

@@ -76,10 +76,14 @@ impl Fixed {
             let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: stream.as_ref() };
             return crate::array::only(run(py, runtime, op, &call)?);
         }
-        if is_small(inputs.iter().copied()) {
-            return op.run(runtime, inputs).map_err(raised_of_call);
-        }
-        py.detach(|| op.run(runtime, inputs)).map_err(raised_of_call)
+        let made = if is_small(inputs.iter().copied()) {
+            op.run(runtime, inputs)
+        } else {
+            py.detach(|| op.run(runtime, inputs))
+        };
+        let made = made.map_err(raised_of_call)?;
+        crate::warning::tell(py)?;
+        Ok(made)
     }
 }
 
@@ -149,7 +153,9 @@ fn run(py: Python<'_>, runtime: &Runtime, op: &Op, call: &Invocation<'_>) -> PyR
     } else {
         py.detach(|| op.invoke(runtime, call))
     };
-    Ok(made.map_err(raised_of_call)?.into_iter().flatten().collect())
+    let made = made.map_err(raised_of_call)?;
+    crate::warning::tell(py)?;
+    Ok(made.into_iter().flatten().collect())
 }
 
 /// Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.

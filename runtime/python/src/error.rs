@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use oarlock_core::ErrorKind;
+use oarlock_core::{Dtype, ErrorKind};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError,
@@ -79,6 +79,38 @@ pub(crate) fn _in_name_of(function: &str, error: &Bound<'_, PyAny>) {
     drop(in_name_of(error.py(), function, PyErr::from_value(error.clone())));
 }
 
+/// A message with dtypes as Python calls them, `float32` for `f32`. The core writes them as plain words; names that somebody
+/// else chose stand in backticks or are part of something longer.
+fn with_names_of_python(message: &str) -> String {
+    let mut told = String::with_capacity(message.len() + 16);
+    for (at, part) in message.split('`').enumerate() {
+        if at > 0 {
+            told.push('`');
+        }
+        if at % 2 == 1 {
+            told.push_str(part);
+            continue;
+        }
+        let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.' | ':');
+        let mut rest = part;
+        while let Some(start) = rest.find(is_of_word) {
+            let (before, from) = rest.split_at(start);
+            let (word, behind) = from.split_at(from.find(|c| !is_of_word(c)).unwrap_or(from.len()));
+            told.push_str(before);
+            told.push_str(name_of_python(word));
+            rest = behind;
+        }
+        told.push_str(rest);
+    }
+    told
+}
+
+/// What Python calls the dtype that a word is; the word where it is none. Text is `string` in sentences, too.
+fn name_of_python(word: &str) -> &str {
+    let dtype = Dtype::ALL.iter().find(|dtype| dtype.name() == word && **dtype != Dtype::String);
+    dtype.map_or(word, |dtype| dtype.numpy_name())
+}
+
 /// The exception for an error of the core.
 #[cold]
 pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
@@ -93,6 +125,8 @@ pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
         // An interrupt stays what it is.
         return Python::attach(|py| cause.clone_ref(py));
     }
+    // What a function of Python raised is told in its own words.
+    let message = if cause.is_some() { message } else { with_names_of_python(&message) };
     let made = match error.kind() {
         // What an op does not find is a kernel.
         ErrorKind::NotFound if error.op().is_some() => PyNotImplementedError::new_err(message),

@@ -16,6 +16,7 @@ mod promote;
 mod scope;
 mod start;
 mod stream;
+mod warning;
 
 use pyo3::prelude::*;
 
@@ -40,6 +41,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
+    use crate::extension::sdk::_sdk;
+    #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
     use crate::model::{Recorder, Session, Slot, Stop};
@@ -51,6 +54,8 @@ mod _oarlock {
     use crate::start::{_flags, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
+    #[pymodule_export]
+    use crate::warning::_tell_warnings;
 
     use super::*;
 

@@ -33,13 +33,21 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
         return Err(forked());
     }
     match RUNTIME.get() {
-        Some(runtime) => Ok(runtime),
+        Some(runtime) => {
+            crate::warning::tell(py)?;
+            Ok(runtime)
+        }
         None => {
             let around = Surroundings {
                 probe: crate::probe::command(py)?,
                 wheels: py.import("oarlock._plugins")?.call_method0("directories")?.extract()?,
             };
-            py.detach(|| start(around))
+            let started = py.detach(|| start(around))?;
+            // What is said behind the last call is heard at the end.
+            let last = py.import("oarlock._oarlock")?.getattr("_tell_warnings")?;
+            py.import("atexit")?.call_method1("register", (last,))?;
+            crate::warning::tell(py)?;
+            Ok(started)
         }
     }
 }
@@ -66,6 +74,7 @@ fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
     options.built_in = BUILT_IN.to_vec();
     options.probe = around.probe;
     options.wheels = around.wheels;
+    options.log = Arc::new(crate::warning::Listener);
     let mut flags = Flags::from_environment(|name| std::env::var_os(name)).or_raise()?;
     for (name, value) in CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         flags.set(name, value).or_raise()?;

@@ -12,7 +12,7 @@ import numpy as np
 import oarlock as ol
 import pytest
 from conftest import REPOSITORY, child, model_with, same
-from oarlock import extension
+from oarlock import _oarlock, extension
 from oarlock._compile import recipe
 
 OPS = """
@@ -196,7 +196,7 @@ def test_a_function_says_what_it_takes(scaling):
         (lambda op: op([1.0]), TypeError, "expected an array as `x`, found list"),
         (lambda op: op(), TypeError, "'x'"),
         (lambda op: op(ol.ones(1), ol.ones(1)), TypeError, "too many"),
-        (lambda op: op(ol.asarray([1])), NotImplementedError, "i64"),
+        (lambda op: op(ol.asarray([1])), NotImplementedError, "as float32, and this is int64"),
         (lambda op: op(ol.ones(1), by=object()), TypeError, "object"),
         (lambda op: op(ol.ones(1), by="much"), ValueError, "expected `by` to be a number"),
         (lambda op: op(ol.ones(1), times=1.5), ValueError, "expected `times` to be a whole number"),
@@ -366,21 +366,45 @@ def test_what_is_loaded_is_the_same_again_and_cannot_change(place, scaling):
         extension.loaded("nobody")
 
 
-def test_a_crate_is_built_by_cargo(place):
+def crate_of(place, name, sdk):
+    """A crate that depends on the SDK as `sdk` says; its manifest."""
     if shutil.which("cargo") is None:
         pytest.skip("there is no cargo")
-    crate = place / "crate"
+    crate = place / name
     (crate / "src").mkdir(parents=True)
-    sdk = REPOSITORY / "device-sdk/sdk"
     (crate / "Cargo.toml").write_text(
-        f'[package]\nname = "rusty"\nversion = "0.1.0"\nedition = "2024"\n\n[lib]\ncrate-type = ["cdylib"]\n\n'
-        f'[dependencies]\noarlock-sdk = {{ path = "{sdk}" }}\n\n[workspace]\n'
+        f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2024"\n\n[lib]\ncrate-type = ["cdylib"]\n\n'
+        f"[dependencies]\noarlock-sdk = {sdk}\n\n[workspace]\n"
     )
-    (crate / "src/lib.rs").write_text(RUST)
-    shutil.copy(REPOSITORY / "Cargo.lock", crate / "Cargo.lock")
-    made = extension.load("rusty", crate / "Cargo.toml", cache=place / "cache")
+    (crate / "src/lib.rs").write_text(RUST.replace("rusty", name))
+    return crate / "Cargo.toml"
+
+
+def test_a_crate_is_built_by_cargo(place):
+    crate = crate_of(place, "rusty", f'{{ path = "{REPOSITORY / "device-sdk/sdk"}" }}')
+    shutil.copy(REPOSITORY / "Cargo.lock", crate.with_name("Cargo.lock"))
+    made = extension.load("rusty", crate, cache=place / "cache")
     same(made.negated(ol.asarray([1.0, -2.0])), np.array([-1, 2], np.float32))
-    assert extension.load("rusty", crate / "Cargo.toml", cache=place / "cache") is made
+    assert extension.load("rusty", crate, cache=place / "cache") is made
+
+
+@pytest.mark.parametrize(("name", "sdk"), [("alone", '"0.1"'), ("alone-too", '{ version = "0.1" }')])
+def test_a_crate_needs_nothing_but_cargo_and_the_package(place, tmp_path, monkeypatch, name, sdk):
+    crate = crate_of(tmp_path, name, sdk)
+    # No crate of anybody lies there.
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
+    made = extension.load(name, crate, cache=place / "cache")
+    same(made.negated(ol.asarray([1.0, -2.0])), np.array([-1, 2], np.float32))
+    with pytest.warns(UserWarning, match="`rank_max`, which stands nowhere"):
+        made.negated(ol.ones(1), rank_max=3)
+    assert extension.load(name, crate, cache=place / "cache") is made
+
+
+def test_the_package_has_all_of_the_sdk():
+    device_sdk = REPOSITORY / "device-sdk"
+    files = [file for part in ("abi", "sdk", "sdk/macros") for file in (device_sdk / part / "src").iterdir()]
+    sources = {str(file.relative_to(device_sdk)): file.read_text() for file in files}
+    assert {path: text for path, text in _oarlock._sdk() if path.endswith(".rs")} == sources
 
 
 def test_a_wheel_brings_ops_to_where_it_is_installed(place, tmp_path):
@@ -409,11 +433,16 @@ def test_a_wheel_brings_ops_to_where_it_is_installed(place, tmp_path):
     subprocess.run([*pip, "--python", str(python), "install", "--quiet", *offline, str(wheel)], check=True, env=environment)
     code = """
         import oarlock as ol
+        import warnings
         acme = ol.extension.loaded("acme-ops")
-        print(acme.scale(ol.asarray([1.0]), by=3.0).tolist(), acme.file)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            print(acme.scale(ol.asarray([1.0]), by=3.0).tolist(), acme.file, len(heard))
+            acme.scale(ol.asarray([1.0]), yb=3.0)
+        print(heard[0].message)
     """
     found = subprocess.run([str(python), "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment)
-    assert found.stdout == "[3.0] None\n", found.stderr
+    assert found.stdout.startswith("[3.0] None 0\n`scale` was given `yb`, which stands nowhere"), found.stderr + found.stdout
     report = subprocess.run([str(python), "-m", "oarlock", "doctor"], capture_output=True, text=True, env=environment)
     assert "acme-ops" in report.stdout and report.returncode == 0, report.stdout
 

@@ -98,6 +98,49 @@ def test_sums_and_their_like_are_those_of_numpy(data):
     same(ol.count_nonzero(x, axis=axis, keepdims=keep), np.count_nonzero(a, axis=axis, keepdims=keep) + np.int64(0))
 
 
+def test_numbers_beside_arrays_are_what_was_written_each_time():
+    numbers = [1, 1.0, True, 2, -0.0, 0.0, 0, float("inf"), -1, 2**62, 2**-30, 3, 1j]
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            for number in [*numbers, *range(20), *numbers]:
+                for dtype in ["int64", "float32", "float64", "complex128"]:
+                    theirs = np.asarray([1, 2]).astype(dtype)
+                    found = ol.asarray(theirs) * number
+                    expected = theirs.astype(found.dtype.name) * number
+                    np.testing.assert_array_equal(np.asarray(found), expected)
+                    if found.dtype is ol.float32:
+                        np.testing.assert_array_equal(np.signbit(np.asarray(found)), np.signbit(expected))
+
+
+def test_another_shape_shares_memory_or_is_a_copy_as_is_asked():
+    theirs = np.arange(6.0)
+    ours = ol.from_dlpack(theirs)
+    for shape in [(2, 3), (-1, 2), 6]:
+        shared, copied = ol.reshape(ours, shape, copy=False), ol.reshape(ours, shape, copy=True)
+        turned = ol.reshape(ol.reshape(ours, (3, 2)).mT, shape, copy=True)
+        expected = theirs.reshape(3, 2).T.reshape(shape).copy()
+        theirs += 1
+        same(shared, theirs.reshape(shape))
+        same(copied, theirs.reshape(shape) - 1)
+        same(turned, expected)
+        same(ol.reshape(ol.reshape(ours, (3, 2)).mT, shape), theirs.reshape(3, 2).T.reshape(shape))
+        with pytest.raises(ValueError, match="without a copy.*\n.*copy=False"):
+            ol.reshape(ol.reshape(ours, (3, 2)).mT, shape, copy=False)
+    same(ol.reshape(ol.ones((0, 3)), (3, 0), copy=False), np.ones((3, 0), np.float32))
+    for wrong in [(4,), (-1, -1), (-2, -3), (-1, 4), (-1, 0), (2**62, 2**62)]:
+        for copy in [None, False, True]:
+            for x in [ours, ol.reshape(ours, (3, 2)).mT]:
+                with pytest.raises((ValueError, MemoryError), match="(?s)^(?!.*without a copy)"):
+                    ol.reshape(x, wrong, copy=copy)
+
+
+def test_axes_of_a_grid_have_one_dimension():
+    same(ol.meshgrid(ol.arange(2), ol.arange(3))[1], np.meshgrid(np.arange(2), np.arange(3))[1])
+    for wrong in [ol.ones((2, 2)), ol.asarray(1.0)]:
+        with pytest.raises(ValueError, match="one dimension, found shapes"):
+            ol.meshgrid(ol.ones(2), wrong)
+
+
 def test_what_is_no_dimension_is_refused():
     for wrong in ["x", (0.0,)]:
         with pytest.raises(TypeError, match="whole number"):

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import oarlock as ol
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, child
 
 BINARY = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul,
@@ -26,6 +26,35 @@ def test_an_array_of_another_library_in_an_expression_is_named_with_what_to_do(o
         with pytest.raises(TypeError, match=r"oarlock\.asarray") as raised:
             operation(*operands)
         assert "`oarlock.Tensor`" in str(raised.value) and "`numpy.ndarray`" in str(raised.value)
+
+
+def changed(theirs, ours):
+    theirs += ours
+
+
+@pytest.mark.parametrize(
+    ("call", "function"),
+    [
+        (changed, "numpy.add"),
+        (lambda _, ours: np.add(ours, ours), "numpy.add"),
+        (lambda _, ours: np.exp(ours), "numpy.exp"),
+        (divmod, "numpy.divmod"),
+        (lambda _, ours: np.add.reduce(ours), "numpy.add.reduce"),
+        (lambda _, ours: np.add("text", ours), "numpy.add"),
+    ],
+)
+def test_a_function_of_numpy_that_is_given_an_array_says_what_to_do(call, function):
+    with pytest.raises(TypeError, match=r"numpy\.asarray.*oarlock\.asarray") as raised:
+        call(np.ones(3), ol.ones(3))
+    told = str(raised.value)
+    assert told.startswith(f"expected arrays of NumPy for `{function}`, found ") and "`oarlock.Tensor`" in told
+
+
+@pytest.mark.parametrize("operation", [each for each in BINARY if each is not operator.matmul], ids=lambda one: one.__name__)
+def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
+    ours = ol.asarray([1, 2, 3], dtype=ol.int32)
+    found, expected = operation(np.int32(2), ours), operation(2, ours)
+    assert found.tolist() == expected.tolist() and found.dtype == expected.dtype
 
 
 def test_what_knows_arrays_itself_may_still_answer():
@@ -67,6 +96,7 @@ def test_a_dtype_that_a_function_does_not_take_is_a_type_error_that_says_to_conv
         ("ones", lambda: ol.ones((HUGE, HUGE))),
         ("empty", lambda: ol.empty(2**60)),
         ("full", lambda: ol.full((HUGE,), 7)),
+        ("full", lambda: ol.full((HUGE,), ol.asarray(7))),
         ("full_like", lambda: ol.full_like(ol.broadcast_to(ol.ones(1), (3,)), 1, dtype="complex64", device="cpu") / ol.ones(2)),
         ("arange", lambda: ol.arange(HUGE)),
         ("linspace", lambda: ol.linspace(0, 1, HUGE)),
@@ -90,6 +120,34 @@ def test_an_error_speaks_of_the_function_that_was_called(name, call):
     first = str(raised.value).splitlines()[0]
     assert first.startswith(f"`{name}` on `cpu:0`: "), first
     assert re.findall(r"memory for `(\w+)`", first) in ([], [name], ["tensor"])
+
+
+def test_dtypes_have_the_names_of_python_and_what_somebody_named_keeps_its_own():
+    with pytest.raises(TypeError, match="expected float32 like input 0 .*, found int8"):
+        ol.op("Add", [ol.ones(1), ol.ones(1, dtype=ol.int8)])
+    with pytest.raises(TypeError, match="int8, uint8, .* or uint64, found float32"):
+        ol.bitwise_invert(ol.ones(1))
+    with pytest.raises(ValueError, match=r"expected float32\[batch, 1, 8, 8\], found float64\[1, 1, 8, 8\]\n.*to float32 first"):
+        ol.load(REPOSITORY / "docs/src/models/digits.onnx")(ol.ones((1, 1, 8, 8), dtype=ol.float64))
+    with pytest.raises(ValueError, match="found `f32`"):
+        ol.op("f32", [ol.ones(1)])
+
+    @ol.extension.op("test.words::told")
+    def told(x):
+        raise ValueError("found f32 here")
+
+    with pytest.raises(ol.Error, match="found f32 here"):
+        ol.op("told", [ol.ones(1)], domain="test.words")
+
+
+def test_memory_is_held_by_what_was_called():
+    told = child("""
+    import oarlock as ol
+    kept = [ol.zeros(7), ol.full((7,), ol.asarray(3.0)), ol.ones(7) + 1]
+    try: ol.full((2**50,), ol.asarray(7))
+    except MemoryError as error: print(str(error).partition("held by")[2])
+    """)
+    assert "Add" in told and "tensor" in told and "Expand" not in told
 
 
 def test_who_called_an_op_by_its_name_is_told_of_it():

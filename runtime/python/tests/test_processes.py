@@ -1,13 +1,17 @@
 """What the package does to an interpreter: at import, in children, at its end."""
 
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 
-def run(code):
-    return subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
+def run(code, **variables):
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
+    environment = os.environ | {name: str(value) for name, value in variables.items()}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
 
 
 def test_an_import_brings_nothing_that_is_not_used():
@@ -35,6 +39,24 @@ def test_a_child_may_start_oarlock_itself():
 def test_arrays_that_are_left_at_the_end_do_no_harm():
     outcome = run("import oarlock as ol, sys\nsys.kept = ol.ones(1000)\nclass Last:\n    def __del__(self): sys.kept + 1\nsys.last = Last()")
     assert outcome.returncode == 0 and outcome.stderr == "", outcome.stderr
+
+
+def test_what_the_trace_layer_writes_is_whole_when_the_interpreter_ends(tmp_path):
+    trace, config = tmp_path / "trace.json", tmp_path / "oarlock.toml"
+    config.write_text(f"[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{trace}'\n")
+    outcome = run(
+        "import os, oarlock as ol, sys\n"
+        "sys.kept = ol.ones(2)\n"
+        "for _ in range(5000): sys.kept = sys.kept * 1.0\n"
+        # The child of a fork leaves its parent's file alone.
+        "if os.fork() == 0: sys.exit()\n"
+        "os.wait()",
+        OARLOCK_CONFIG=config,
+    )
+    assert outcome.returncode == 0 and outcome.stderr == "", outcome.stderr
+    events = json.loads(trace.read_text())
+    runs = [event for event in events if event["name"] == "kernel.run" and event["args"]["to"] == "oarlock-cpu Mul"]
+    assert len(runs) == 5000 and events[-1]["ph"] == "M"
 
 
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="subinterpreters are part of Python since 3.14, and were hidden before")

@@ -32,6 +32,7 @@ C_ENDINGS = (".c",)
 CPP_ENDINGS = (".cc", ".cpp", ".cxx", ".C")
 MANIFEST = "Cargo.toml"
 LOCK = "Cargo.lock"
+WORDS = ".words"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ class Recipe:
         has_c = any(source.suffix in C_ENDINGS for source in self.sources)
         return ["C"] * has_c + ["C++"] * has_cpp
 
+    def provided(self) -> list[tuple[str, str]]:
+        """The files that the package gives its compilers."""
+        return _oarlock._sdk() if self.is_rust else _oarlock._headers()
+
     def key(self) -> str:
         """What tells it from others, but for compilers and headers."""
         is_native = any(flag.endswith("=native") for flag in self.flags)
@@ -82,7 +87,7 @@ class Recipe:
             self.flags,
             [str(directory) for directory in self.include],
             self.libraries,
-            [(name, sha256(text.encode()).hexdigest()) for name, text in _oarlock._headers()],
+            [(name, sha256(text.encode()).hexdigest()) for name, text in self.provided()],
             platform.machine(),
             processor() if is_native else "",
         ]
@@ -154,10 +159,10 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
         # What is left of a process that was ended meanwhile.
         for left in place.glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
-        include, began = headers(cache), time.time_ns()
+        provided, began = sdk(cache) if recipe.is_rust else headers(cache), time.time_ns()
         with tempfile.TemporaryDirectory(prefix="build-", dir=place) as directory:
             build = build_crate if recipe.is_rust else build_objects
-            made, read = build(recipe, compilers, Path(directory), include, verbose)
+            made, read = build(recipe, compilers, Path(directory), provided, verbose)
             made.chmod(0o755)
             library = place / f"lib{recipe.name}-{digest(made)[:12]}.so"
             os.replace(made, library)
@@ -180,16 +185,30 @@ def found(record: Path) -> Path | None:
     return library if is_whole and all(digest(Path(file)) == known for file, known in made_of) else None
 
 
-def text_of(library: Path, flags: Sequence[str]) -> str:
-    """All that a plugin was made of, but for headers of the system and of the contract: its sources, headers and flags."""
+def words_of(library: Path, flags: Sequence[str]) -> set[str]:
+    """The words, as `hidden`, of all that a plugin was made of, but for what the system and the package brought: of its
+    sources, headers and flags."""
     files = set[Path]()
     for record in library.parent.glob("made-*.json"):
         said = json.loads(record.read_text())
         if said["library"] == library.name:
             files |= {Path(file) for file in said["made_of"]}
-    others = [Path("/usr"), *library.parent.parent.glob("include-*")]
+    cache = library.parent.parent
+    others = [Path("/usr"), *cache.glob("include-*"), *cache.glob("sdk-*")]
     own = (file for file in sorted(files) if not any(map(file.is_relative_to, others)))
-    return "\n".join([*(file.read_text(errors="replace") for file in own if file.is_file()), *flags] if files else [])
+    texts = [*(file.read_text(errors="replace") for file in own if file.is_file()), *flags] if files else []
+    return {hidden(word) for text in texts for word in re.findall(r"\w+", text)}
+
+
+def hidden(word: str) -> str:
+    """What a word is recognised by, and tells nobody else who comes by it what the word was."""
+    return sha256(word.encode()).hexdigest()[:12]
+
+
+def words_beside(library: Path) -> set[str]:
+    """The words, as `hidden`, that a wheel says its plugin was made of; none where it says nothing."""
+    file = library.with_suffix(WORDS)
+    return set(file.read_text().split()) if file.is_file() else set()
 
 
 def put(file: Path, text: str) -> None:
@@ -209,11 +228,20 @@ def locked(path: Path) -> Generator[None]:
 
 def headers(cache: Path | None = None) -> Path:
     """The directory to look for `oarlock/op.h` in, which is written if it is not there."""
+    return written(cache, "include", [(f"oarlock/{name}", text) for name, text in _oarlock._headers()])
+
+
+def sdk(cache: Path | None = None) -> Path:
+    """The directory of the crate `oarlock-sdk`, which is written if it is not there."""
+    return written(cache, "sdk", _oarlock._sdk()) / "sdk"
+
+
+def written(cache: Path | None, name: str, texts: list[tuple[str, str]]) -> Path:
+    """A directory with files of the package, each written where it is not there."""
     cache = cache_directory() if cache is None else cache
-    texts = _oarlock._headers()
-    place = cache / f"include-{sha256(json.dumps(texts).encode()).hexdigest()[:24]}"
-    for name, text in texts:
-        file = place / "oarlock" / name
+    place = cache / f"{name}-{sha256(json.dumps(texts).encode()).hexdigest()[:24]}"
+    for path, text in texts:
+        file = place / path
         if not file.is_file():
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             put(file, text)
@@ -278,12 +306,14 @@ def build_objects(
 
 
 def build_crate(
-    recipe: Recipe, compilers: list[Compiler], directory: Path, _include: Path, verbose: bool
+    recipe: Recipe, compilers: list[Compiler], directory: Path, sdk: Path, verbose: bool
 ) -> tuple[Path, set[Path]]:
     """Has cargo build a crate, and gives the plugin and what was read for it."""
     manifest = recipe.sources[0]
     target = directory / "target"
     options = ["--release", "--lib", "--offline", "--message-format=json-render-diagnostics", "--target-dir", str(target)]
+    if is_left_open(manifest):
+        options += ["--config", f"patch.crates-io.oarlock-sdk.path={json.dumps(str(sdk))}"]
     said = run([*compilers[0].command, "build", "--manifest-path", str(manifest), *options, *recipe.flags], verbose)
     messages = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     libraries = [
@@ -297,6 +327,19 @@ def build_crate(
         raise Error(f'expected `crate-type = ["cdylib"]` in `{manifest}`, found {len(libraries)} shared objects')
     read = dependencies(libraries[0].with_suffix(".d").read_text())
     return libraries[0], read | {manifest, manifest.with_name(LOCK)}
+
+
+def is_left_open(manifest: Path) -> bool:
+    """Whether a crate does not say where its `oarlock-sdk` is."""
+    # Only crates need it.
+    import tomllib
+
+    try:
+        named = tomllib.loads(manifest.read_text()).get("dependencies", {}).get("oarlock-sdk")
+    except (AttributeError, ValueError):
+        # Cargo says what is wrong.
+        return False
+    return isinstance(named, str) or (isinstance(named, dict) and not named.keys() & {"path", "git", "workspace"})
 
 
 def dependencies(rule: str) -> set[Path]:

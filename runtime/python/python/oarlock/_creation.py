@@ -125,6 +125,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
         raise ValueError(f"expected `xy` or `ij` for `indexing`, found `{indexing}`")
     if len({x.dtype for x in arrays}) > 1:
         raise ValueError("expected arrays of one dtype, found several")
+    if any(x.ndim != 1 for x in arrays):
+        raise ValueError(f"expected arrays of one dimension, found shapes {', '.join(str(x.shape) for x in arrays)}")
     rank = len(arrays)
     order = list(range(rank))
     if indexing == "xy" and rank > 1:

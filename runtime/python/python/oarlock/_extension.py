@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _oarlock
 from ._arguments import first_wrong
+from ._compile import hidden
 from ._oarlock import Tensor
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Extension:
     """The ops of a plugin of kernels, as functions: `extension.swish(x)`. `ops` has them by their full names, such as
     `acme::swish`, and `file` is the plugin."""
 
-    def __init__(self, name: str, file: str | None, sources: Callable[[], str] | None = None) -> None:
+    def __init__(self, name: str, file: str | None, words: Callable[[], set[str]] | None = None) -> None:
         self.name = name
         self.file = file
         self.ops: dict[str, Function] = {}
@@ -54,7 +54,7 @@ class Extension:
         of_ops: dict[tuple[str, str], list[Kernel]] = {}
         for kernel in kernels:
             of_ops.setdefault((kernel["domain"], kernel["op"]), []).append(kernel)
-        keywords = Keywords(name, sources)
+        keywords = Keywords(name, words)
         for (domain, op), rows in of_ops.items():
             function = made(domain, op, rows, keywords)
             self.ops[f"{domain}::{op}"] = function
@@ -73,19 +73,20 @@ class Keywords:
     """The names of attributes that functions of an extension were given. Kernels look for names in a list, so that nobody sees
     which they know; but one that stands nowhere in the sources none of them can look for."""
 
-    def __init__(self, extension: str, sources: Callable[[], str] | None) -> None:
+    def __init__(self, extension: str, words: Callable[[], set[str]] | None) -> None:
         self._extension = extension
-        self._sources = sources
+        self._words = words
         self._found = set[str]()
 
     def check(self, op: str, given: dict[str, Any]) -> None:
         """Warns of names that mean nothing."""
-        if self._sources is None or self._found.issuperset(given):
+        if self._words is None or self._found.issuperset(given):
             return
-        words = set(re.findall(r"\w+", self._sources()))
-        self._found |= words.intersection(given)
+        words = self._words()
+        known = {name for name in given if hidden(name) in words}
+        self._found |= known
         for name in given:
-            if words and name not in words:
+            if words and name not in known:
                 message = f"`{op}` was given `{name}`, which stands nowhere in the sources of `{self._extension}`: no kernel can ask for it"
                 # Whoever called the function.
                 warnings.warn(message, stacklevel=3)

@@ -12,8 +12,10 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 from . import _oarlock
-from ._compile import Recipe, compiled, digest
+from ._compile import WORDS, Recipe, compiled, digest, words_of
 from ._plugins import GROUP
+
+MANIFEST = ".oarlock.toml"
 
 
 class Plugin(Extension):
@@ -38,7 +40,8 @@ class BuildPlugin(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(made, target)
         target.chmod(0o755)
-        target.with_suffix(".oarlock.toml").write_text(manifest(ext.recipe, target))
+        target.with_suffix(MANIFEST).write_text(manifest(ext.recipe, target))
+        target.with_suffix(WORDS).write_text("\n".join(sorted(words_of(made, ext.recipe.flags))))
 
     def get_ext_filename(self, fullname: str) -> str:
         *package, last = fullname.split(".")
@@ -54,8 +57,9 @@ class BuildPlugin(build_ext):
             # A plugin that changes while it is worked on has no manifest, and is asked.
             return super().get_outputs()
         plugins = [ext for ext in self.extensions if isinstance(ext, Plugin)]
-        manifests = [Path(self.get_ext_fullpath(ext.name)).with_suffix(".oarlock.toml") for ext in plugins]
-        return [*super().get_outputs(), *map(str, manifests)]
+        libraries = [Path(self.get_ext_fullpath(ext.name)) for ext in plugins]
+        beside = [str(library.with_suffix(ending)) for library in libraries for ending in (MANIFEST, WORDS)]
+        return [*super().get_outputs(), *beside]
 
 
 class Wheel(bdist_wheel):

@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _function, _oarlock
-from ._compile import compiled, headers, recipe, text_of
+from ._compile import compiled, headers, recipe, words_beside, words_of
 from ._extension import Extension
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def load(
     with _loading:
         known = _loaded.get(name)
         if known is None:
-            known = _loaded[name] = Extension(_oarlock._add_plugin(str(file)), str(file), partial(text_of, file, flags))
+            known = _loaded[name] = Extension(_oarlock._add_plugin(str(file)), str(file), partial(words_of, file, flags))
         if known.file != str(file):
             raise ValueError(
                 f"expected `{name}` as it was loaded before, found that it has changed\n"
@@ -68,7 +69,13 @@ def load(
 def loaded(name: str) -> Extension:
     """The ops of a plugin that is there already, such as one that an installed package brings."""
     with _loading:
-        return _loaded.get(name) or Extension(name, None)
+        return _loaded.get(name) or Extension(name, None, partial(_words_of_wheel, name))
+
+
+def _words_of_wheel(name: str) -> set[str]:
+    """The words that the plugin of a name was made of, as far as whoever built it said."""
+    plugins = (each for each in json.loads(_oarlock._plugins()) if each.get("name") == name and not each["built_in"])
+    return set[str]().union(*(words_beside(Path(each["file"])) for each in plugins))
 
 
 def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -48,7 +48,7 @@ pub(crate) fn full(
     let py = fill_value.py();
     let Some(number) = Number::of(fill_value)? else {
         let one = read::asarray(fill_value, dtype, device, None)?.get().tensor();
-        return repeated(py, &one, &shape.0).map(Array::new).map_err(|error| in_name_of(py, "full", error));
+        return of_element(py, &shape.0, &one).map(Array::new).map_err(|error| in_name_of(py, "full", error));
     };
     let dtype = dtype.map_or_else(|| default_of(number.kind()), |dtype| dtype.0);
     of_one(py, "full", &shape.0, (number, dtype), &chosen(py, device)?)
@@ -93,12 +93,30 @@ fn of_one(
     let mut bytes = Vec::with_capacity(16);
     number.write(dtype, &mut bytes)?;
     let made = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
-        let made = Tensor::filled(device, dtype, shape, &bytes);
-        made.map_err(|error| raised_of_call(error.of_op(function).on_device(device)))
+        filled(function, shape, (&bytes, dtype), device)
     } else {
         repeated(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
     };
     made.map(Array::new).map_err(|error| in_name_of(py, function, error))
+}
+
+fn filled(
+    function: &str,
+    shape: &[i64],
+    (bytes, dtype): (&[u8], Dtype),
+    device: &Device,
+) -> PyResult<Tensor> {
+    let made = Tensor::filled(device, dtype, shape, bytes);
+    made.map_err(|error| raised_of_call(error.of_op(function).on_device(device)))
+}
+
+/// An array everywhere in a shape: one element is written there, and more are repeated.
+fn of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tensor> {
+    let is_number = one.dims().is_empty() && one.dtype() != Dtype::String && !one.dtype().is_packed();
+    if !is_number || !one.device().shares_host_memory() {
+        return repeated(py, one, shape);
+    }
+    filled("full", shape, (&one.to_bytes().or_raise()?, one.dtype()), one.device())
 }
 
 /// What a device, or the host for one that only computes, repeats an element to.
@@ -159,29 +177,42 @@ fn listed<T>(device: &Device, count: i64, number: impl Fn(i64) -> T) -> PyResult
     Ok(numbers)
 }
 
-/// The same elements in another shape, of which one size may be -1: what is left.
+/// The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
+/// gaps between them or `copy` is on.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape, *, copy=None))]
 pub(crate) fn reshape(x: &Bound<'_, Array>, shape: Shape, copy: Option<bool>) -> PyResult<Array> {
     let (py, tensor) = (x.py(), x.get().tensor());
-    let known: Option<i64> =
-        shape.0.iter().filter(|size| **size != -1).try_fold(1i64, |product, size| product.checked_mul(*size));
-    let count = i64::try_from(tensor.element_count())?;
-    let fits = known.is_some_and(|known| known > 0 && count % known == 0);
-    let is_left = |size: &&i64| **size == -1;
-    if tensor.is_contiguous() && fits && shape.0.iter().filter(is_left).count() == 1 {
-        let left = known.map_or(0, |known| count / known);
-        let sizes: Vec<i64> = shape.0.iter().map(|size| if *size == -1 { left } else { *size }).collect();
-        return seen(py, &tensor, &sizes, copy);
-    }
-    if tensor.is_contiguous() && known == Some(count) && shape.0.iter().all(|size| *size >= 0) {
-        return seen(py, &tensor, &shape.0, copy);
+    if let Some(sizes) = sizes_for(i64::try_from(tensor.element_count())?, &shape.0) {
+        if tensor.is_contiguous() {
+            return seen(py, &tensor, &sizes, copy);
+        }
+        if copy == Some(false) {
+            return Err(PyValueError::new_err(
+                "expected an array that can be seen in another shape without a copy, found one whose elements do not lie one \
+                 after the other\nhint: leave out `copy=False`",
+            ));
+        }
     }
     let sizes =
         Tensor::from_slice(&super::host(py)?, &[i64::try_from(shape.0.len())?], &shape.0).or_raise()?;
     let attributes = Attributes::new().with("allowzero", Attribute::Int(1));
     let made = named(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1).and_then(only);
     made.map(Array::new).map_err(|error| in_name_of(py, "reshape", error))
+}
+
+/// The sizes of a shape for so many elements, with what is left in the place of a -1; nothing where they do not fit.
+fn sizes_for(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
+    let mut known = shape.iter().filter(|size| **size != -1);
+    let known = known.try_fold(1i64, |product, size| product.checked_mul(*size))?;
+    let left = shape.iter().filter(|size| **size == -1).count();
+    let fits = match left {
+        0 => known == count,
+        1 => known > 0 && count % known == 0,
+        _ => false,
+    };
+    let sizes = shape.iter().map(|size| if *size == -1 { count / known } else { *size });
+    (fits && shape.iter().all(|size| *size >= -1)).then(|| sizes.collect())
 }
 
 fn seen(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<Array> {

@@ -9,10 +9,12 @@ mod buffer;
 pub(crate) mod create;
 mod dlpack;
 mod index;
+mod numpy;
 pub(crate) mod operand;
 pub(crate) mod pickle;
 mod print;
 pub(crate) mod read;
+mod recent;
 mod unusual;
 
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +23,7 @@ use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 pub(crate) use self::operand::Operand;
 use crate::call::Fixed;
@@ -288,11 +290,15 @@ impl Array {
         buffer::release(view);
     }
 
-    /// Libraries that take whatever has a buffer, and give their own arrays back, are not to do so in operators.
-    #[classattr]
-    #[pyo3(name = "__array_ufunc__")]
-    fn no_functions_of_numpy() -> Option<bool> {
-        None
+    #[pyo3(signature = (function, method, /, *inputs, **more))]
+    fn __array_ufunc__<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        method: &str,
+        inputs: &Bound<'py, PyTuple>,
+        more: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        numpy::called(function, method, inputs, more)
     }
 
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
-use super::{Array, cast};
+use super::{Array, cast, recent};
 use crate::error::OrRaise as _;
 use crate::promote::{self, Kind};
 
@@ -35,8 +35,11 @@ impl Number {
         Ok(match promote::kind_of_number(object) {
             None => None,
             Some(Kind::Bool) => Some(Self::Bool(object.extract()?)),
-            // An integer of more bits than any dtype has is out of range of each.
-            Some(Kind::Integer) => Some(Self::Integer(object.extract().unwrap_or(i128::MAX))),
+            // An integer of more bits than any dtype has is out of range of each. Few have more than 64, and reading those takes
+            // as long as a small op.
+            Some(Kind::Integer) => Some(Self::Integer(
+                object.extract::<i64>().map_or_else(|_| object.extract().unwrap_or(i128::MAX), i128::from),
+            )),
             Some(Kind::Float) => Some(Self::Float(object.extract()?)),
             Some(Kind::Complex) => {
                 let (real, imaginary) =
@@ -264,5 +267,5 @@ fn apart(left: &Tensor, right: &Tensor) -> PyErr {
 /// An array and a number as tensors of one dtype.
 fn beside(py: Python<'_>, array: &Tensor, number: Number) -> PyResult<(Tensor, Tensor)> {
     let dtype = promote::with_number(array.dtype(), number.kind())?;
-    Ok((cast(py, array, dtype)?, number.tensor(array.device(), dtype)?))
+    Ok((cast(py, array, dtype)?, recent::tensor(number, array.device(), dtype)?))
 }

@@ -2,6 +2,7 @@
 //! what their kernels do.
 
 pub(crate) mod function;
+pub(crate) mod sdk;
 
 use std::path::PathBuf;
 
@@ -38,6 +39,7 @@ pub(crate) fn _contract() -> String {
 pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
     let runtime = runtime(py)?;
     let added = py.detach(|| runtime.add_plugin(&file)).or_raise()?;
+    crate::warning::tell(py)?;
     Ok(added.info().name.clone())
 }
 

@@ -70,7 +70,9 @@ impl Session {
                 about: About { format, producer, graph: graph.name.to_string(), opsets, metadata },
             })
         };
-        py.detach(read).map_err(|error| source.raised(py, error))
+        let made = py.detach(read).map_err(|error| source.raised(py, error))?;
+        crate::warning::tell(py)?;
+        Ok(made)
     }
 
     /// What a run is to be given.

@@ -57,8 +57,10 @@ pub(super) fn run(
         let made = session.run_watched(inputs, &ask);
         (made, raised.into_inner())
     });
-    match raised {
-        Some(error) => Err(error),
-        None => made.or_raise(),
+    if let Some(error) = raised {
+        return Err(error);
     }
+    let made = made.or_raise()?;
+    crate::warning::tell(py)?;
+    Ok(made)
 }

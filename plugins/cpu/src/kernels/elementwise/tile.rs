@@ -20,15 +20,18 @@ const TILE: usize = 4096;
 #[repr(C, align(64))]
 struct Buffer([u8; TILE + 64]);
 
+/// Operands as the loop takes them, and elements that were collected and not yet converted.
+type Buffers = MaybeUninit<[Buffer; OPERANDS + 1]>;
+
 /// Memory for the operands of one tile.
-struct Scratch {
-    /// Operands as the loop takes them, and elements that were collected and not yet converted.
-    buffers: MaybeUninit<[Buffer; OPERANDS + 1]>,
+struct Scratch<'a> {
+    /// Apart from what is known of them: the compiler would fill both with the zeros that only that begins with.
+    buffers: &'a mut Buffers,
     /// For each operand, from which element on the buffer was filled, and how many elements.
     filled: [Option<(usize, usize)>; OPERANDS],
 }
 
-impl Scratch {
+impl Scratch<'_> {
     /// The buffer of an operand.
     fn buffer(&mut self, index: usize) -> *mut u8 {
         self.buffers.as_mut_ptr().cast::<Buffer>().wrapping_add(index).cast()
@@ -137,7 +140,8 @@ impl<'a> Tiling<'a> {
         addresses: &[usize; OPERANDS],
         tiles: Range<usize>,
     ) -> Result<(), Fault> {
-        let mut scratch = Scratch { buffers: MaybeUninit::uninit(), filled: [None; OPERANDS] };
+        let mut buffers = Buffers::uninit();
+        let mut scratch = Scratch { buffers: &mut buffers, filled: [None; OPERANDS] };
         let all_direct = self.access[..=self.inputs.len()].iter().all(|access| *access == Access::Direct);
         // Tiles of one row may not lie side by side.
         let fuses = all_direct && self.rows > 1;
@@ -181,7 +185,7 @@ impl<'a> Tiling<'a> {
         addresses: &[usize; OPERANDS],
         offsets: &[usize; OPERANDS],
         rows: usize,
-        scratch: &mut Scratch,
+        scratch: &mut Scratch<'_>,
     ) -> Result<(), Fault> {
         let last = self.inputs.len();
         let mut pointers = [std::ptr::null(); OPERANDS];
@@ -229,7 +233,7 @@ impl<'a> Tiling<'a> {
         source: *const u8,
         offset: usize,
         rows: usize,
-        scratch: &mut Scratch,
+        scratch: &mut Scratch<'_>,
     ) -> Result<*const u8, Fault> {
         let port = &self.inputs[index];
         let before = port.before(offset);

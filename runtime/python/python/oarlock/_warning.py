@@ -1,0 +1,22 @@
+"""Warnings that speak of the line that called the package, whichever part of it they come from."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def warn(message: str) -> None:
+    """Warns whoever called the package."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -1,0 +1,63 @@
+//! Functions of NumPy that are called with an array of Oarlock. NumPy's operators are such functions too, where their first
+//! operand is an array or a scalar of its own.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::Array;
+
+/// The functions that are operators, each with the method of the second operand that answers for it.
+const OPERATORS: [(&str, &str); 19] = [
+    ("add", "__radd__"),
+    ("subtract", "__rsub__"),
+    ("multiply", "__rmul__"),
+    ("divide", "__rtruediv__"),
+    ("floor_divide", "__rfloordiv__"),
+    ("remainder", "__rmod__"),
+    ("power", "__rpow__"),
+    ("matmul", "__rmatmul__"),
+    ("left_shift", "__rlshift__"),
+    ("right_shift", "__rrshift__"),
+    ("bitwise_and", "__rand__"),
+    ("bitwise_or", "__ror__"),
+    ("bitwise_xor", "__rxor__"),
+    ("equal", "__eq__"),
+    ("not_equal", "__ne__"),
+    ("less", "__gt__"),
+    ("less_equal", "__ge__"),
+    ("greater", "__lt__"),
+    ("greater_equal", "__le__"),
+];
+
+/// Answers for an operator whose first operand is NumPy's as for any other, and refuses all else: NumPy's functions would
+/// take what has a buffer, and give arrays of their own back.
+pub(super) fn called<'py>(
+    function: &Bound<'py, PyAny>,
+    method: &str,
+    inputs: &Bound<'py, PyTuple>,
+    more: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let name: String = function.getattr("__name__")?.extract()?;
+    let is_plain = method == "__call__" && more.is_none_or(|more| more.is_empty());
+    if let Some((_, answer)) = OPERATORS.iter().find(|(operator, _)| is_plain && *operator == name)
+        && let Ok((first, second)) = inputs.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()
+        && !first.is_instance_of::<Array>()
+    {
+        // NumPy makes an array of a scalar before it compares.
+        let is_turned = first.hasattr("shape")? && first.getattr("shape")?.extract::<[usize; 0]>().is_ok();
+        let first = if is_turned { first.get_item(PyTuple::empty(py))? } else { first };
+        let made = second.call_method1(*answer, (first,))?;
+        if !made.is(py.NotImplemented()) {
+            return Ok(made);
+        }
+    }
+    let types = inputs.iter().map(|input| Ok(format!("`{}`", input.get_type().fully_qualified_name()?)));
+    let found = types.collect::<PyResult<Vec<_>>>()?.join(" and ");
+    let call = if method == "__call__" { String::new() } else { format!(".{method}") };
+    Err(PyTypeError::new_err(format!(
+        "expected arrays of NumPy for `numpy.{name}{call}`, found {found}\nhint: make arrays of NumPy with `numpy.asarray(…)`, or \
+         arrays of Oarlock with `oarlock.asarray(…)` and use a function of `oarlock`"
+    )))
+}

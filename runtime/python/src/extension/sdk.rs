@@ -1,0 +1,53 @@
+//! The sources of `oarlock-sdk`, with which ops are written in Rust, for machines that have cargo and no crates but the user's.
+//! They are as in the source tree; their manifests there ask for settings of its workspace, and for crates of others.
+
+use pyo3::prelude::*;
+
+/// Files of the source tree, each with its path in the directory of the SDK.
+macro_rules! sources {
+    ($($place:literal: $($file:literal)+;)+) => {
+        [$($((
+            concat!($place, "/src/", $file),
+            include_str!(concat!("../../../../device-sdk/", $place, "/src/", $file)),
+        ),)+)+]
+    };
+}
+
+/// The manifest of a part: its name, and what is its own.
+macro_rules! manifest {
+    ($name:literal, $own:literal) => {
+        concat!(
+            "[package]\nname = \"",
+            $name,
+            "\"\nversion = \"",
+            env!("CARGO_PKG_VERSION"),
+            "\"\nedition = \"2024\"\nlicense = \"Apache-2.0\"\n\n[lints.rust]\nunexpected_cfgs = \"allow\"\n\n",
+            $own
+        )
+    };
+}
+
+const SOURCES: [(&str, &str); 16] = sources! {
+    "abi": "generated.rs" "lib.rs" "text.rs" "versions.rs";
+    "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "panics.rs" "plugin.rs"
+        "pointer.rs";
+    "sdk/macros": "lib.rs";
+};
+
+const MANIFESTS: [(&str, &str); 3] = [
+    ("abi/Cargo.toml", manifest!("oarlock-abi", "")),
+    (
+        "sdk/Cargo.toml",
+        manifest!(
+            "oarlock-sdk",
+            "[dependencies]\noarlock-abi = { path = \"../abi\" }\noarlock-sdk-macros = { path = \"macros\" }\n"
+        ),
+    ),
+    ("sdk/macros/Cargo.toml", manifest!("oarlock-sdk-macros", "[lib]\nproc-macro = true\n")),
+];
+
+/// The files of the SDK, each with its path.
+#[pyfunction]
+pub(crate) fn _sdk() -> Vec<(&'static str, &'static str)> {
+    MANIFESTS.into_iter().chain(SOURCES).collect()
+}
