@@ -26,6 +26,11 @@ pub(crate) enum Isa {
 impl Isa {
     const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
 
+    /// The level by which numbers are computed that tiles do not take: those of 32 and 64 bits.
+    pub(crate) fn without_tiles(self) -> Self {
+        self.min(Self::Avx512)
+    }
+
     /// All levels this machine has.
     #[cfg(test)]
     pub(crate) fn available() -> impl Iterator<Item = Self> {

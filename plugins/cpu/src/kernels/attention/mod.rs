@@ -38,7 +38,7 @@ pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
         let geometry = Geometry::new(call)?;
         let dtype = call.input(0)?.dtype();
         let way = if is_plain(&geometry, dtype) { "row by row" } else { "fused, block by block" };
-        call.describe(&format!("{way}, {}", cpu.isa()));
+        call.describe(&format!("{way}, {}", cpu.isa().without_tiles()));
         Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run_of(dtype, cpu, &geometry, call)))
     })
     .workspace(|cpu, call| {

@@ -115,13 +115,16 @@ impl Convolution {
 
     /// How it is computed, for people.
     pub(super) fn description(&self, team: &dyn Team) -> String {
+        let isa = team.isa();
         let way = match &self.way {
-            Way::Dense(dense) if dense.factors() == Factors::Rounded => "indirect GEMM in bf16",
+            Way::Dense(dense) if dense.factors() == Factors::Rounded => {
+                return format!("indirect GEMM in bf16, {isa}");
+            }
             Way::Dense(_) => "indirect GEMM",
             Way::Depthwise => "depthwise",
             Way::Winograd(winograd) => winograd.outputs().name(),
         };
-        format!("{way}, {}", team.isa())
+        format!("{way}, {}", isa.without_tiles())
     }
 
     fn form(&self) -> Form {

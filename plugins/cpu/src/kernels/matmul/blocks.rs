@@ -29,7 +29,7 @@ pub(super) fn kernel() -> Kernel<Cpu> {
     let optional = weights.flags(OperandFlags::OPTIONAL);
     Kernel::prepared("BlockMatMul", |cpu: &Cpu, call| {
         let sizes = Sizes::new(call)?;
-        call.describe(&format!("weights read as they are, in one pass, {}", cpu.isa()));
+        call.describe(&format!("weights read as they are, in one pass, {}", cpu.isa().without_tiles()));
         Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| sizes.run(cpu, call)))
     })
     .domain("oarlock")

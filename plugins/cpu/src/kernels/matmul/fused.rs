@@ -198,7 +198,7 @@ impl State {
             }
             Right::Anywhere | Right::Aligned(_) | Right::InPlace => "GEMM",
         };
-        call.describe(&format!("{way}, {}", cpu.isa()));
+        call.describe(&format!("{way}, {}", cpu.isa().without_tiles()));
         let alpha = call.float("alpha")?.unwrap_or(1.0) as f32;
         Ok(Self { plan, right, alpha, activation: Activation::of(call)? })
     }

@@ -48,7 +48,7 @@ fn form<E: Stored>(items: usize, side_by_side: bool) -> Form {
 /// Says how a product is computed.
 fn describe(cpu: &Cpu, call: &Call<'_>, is_packed: bool) {
     let way = if is_packed { "GEMM, constant packed" } else { "GEMM" };
-    call.describe(&format!("{way}, {}", cpu.isa()));
+    call.describe(&format!("{way}, {}", cpu.isa().without_tiles()));
 }
 
 /// An operand whose elements lie outside of its memory, which its own checks rule out.

@@ -194,7 +194,7 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
     let how = if matches!(way, Way::Channels(_)) { "depthwise" } else { "as ordinary convolutions" };
-    call.describe(&format!("transposed, {how}, {}", cpu.isa()));
+    call.describe(&format!("transposed, {how}, {}", cpu.isa().without_tiles()));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
     let key = (cpu.isa(), sizes.key());
