@@ -1,0 +1,10 @@
+//! Makes what people install of what the workspace builds.
+//!
+//! Everything starts from a [`matrix`], a file that says which wheels there are and what each is called. What is built, what
+//! is put together from it, which pages and indexes list it and what a machine should install are all answers to questions
+//! about that one table.
+
+pub mod file;
+pub mod matrix;
+pub mod page;
+pub mod show;

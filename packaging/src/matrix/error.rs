@@ -1,0 +1,42 @@
+//! What is wrong with a matrix.
+
+use std::fmt;
+
+/// A sentence that says what was expected and what was found, with the file it was found in.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Error {
+    file: Option<String>,
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { file: None, message: message.into() }
+    }
+
+    /// The same, said of a file.
+    pub(crate) fn of_file(self, file: &str) -> Self {
+        Self { file: Some(file.to_owned()), ..self }
+    }
+
+    /// Of a text that cannot be read.
+    pub(crate) fn of_syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        let line = error
+            .span()
+            .and_then(|span| text.get(..span.start))
+            .map(|before| before.matches('\n').count() + 1);
+        let place = line.map_or_else(String::new, |line| format!("line {line}: "));
+        Self::new(format!("{place}{}", error.message())).of_file(file)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "`{file}`: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
