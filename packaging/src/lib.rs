@@ -4,7 +4,11 @@
 //! is put together from it, which pages and indexes list it and what a machine should install are all answers to questions
 //! about that one table.
 
+mod error;
 pub mod file;
 pub mod matrix;
 pub mod page;
 pub mod show;
+pub mod wheel;
+
+pub use error::Error;

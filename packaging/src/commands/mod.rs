@@ -2,6 +2,7 @@
 
 mod matrix;
 mod pages;
+mod repack;
 
 use std::error::Error;
 
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Matrix(matrix::Call),
     /// Write the pages of links to wheels that `pip install --find-links` reads
     Pages(pages::Call),
+    /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
+    Repack(repack::Call),
 }
 
 /// Which matrix is meant.
@@ -71,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     match &arguments.command {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
+        Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::axis::{Axis, Combination};
-use super::error::Error;
 use super::file::{Channel, Exclusion, FileNames, Group, MatrixFile, Naming, PageGroup, Selection, Values};
 use super::wheel_name::{self, WheelName, WheelVersion};
 use super::{Matrix, Page, Wheel};
+use crate::error::Error;
 
 type Axes = BTreeMap<Axis, Vec<String>>;
 

@@ -5,7 +5,6 @@
 //! label, directory, version and distribution do not follow from each other: they never did where they grew over years.
 
 mod axis;
-mod error;
 mod expand;
 pub mod file;
 pub mod wheel_name;
@@ -13,9 +12,9 @@ pub mod wheel_name;
 use std::collections::BTreeMap;
 
 pub use axis::{Axis, Combination};
-pub use error::Error;
 
 use self::wheel_name::WheelName;
+use crate::error::Error;
 
 /// The matrices of other systems, as they published them, by version.
 pub const ERAS: &[(&str, &str)] = &[

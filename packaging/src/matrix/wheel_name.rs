@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use pep440_rs::Version;
 
-use super::error::Error;
+use crate::error::Error;
 
 /// `{distribution}-{version}-{python}-{abi}-{platform}.whl`.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -1,4 +1,4 @@
-//! What is wrong with a matrix.
+//! Why something could not be made.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ impl Error {
     }
 
     /// The same, said of a file.
-    pub(crate) fn of_file(self, file: &str) -> Self {
-        Self { file: Some(file.to_owned()), ..self }
+    pub(crate) fn of_file(self, file: impl fmt::Display) -> Self {
+        Self { file: Some(file.to_string()), ..self }
     }
 
     /// Of a text that cannot be read.
@@ -40,3 +40,10 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Of what the machine says about a file.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
