@@ -1,0 +1,90 @@
+//! What the command can be asked, and how it shows the answer.
+
+mod matrix;
+mod pages;
+mod repack;
+
+use std::error::Error;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Makes what people install of what the workspace builds
+///
+/// Everything follows from one table, the matrix: which wheels there are, what each is called and what is in it.
+#[derive(Debug, Parser)]
+#[command(name = "oarlock-pack", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// Print for programs to read
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say what would be done, and write nothing
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  oarlock-pack matrix                          # what there is to install
+  oarlock-pack matrix --ci                     # the jobs of a CI system
+  oarlock-pack matrix --era 2.2.1 --paths      # what PaddlePaddle 2.2.1 published, a path a line
+  oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show which wheels there are
+    Matrix(matrix::Call),
+    /// Write the pages of links to wheels that `pip install --find-links` reads
+    Pages(pages::Call),
+    /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
+    Repack(repack::Call),
+}
+
+/// Which matrix is meant.
+#[derive(Args, Debug)]
+pub(crate) struct MatrixChoice {
+    /// The matrix of PaddlePaddle of a version, as it was published: 1.5, 2.2.1 or 2.3.2
+    #[arg(long, value_name = "VERSION", conflicts_with = "matrix")]
+    era: Option<String>,
+    /// A matrix in a file of yours, in place of Oarlock's own
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<std::path::PathBuf>,
+}
+
+impl MatrixChoice {
+    fn read(&self) -> Result<oarlock_pack::matrix::Matrix, Box<dyn Error>> {
+        use oarlock_pack::matrix::{Matrix, OWN};
+        let matrix = match (&self.era, &self.matrix) {
+            (Some(era), _) => Matrix::of_era(era),
+            (None, Some(file)) => {
+                let name = file.display().to_string();
+                let text = std::fs::read_to_string(file).map_err(|error| format!("`{name}`: {error}"))?;
+                Matrix::read(&name, &text)
+            }
+            (None, None) => Matrix::read("packaging/matrix.toml", OWN),
+        };
+        Ok(matrix?)
+    }
+}
+
+/// Does what is asked.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    match &arguments.command {
+        Command::Matrix(call) => matrix::run(call, arguments.json),
+        Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
+        Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
+    }
+}
+
+/// Says what went wrong.
+pub(crate) fn tell(error: &dyn Error, json: bool) {
+    if json {
+        println!("{}", serde_json::json!({ "error": { "message": error.to_string() } }));
+    } else {
+        anstream::eprintln!("{ERROR}error:{ERROR:#} {error}");
+    }
+}
+
+const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();

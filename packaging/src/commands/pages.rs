@@ -1,0 +1,39 @@
+//! `oarlock-pack pages`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use oarlock_pack::page;
+
+use super::MatrixChoice;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// Where the pages are written
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read()?;
+    let mut written = Vec::new();
+    for page in &matrix.pages {
+        let file = call.out.join(page.path.trim_start_matches('/'));
+        if !dry_run {
+            oarlock_pack::file::write(&file, page::html(&matrix, page).as_bytes())?;
+        }
+        if !json {
+            println!("{} ({} wheels)", file.display(), page.wheels.len());
+        }
+        written.push(serde_json::json!({ "file": file, "wheels": page.wheels.len() }));
+    }
+    if json {
+        println!("{:#}", serde_json::json!({ "pages": written }));
+    } else if written.is_empty() {
+        println!("the matrix has no pages");
+    }
+    Ok(())
+}

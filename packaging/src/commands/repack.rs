@@ -1,0 +1,51 @@
+//! `oarlock-pack repack`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use oarlock_pack::file;
+use oarlock_pack::wheel::{Effort, Wheel};
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    /// The wheels
+    #[arg(required = true, value_name = "WHEEL")]
+    wheels: Vec<PathBuf>,
+    /// Where they are written, under the names that they have
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
+    out: PathBuf,
+    /// Pack as other tools do, in a moment; the files are larger by some hundredths
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let effort = if call.quick { Effort::Usual } else { Effort::Most };
+    let mut written = Vec::new();
+    for source in &call.wheels {
+        let name =
+            source.file_name().ok_or_else(|| format!("expected a file, found `{}`", source.display()))?;
+        let target = call.out.join(name);
+        let wheel = Wheel::read(source)?;
+        if dry_run {
+            if !json {
+                println!("{} would be written", target.display());
+            }
+            continue;
+        }
+        if !call.quick {
+            eprintln!("packing {}, which takes some minutes", target.display());
+        }
+        let bytes = wheel.to_bytes(effort)?;
+        file::write(&target, &bytes)?;
+        if !json {
+            println!("{} ({:.2} MB)", target.display(), bytes.len() as f64 / 1e6);
+        }
+        written.push(serde_json::json!({ "file": target, "bytes": bytes.len() }));
+    }
+    if json {
+        println!("{:#}", serde_json::json!({ "wheels": written }));
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Why something could not be made.
+
+use std::fmt;
+
+/// A sentence that says what was expected and what was found, with the file it was found in.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Error {
+    file: Option<String>,
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { file: None, message: message.into() }
+    }
+
+    /// The same, said of a file.
+    pub(crate) fn of_file(self, file: impl fmt::Display) -> Self {
+        Self { file: Some(file.to_string()), ..self }
+    }
+
+    /// Of a text that cannot be read.
+    pub(crate) fn of_syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        let line = error
+            .span()
+            .and_then(|span| text.get(..span.start))
+            .map(|before| before.matches('\n').count() + 1);
+        let place = line.map_or_else(String::new, |line| format!("line {line}: "));
+        Self::new(format!("{place}{}", error.message())).of_file(file)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "`{file}`: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Of what the machine says about a file.
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}

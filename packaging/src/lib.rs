@@ -1,0 +1,14 @@
+//! Makes what people install of what the workspace builds.
+//!
+//! Everything starts from a [`matrix`], a file that says which wheels there are and what each is called. What is built, what
+//! is put together from it, which pages and indexes list it and what a machine should install are all answers to questions
+//! about that one table.
+
+mod error;
+pub mod file;
+pub mod matrix;
+pub mod page;
+pub mod show;
+pub mod wheel;
+
+pub use error::Error;

@@ -1,0 +1,258 @@
+//! From groups to wheels: all combinations, what each is called, and that no two are confused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::axis::{Axis, Combination};
+use super::file::{Channel, Exclusion, FileNames, Group, MatrixFile, Naming, PageGroup, Selection, Values};
+use super::wheel_name::{self, WheelName, WheelVersion};
+use super::{Matrix, Page, Wheel};
+use crate::error::Error;
+
+type Axes = BTreeMap<Axis, Vec<String>>;
+
+/// All that a file stands for.
+pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
+    for python in file.axes.get(&Axis::Python).into_iter().flatten() {
+        wheel_name::python(python)?;
+    }
+    let channels = channels(&file.channels)?;
+    for exclusion in &file.exclude {
+        check_exclusion(exclusion, &file.axes)?;
+    }
+    let mut used = vec![false; file.exclude.len()];
+    let mut wheels = Vec::new();
+    for (channel, version) in &channels {
+        for group in &file.wheels {
+            if let Some(naming) = group.names.get(channel) {
+                for combination in combinations(&group.selection, &file.axes)? {
+                    match file.exclude.iter().position(|it| is_excluded(&combination, it)) {
+                        Some(place) => used[place] = true,
+                        None => wheels.push(wheel(&file, group, naming, channel, version, combination)?),
+                    }
+                }
+            }
+        }
+    }
+    for group in &file.wheels {
+        if let Some(unknown) =
+            group.names.keys().find(|name| !channels.iter().any(|(channel, _)| channel == *name))
+        {
+            return Err(unknown_channel(unknown, &channels));
+        }
+    }
+    if let Some(place) = used.iter().position(|it| !it) {
+        let because = &file.exclude[place].because;
+        return Err(Error::new(format!(
+            "expected each exclusion to exclude something; the one because “{because}” does not"
+        )));
+    }
+    check_names(&wheels, file.file_names)?;
+    let pages = pages(&file, &channels, &wheels)?;
+    Ok(Matrix {
+        host: file.host.trim_end_matches('/').to_owned(),
+        axes: file.axes,
+        channels: channels.into_iter().map(|(name, _)| name).collect(),
+        wheels,
+        pages,
+    })
+}
+
+/// Each channel with its version.
+fn channels(channels: &[Channel]) -> Result<Vec<(String, WheelVersion)>, Error> {
+    let version = |channel: &Channel| match (&channel.version, &channel.no_version) {
+        (Some(version), None) => {
+            wheel_name::version(&fill(version, &Combination::new())?).map(WheelVersion::Valid)
+        }
+        (None, Some(word)) => Ok(WheelVersion::Word(word.clone())),
+        _ => Err(Error::new(format!(
+            "expected either `version` or `no_version` of channel `{}`",
+            channel.name
+        ))),
+    };
+    channels.iter().map(|channel| Ok((channel.name.clone(), version(channel)?))).collect()
+}
+
+fn unknown_channel(found: &str, channels: &[(String, WheelVersion)]) -> Error {
+    let known = channels.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    Error::new(format!("expected a channel, one of {known}; found `{found}`"))
+}
+
+/// The values of an axis that are selected, each of which the axis must have.
+fn values(axis: Axis, values: &Values, axes: &Axes) -> Result<Vec<String>, Error> {
+    let all = axes.get(&axis).map_or(&[][..], Vec::as_slice);
+    let wanted = match values {
+        Values::One(value) if value == "*" => return Ok(all.to_vec()),
+        Values::One(value) => std::slice::from_ref(value),
+        Values::Some(values) => values,
+    };
+    match wanted.iter().find(|value| !all.contains(value)) {
+        None => Ok(wanted.to_vec()),
+        Some(found) if all.is_empty() => Err(Error::new(format!(
+            "expected `{axis}` in [axes] before it is used, found `{axis} = \"{found}\"`"
+        ))),
+        Some(found) => {
+            let all = all.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+            Err(Error::new(format!("expected a value of the axis `{axis}`, one of {all}; found `{found}`")))
+        }
+    }
+}
+
+/// All combinations of the values that are selected, the last axis changing first.
+fn combinations(selection: &Selection, axes: &Axes) -> Result<Vec<Combination>, Error> {
+    let mut found = vec![Combination::new()];
+    for (axis, wanted) in selection {
+        let values = values(*axis, wanted, axes)?;
+        let with = |before: &Combination, value: &String| {
+            let mut combination = before.clone();
+            combination.insert(*axis, value.clone());
+            combination
+        };
+        found = found
+            .iter()
+            .flat_map(|before| values.iter().map(|value| with(before, value)).collect::<Vec<_>>())
+            .collect();
+    }
+    Ok(found)
+}
+
+fn check_exclusion(exclusion: &Exclusion, axes: &Axes) -> Result<(), Error> {
+    exclusion.selection.iter().try_for_each(|(axis, wanted)| values(*axis, wanted, axes).map(drop))
+}
+
+/// Whether a combination has one of the wanted values on every axis that is named.
+fn has(combination: &Combination, selection: &Selection) -> bool {
+    selection.iter().all(|(axis, wanted)| {
+        combination.get(axis).is_some_and(|value| match wanted {
+            Values::One(one) => one == "*" || one == value,
+            Values::Some(some) => some.contains(value),
+        })
+    })
+}
+
+fn is_excluded(combination: &Combination, exclusion: &Exclusion) -> bool {
+    has(combination, &exclusion.selection)
+}
+
+fn wheel(
+    file: &MatrixFile,
+    group: &Group,
+    naming: &Naming,
+    channel: &str,
+    version: &WheelVersion,
+    combination: Combination,
+) -> Result<Wheel, Error> {
+    let fill = |template: &str| fill(template, &combination);
+    let label = fill(&naming.label)?;
+    let of_wheel = |error: Error| Error::new(format!("wheel `{label}` of channel `{channel}`: {error}"));
+    let suffix = fill(&naming.suffix)?;
+    let version = match version {
+        WheelVersion::Valid(version) => {
+            wheel_name::version(&format!("{version}{suffix}")).map(WheelVersion::Valid)
+        }
+        WheelVersion::Word(word) => Ok(WheelVersion::Word(format!("{word}{suffix}"))),
+    };
+    let name = WheelName {
+        distribution: wheel_name::distribution(&fill(&naming.distribution)?).map_err(of_wheel)?,
+        version: version.map_err(of_wheel)?,
+        python: combination.get(&Axis::Python).cloned().ok_or_else(|| {
+            of_wheel(Error::new("expected a value of the axis `python`, which its name needs; found none"))
+        })?,
+        platform: wheel_name::platform(&fill(tag(file, group, &combination).map_err(of_wheel)?)?)
+            .map_err(of_wheel)?,
+    };
+    Ok(Wheel {
+        channel: channel.to_owned(),
+        directory: fill(&naming.directory)?,
+        name,
+        parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
+        planned: group.planned.clone(),
+        budget: group.budget_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
+        label,
+        combination,
+    })
+}
+
+/// What the platform of a wheel is called.
+fn tag<'a>(file: &'a MatrixFile, group: &'a Group, combination: &Combination) -> Result<&'a str, Error> {
+    if let Some(tag) = &group.tag {
+        return Ok(tag);
+    }
+    let platform = combination.get(&Axis::Platform);
+    let tag = platform.and_then(|platform| file.tags.get(platform));
+    let found = platform.map_or_else(|| "no platform".to_owned(), |it| format!("none of `{it}`"));
+    tag.map(String::as_str)
+        .ok_or_else(|| Error::new(format!("expected a tag in [tags] or of the group, found {found}")))
+}
+
+/// A text with values in place of `{device}` and the like; `{oarlock}` is the version of this program.
+fn fill(template: &str, combination: &Combination) -> Result<String, Error> {
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| Error::new(format!("expected `}}` after `{{` in `{template}`")))?;
+        let value = match Axis::ALL.iter().find(|axis| axis.name() == name) {
+            Some(axis) => combination.get(axis).map(String::as_str),
+            None if name == "oarlock" => Some(env!("CARGO_PKG_VERSION")),
+            None => None,
+        };
+        filled += before;
+        filled += value.ok_or_else(|| {
+            Error::new(format!(
+                "expected the name of an axis that has a value here, found `{{{name}}}` in `{template}`"
+            ))
+        })?;
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+/// That no wheel could stand in the place of another.
+fn check_names(wheels: &[Wheel], file_names: FileNames) -> Result<(), Error> {
+    let mut seen: BTreeMap<String, &Wheel> = BTreeMap::new();
+    for wheel in wheels {
+        let (key, kind) = match file_names {
+            FileNames::Unique => (wheel.name.to_string(), "file name"),
+            FileNames::UniqueInDirectory => (wheel.path(), "path"),
+        };
+        if let Some(other) = seen.insert(key.clone(), wheel) {
+            let place = |wheel: &Wheel| format!("`{}` of channel `{}`", wheel.label, wheel.channel);
+            return Err(Error::new(format!(
+                "expected a {kind} for each wheel; {} and {} are both `{key}`",
+                place(other),
+                place(wheel)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn pages(
+    file: &MatrixFile,
+    channels: &[(String, WheelVersion)],
+    wheels: &[Wheel],
+) -> Result<Vec<Page>, Error> {
+    let mut found: Vec<Page> = Vec::new();
+    for group in &file.pages {
+        let PageGroup { channel, path, selection } = group;
+        if !channels.iter().any(|(name, _)| name == channel) {
+            return Err(unknown_channel(channel, channels));
+        }
+        for combination in combinations(selection, &file.axes)? {
+            let is_on_page = |wheel: &Wheel| {
+                wheel.channel == *channel
+                    && combination.iter().all(|(axis, it)| wheel.combination.get(axis) == Some(it))
+            };
+            found.push(Page {
+                path: fill(path, &combination)?,
+                wheels: (0..wheels.len()).filter(|place| is_on_page(&wheels[*place])).collect(),
+            });
+        }
+    }
+    let mut paths = BTreeSet::new();
+    match found.iter().find(|page| !paths.insert(&page.path)) {
+        Some(twice) => Err(Error::new(format!("expected a path for each page; two are `{}`", twice.path))),
+        None => Ok(found),
+    }
+}

@@ -1,0 +1,127 @@
+//! A matrix as it is written down.
+//!
+//! ```toml
+//! host = "https://example.org/wheels"
+//!
+//! [axes]                                   # all values that an axis may take
+//! platform = ["linux"]
+//! device = ["cpu", "cuda"]
+//! python = ["cp311-abi3"]
+//!
+//! [tags]                                   # what a platform is called in the name of a wheel
+//! linux = "manylinux_2_28_x86_64"
+//!
+//! [[channels]]
+//! name = "release"
+//! version = "1.0.0"
+//!
+//! [[wheels]]                               # all combinations of the values given; "*" stands for all of an axis
+//! platform = "linux"
+//! device = "*"
+//! python = "*"
+//! names.release = { label = "{device}", directory = "/1.0.0/{device}", distribution = "example-{device}" }
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::axis::Axis;
+
+/// A file that describes a matrix.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixFile {
+    pub(crate) host: String,
+    #[serde(default)]
+    pub(crate) file_names: FileNames,
+    pub(crate) axes: BTreeMap<Axis, Vec<String>>,
+    /// What each platform is called in the name of a wheel.
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) wheels: Vec<Group>,
+    #[serde(default)]
+    pub(crate) exclude: Vec<Exclusion>,
+    #[serde(default)]
+    pub(crate) pages: Vec<PageGroup>,
+}
+
+/// Among which wheels a file name must stand for one alone.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+pub(crate) enum FileNames {
+    #[default]
+    #[serde(rename = "unique")]
+    Unique,
+    /// Told apart by their directories alone, as wheels once were. An index cannot hold them.
+    #[serde(rename = "unique in a directory")]
+    UniqueInDirectory,
+}
+
+/// Where wheels are published, and as which version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Channel {
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    /// What stood where a version should; pip refuses such names.
+    pub(crate) no_version: Option<String>,
+}
+
+/// One value of an axis, some, or with `"*"` all.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Values {
+    One(String),
+    Some(Vec<String>),
+}
+
+/// Some values of some axes.
+pub(crate) type Selection = BTreeMap<Axis, Values>;
+
+/// Wheels that are alike: all combinations of the values that are selected. An axis that is not selected means nothing for
+/// them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Group {
+    /// What they are called in each channel that has them.
+    pub(crate) names: BTreeMap<String, Naming>,
+    /// Stands in place of the tag of the platform.
+    pub(crate) tag: Option<String>,
+    #[serde(default)]
+    pub(crate) parts: Vec<String>,
+    pub(crate) planned: Option<String>,
+    pub(crate) budget_mb: Option<u32>,
+    #[serde(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// What wheels are called in a channel. `{device}` and the like stand for the value on an axis.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Naming {
+    pub(crate) label: String,
+    #[serde(default)]
+    pub(crate) directory: String,
+    pub(crate) distribution: String,
+    /// What follows the version of the channel.
+    #[serde(default)]
+    pub(crate) suffix: String,
+}
+
+/// Combinations that there are no wheels for, though groups stand for them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Exclusion {
+    pub(crate) because: String,
+    #[serde(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// Pages that are alike, one for all combinations of the values that are selected. An axis that is not selected may have
+/// any value.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PageGroup {
+    pub(crate) channel: String,
+    pub(crate) path: String,
+    #[serde(flatten)]
+    pub(crate) selection: Selection,
+}

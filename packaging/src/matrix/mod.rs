@@ -1,0 +1,106 @@
+//! Which wheels there are, and what each is called: device × accelerator × BLAS × instruction set × Python × platform.
+//!
+//! A [`Matrix`] is read from a file of groups ([`file`]). A group takes some values of each axis, and stands for all their
+//! combinations but those that the file excludes. What a wheel is called is given for each channel, field by field, because
+//! label, directory, version and distribution do not follow from each other: they never did where they grew over years.
+
+mod axis;
+mod expand;
+pub mod file;
+pub mod wheel_name;
+
+use std::collections::BTreeMap;
+
+pub use axis::{Axis, Combination};
+
+use self::wheel_name::WheelName;
+use crate::error::Error;
+
+/// The matrices of other systems, as they published them, by version.
+pub const ERAS: &[(&str, &str)] = &[
+    ("1.5", include_str!("../../eras/1.5.toml")),
+    ("2.2.1", include_str!("../../eras/2.2.1.toml")),
+    ("2.3.2", include_str!("../../eras/2.3.2.toml")),
+];
+
+/// Oarlock's own matrix.
+pub const OWN: &str = include_str!("../../matrix.toml");
+
+/// All wheels of a file, in the order in which it names them, and the pages that list them.
+#[derive(Debug)]
+pub struct Matrix {
+    /// The address below which the directories lie, without a slash at its end.
+    pub host: String,
+    /// The values that each axis may take, in the order of the file.
+    pub axes: BTreeMap<Axis, Vec<String>>,
+    /// What is published: channels in the order of the file.
+    pub channels: Vec<String>,
+    /// All wheels of all channels.
+    pub wheels: Vec<Wheel>,
+    /// Pages of links to them.
+    pub pages: Vec<Page>,
+}
+
+/// One wheel in one channel.
+#[derive(Clone, Debug)]
+pub struct Wheel {
+    /// Where it is published.
+    pub channel: String,
+    /// What the row is called where people read it.
+    pub label: String,
+    /// Where the file lies below the host: empty, or a path that begins with a slash.
+    pub directory: String,
+    /// What it is on each axis that means something for it.
+    pub combination: Combination,
+    /// What the file is called.
+    pub name: WheelName,
+    /// What is in it, by the names of what is built.
+    pub parts: Vec<String>,
+    /// What has to happen before it can be built; nothing for what is built today.
+    pub planned: Option<String>,
+    /// How large the file may be.
+    pub budget: Option<u64>,
+}
+
+impl Wheel {
+    /// Where the file lies below the host.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.directory, self.name)
+    }
+}
+
+/// A page of links to some of the wheels, such as `pip install --find-links` reads.
+#[derive(Debug)]
+pub struct Page {
+    /// Where it lies below the host.
+    pub path: String,
+    /// The wheels it lists, as places in [`Matrix::wheels`].
+    pub wheels: Vec<usize>,
+}
+
+impl Matrix {
+    /// Reads a matrix; `source` is what errors call it.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no matrix, or one whose wheels cannot all be told apart or installed.
+    pub fn read(source: &str, text: &str) -> Result<Self, Error> {
+        let file = toml::from_str(text).map_err(|error| Error::of_syntax(source, text, &error))?;
+        expand::expand(file).map_err(|error| error.of_file(source))
+    }
+
+    /// The matrix of an era, by its version.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of that version.
+    pub fn of_era(version: &str) -> Result<Self, Error> {
+        let known = || ERAS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let (_, text) = ERAS
+            .iter()
+            .find(|(name, _)| *name == version)
+            .ok_or_else(|| Error::new(format!("expected an era, one of {}; found `{version}`", known())))?;
+        Self::read(&format!("eras/{version}.toml"), text)
+    }
+}

@@ -1,0 +1,198 @@
+//! The name of a wheel: distribution, version and tags, each of which has rules of its own.
+
+use std::fmt;
+use std::str::FromStr as _;
+
+use pep440_rs::Version;
+
+use crate::error::Error;
+
+/// `{distribution}-{version}-{python}-{abi}-{platform}.whl`.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct WheelName {
+    /// As people write it, such as `oarlock-cuda12`.
+    pub distribution: String,
+    /// Its version.
+    pub version: WheelVersion,
+    /// Interpreter and ABI, such as `cp311-abi3`.
+    pub python: String,
+    /// The tag of the machine, such as `manylinux_2_28_x86_64`.
+    pub platform: String,
+}
+
+/// What stands for the version in the name of a wheel.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum WheelVersion {
+    /// A version as PEP 440 writes it.
+    Valid(Version),
+    /// A word that was published in place of a version. pip refuses such names.
+    Word(String),
+}
+
+impl WheelName {
+    /// Whether pip takes it for the name of a wheel.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        matches!(self.version, WheelVersion::Valid(_))
+    }
+}
+
+impl fmt::Display for WheelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Valid(version) => version.fmt(f),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl fmt::Display for WheelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { distribution, version, python, platform } = self;
+        write!(f, "{}-{version}-{python}-{platform}.whl", distribution.replace('-', "_"))
+    }
+}
+
+/// A version in the form in which it stands in names.
+pub(crate) fn version(text: &str) -> Result<Version, Error> {
+    let found = || format!("expected a version such as `1.2.3` or `1.2.3+cuda12`, found `{text}`");
+    let version = Version::from_str(text).map_err(|_| Error::new(found()))?;
+    if version.to_string() == text {
+        return Ok(version);
+    }
+    Err(Error::new(format!("expected the version as it is written in names, `{version}`; found `{text}`")))
+}
+
+/// A distribution in the form in which indexes list it.
+pub(crate) fn distribution(text: &str) -> Result<String, Error> {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    };
+    if text.split('-').all(is_word) {
+        return Ok(text.to_owned());
+    }
+    Err(Error::new(format!(
+        "expected a distribution of lower-case letters and digits with single `-` between, found `{text}`"
+    )))
+}
+
+/// An interpreter and an ABI that fit each other.
+pub(crate) fn python(text: &str) -> Result<String, Error> {
+    if text
+        .split_once('-')
+        .is_some_and(|(interpreter, abi)| is_interpreter(interpreter) && is_abi(interpreter, abi))
+    {
+        return Ok(text.to_owned());
+    }
+    Err(Error::new(format!(
+        "expected an interpreter and its ABI such as `cp311-abi3`, `cp314-cp314t` or `py3-none`, found `{text}`"
+    )))
+}
+
+/// `py3`, `cp311` and the like.
+fn is_interpreter(text: &str) -> bool {
+    let version = text.strip_prefix("cp").or_else(|| text.strip_prefix("py"));
+    version.is_some_and(|digits| (1..=3).contains(&digits.len()) && is_number(digits))
+}
+
+/// `none`, the stable ABI, or that of one interpreter with the letters of its build, such as `cp27mu` and `cp314t`.
+fn is_abi(interpreter: &str, abi: &str) -> bool {
+    let letters = abi.strip_prefix(interpreter);
+    let of_one =
+        interpreter.starts_with("cp") && letters.is_some_and(|it| matches!(it, "" | "m" | "mu" | "t"));
+    let stable = interpreter.starts_with("cp3") && matches!(abi, "abi3" | "abi3.abi3t");
+    abi == "none" || of_one || stable
+}
+
+/// What a machine is called: `linux_x86_64`, `manylinux_2_28_x86_64`, `win_amd64`, `any` and the like.
+pub(crate) fn platform(text: &str) -> Result<String, Error> {
+    let families = ["linux_", "manylinux_", "musllinux_", "macosx_", "win_"];
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    };
+    let is_known = families.iter().any(|family| text.starts_with(family)) && text.split('_').all(is_word);
+    let has_versions = !text.starts_with("manylinux_") && !text.starts_with("musllinux_")
+        || text.split('_').skip(1).take(2).filter(|it| is_number(it)).count() == 2;
+    if text == "any" || text == "win32" || is_known && has_versions {
+        return Ok(text.to_owned());
+    }
+    Err(Error::new(format!(
+        "expected the tag of a platform such as `manylinux_2_28_x86_64` or `win_amd64`, found `{text}`"
+    )))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_all_its_parts() {
+        let name = WheelName {
+            distribution: "oarlock-cuda12".into(),
+            version: WheelVersion::Valid(version("1.2.3").expect("a version")),
+            python: "py3-none".into(),
+            platform: "manylinux_2_28_x86_64".into(),
+        };
+        assert_eq!(name.to_string(), "oarlock_cuda12-1.2.3-py3-none-manylinux_2_28_x86_64.whl");
+    }
+
+    #[test]
+    fn versions_are_as_they_stand_in_names() {
+        for good in ["1.5.0", "2.2.1.post112", "0.0.0", "2.3.0rc0", "0.1.0+cuda12.mkl", "1.0.dev3", "1!2.0"] {
+            assert!(version(good).is_ok(), "{good}");
+        }
+        for bad in ["latest", "", "1.0-1", "1.0.RC1", "v1.0", "1.0+cuda-12", "1..0", "1.0 "] {
+            assert!(version(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tags_of_python_fit_each_other() {
+        for good in
+            ["cp311-abi3", "cp27-cp27mu", "cp37-cp37m", "cp314-cp314t", "cp315-abi3.abi3t", "py3-none"]
+        {
+            assert!(python(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "cp311",
+            "cp311-cp312",
+            "py3-py3",
+            "cp27-abi3",
+            "cp3111-none",
+            "pp39-none",
+            "cp-none",
+            "cp311-abi3-x",
+        ] {
+            assert!(python(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn platforms_are_named_as_pip_names_them() {
+        for good in [
+            "linux_x86_64",
+            "manylinux_2_17_aarch64",
+            "musllinux_1_2_x86_64",
+            "macosx_10_6_intel",
+            "win_amd64",
+            "any",
+        ] {
+            assert!(platform(good).is_ok(), "{good}");
+        }
+        for bad in ["linux-x86_64", "manylinux_x86_64", "Linux_x86_64", "windows", "", "win__amd64"] {
+            assert!(platform(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn distributions_are_as_indexes_list_them() {
+        assert!(distribution("oarlock-cuda12").is_ok());
+        for bad in ["Oarlock", "oarlock_cuda12", "oarlock--x", "-x", "", "x.y"] {
+            assert!(distribution(bad).is_err(), "{bad}");
+        }
+    }
+}

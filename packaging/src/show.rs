@@ -1,0 +1,150 @@
+//! A matrix for people and for machines: as a table, as Markdown, as a page, as jobs of a CI system.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::matrix::{Axis, Matrix, Wheel};
+
+/// Wheels that differ in Python alone.
+#[derive(Debug, Serialize)]
+pub struct Row<'a> {
+    /// Where they are published.
+    pub channel: &'a str,
+    /// What the row is called.
+    pub label: &'a str,
+    /// The machine they are for.
+    pub platform: Option<&'a str>,
+    /// What they bring kernels for.
+    pub device: Option<&'a str>,
+    /// The version of what drives the device.
+    pub accelerator: Option<&'a str>,
+    /// The library that multiplies matrices.
+    pub blas: Option<&'a str>,
+    /// The instruction set of the CPU.
+    pub isa: Option<&'a str>,
+    /// Interpreters and ABIs, one for each wheel.
+    pub python: Vec<&'a str>,
+    /// What pip installs them as.
+    pub distribution: &'a str,
+    /// Their version, without which pip may choose another row.
+    pub version: String,
+    /// What is in them.
+    pub parts: &'a [String],
+    /// Why it cannot be built yet.
+    pub planned: Option<&'a str>,
+    /// Where they lie below the host, one for each wheel.
+    pub paths: Vec<String>,
+}
+
+/// The rows of a matrix, of one channel or all, in its order.
+#[must_use]
+pub fn rows<'a>(matrix: &'a Matrix, channel: Option<&str>) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    for wheel in matrix.wheels.iter().filter(|wheel| channel.is_none_or(|it| it == wheel.channel)) {
+        let python = wheel.name.python.as_str();
+        match rows.last_mut().filter(|row| row.channel == wheel.channel && row.label == wheel.label) {
+            Some(row) => {
+                row.python.push(python);
+                row.paths.push(wheel.path());
+            }
+            None => rows.push(row(wheel, python)),
+        }
+    }
+    rows
+}
+
+fn row<'a>(wheel: &'a Wheel, python: &'a str) -> Row<'a> {
+    let on = |axis: Axis| wheel.combination.get(&axis).map(String::as_str);
+    Row {
+        channel: &wheel.channel,
+        label: &wheel.label,
+        platform: on(Axis::Platform),
+        device: on(Axis::Device),
+        accelerator: on(Axis::Accelerator),
+        blas: on(Axis::Blas),
+        isa: on(Axis::Isa),
+        python: vec![python],
+        distribution: &wheel.name.distribution,
+        version: wheel.name.version.to_string(),
+        parts: &wheel.parts,
+        planned: wheel.planned.as_deref(),
+        paths: vec![wheel.path()],
+    }
+}
+
+/// What stands above the columns.
+pub const HEAD: [&str; 10] =
+    ["channel", "wheel", "platform", "device", "accelerator", "BLAS", "CPU", "Python", "install as", "note"];
+
+impl Row<'_> {
+    /// What stands in the columns.
+    #[must_use]
+    pub fn cells(&self) -> [String; 10] {
+        let or_dash = |value: Option<&str>| value.unwrap_or("–").to_owned();
+        [
+            self.channel.to_owned(),
+            self.label.to_owned(),
+            or_dash(self.platform),
+            or_dash(self.device),
+            or_dash(self.accelerator),
+            or_dash(self.blas),
+            or_dash(self.isa),
+            self.python.join(" "),
+            format!("{}=={}", self.distribution, self.version),
+            self.planned.map_or_else(String::new, |why| format!("planned: {why}")),
+        ]
+    }
+}
+
+/// As a table of Markdown.
+#[must_use]
+pub fn markdown(rows: &[Row<'_>]) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(&HEAD.map(str::to_owned)) + &line(&HEAD.map(|_| "---".to_owned()));
+    for row in rows {
+        text += &line(&row.cells().map(|cell| cell.replace('|', "\\|")));
+    }
+    text
+}
+
+/// As a page.
+#[must_use]
+pub fn html(title: &str, rows: &[Row<'_>]) -> String {
+    let line = |tag: &str, cells: &[String]| {
+        cells.iter().fold("<tr>".to_owned(), |text, cell| format!("{text}<{tag}>{}</{tag}>", escape(cell)))
+            + "</tr>\n"
+    };
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    _ = write!(
+        text,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         </head>\n<body>\n<h1>{title}</h1>\n<table>\n<thead>{}</thead>\n<tbody>\n",
+        line("th", &HEAD.map(str::to_owned)),
+        title = escape(title),
+    );
+    for row in rows {
+        text += &line("td", &row.cells());
+    }
+    text + "</tbody>\n</table>\n</body>\n</html>\n"
+}
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; font: 15px/1.4 system-ui, sans-serif }
+body { margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
+table { border-collapse: collapse; width: 100% }
+th, td { border-bottom: 1px solid #8884; padding: .3rem .6rem; text-align: left; vertical-align: top }
+th { position: sticky; top: 0; background: Canvas }
+";
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// As the `matrix` of a workflow: a job for each row that can be built.
+#[must_use]
+pub fn jobs(rows: &[Row<'_>]) -> serde_json::Value {
+    let built: Vec<&Row<'_>> = rows.iter().filter(|row| row.planned.is_none()).collect();
+    serde_json::json!({ "include": built })
+}

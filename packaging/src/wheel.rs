@@ -1,0 +1,305 @@
+//! Wheels as archives: read with every check that pip makes and some that it does not, and written so that the same contents
+//! are the same bytes wherever and whenever they are put together.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Cursor, Read as _, Write as _};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+use crate::error::Error;
+
+/// The files of a wheel by their paths, without the list of them, which is made when it is written.
+#[derive(Debug, Default)]
+pub struct Wheel {
+    files: BTreeMap<String, File>,
+    /// The directory of what is said about the wheel, such as `oarlock-0.1.0.dist-info`.
+    information: String,
+}
+
+/// A file of a wheel.
+#[derive(Debug)]
+struct File {
+    bytes: Vec<u8>,
+    is_executable: bool,
+}
+
+/// How hard the writer tries to make a wheel small.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Effort {
+    /// As other tools do it.
+    Usual,
+    /// By some hundredths smaller; takes minutes for a large library.
+    Most,
+}
+
+/// How many bytes Zopfli splits into blocks together. It makes few blocks of what it is given, so more would be packed worse.
+const AT_A_TIME: usize = 512 << 10;
+
+/// More than any wheel of ours holds; what claims more is not unpacked.
+const LARGEST: u64 = 4 << 30;
+
+impl Wheel {
+    /// Reads a wheel and checks that it holds what its own list says, no more and no less.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or is not a whole wheel.
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        Self::read_bytes(
+            &std::fs::read(file).map_err(Error::from).map_err(|error| error.of_file(file.display()))?,
+        )
+        .map_err(|error| error.of_file(file.display()))
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let broken = |error: zip::result::ZipError| {
+            Error::new(format!("expected a wheel, which is a ZIP archive: {error}"))
+        };
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
+        let mut files = BTreeMap::new();
+        let mut left = LARGEST;
+        for place in 0..archive.len() {
+            let mut entry = archive.by_index(place).map_err(broken)?;
+            let name = entry.name().map_err(broken)?.into_owned();
+            if entry.is_dir() {
+                continue;
+            }
+            check_path(&name)?;
+            let mut bytes = Vec::new();
+            (&mut entry).take(left + 1).read_to_end(&mut bytes)?;
+            left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+                Error::new(format!("expected at most {LARGEST} bytes of files, found more"))
+            })?;
+            let is_executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
+            files.insert(name, File { bytes, is_executable });
+        }
+        let mut wheel = Self { information: information(files.keys())?, files };
+        wheel.check_record()?;
+        Ok(wheel)
+    }
+
+    /// That the list of files is true; takes it away, for it is made anew when the wheel is written.
+    fn check_record(&mut self) -> Result<(), Error> {
+        let place = format!("{}/RECORD", self.information);
+        let record =
+            self.files.remove(&place).ok_or_else(|| Error::new(format!("expected `{place}`, found none")))?;
+        let record = String::from_utf8(record.bytes)
+            .map_err(|_| Error::new(format!("expected UTF-8 in `{place}`")))?;
+        let mut listed = BTreeMap::new();
+        for line in record.lines().filter(|line| !line.is_empty()) {
+            let mut fields = line.rsplitn(3, ',');
+            let (_, hash, path) = (fields.next(), fields.next(), fields.next());
+            let (Some(hash), Some(path)) = (hash, path) else {
+                return Err(Error::new(format!(
+                    "expected path, hash and size in each line of `{place}`, found `{line}`"
+                )));
+            };
+            listed.insert(path.trim_matches('"').to_owned(), hash.to_owned());
+        }
+        listed.remove(&place);
+        for (path, file) in &self.files {
+            match listed.remove(path) {
+                Some(hash) if hash == hash_of(&file.bytes) => {}
+                Some(hash) => {
+                    let found = hash_of(&file.bytes);
+                    return Err(Error::new(format!(
+                        "`{path}`: expected the hash {hash} of `{place}`, found {found}"
+                    )));
+                }
+                None => {
+                    return Err(Error::new(format!(
+                        "expected every file in `{place}`, found no line for `{path}`"
+                    )));
+                }
+            }
+        }
+        match listed.keys().next() {
+            Some(missing) => {
+                Err(Error::new(format!("expected `{missing}`, which `{place}` lists; found no such file")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The wheel as a file. All of it depends on the contents and the effort alone.
+    ///
+    /// # Errors
+    ///
+    /// When memory runs out while it is packed.
+    pub fn to_bytes(&self, effort: Effort) -> Result<Vec<u8>, Error> {
+        let failed = |error: zip::result::ZipError| Error::new(format!("packing failed: {error}"));
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        let last = |path: &str| path.starts_with(&self.information);
+        // What is said about the wheel comes last, so that it is found without reading all of it.
+        let (after, before): (Vec<_>, Vec<_>) = self.files.iter().partition(|(path, _)| last(path));
+        let record = File { bytes: self.record().into_bytes(), is_executable: false };
+        let place = format!("{}/RECORD", self.information);
+        for (path, file) in before.into_iter().chain(after).chain([(&place, &record)]) {
+            writer.start_file(path.as_str(), options(file, effort)).map_err(failed)?;
+            for part in file.bytes.chunks(AT_A_TIME) {
+                writer.write_all(part)?;
+            }
+        }
+        Ok(writer.finish().map_err(failed)?.into_inner())
+    }
+
+    /// The list of all files.
+    fn record(&self) -> String {
+        let mut text = String::new();
+        for (path, file) in &self.files {
+            // Writing to a text cannot fail.
+            _ = writeln!(text, "{},{},{}", quoted(path), hash_of(&file.bytes), file.bytes.len());
+        }
+        text + &format!("{}/RECORD,,\n", self.information)
+    }
+}
+
+fn options(file: &File, effort: Effort) -> SimpleFileOptions {
+    /// Rounds of Zopfli, which more than these hardly gain from, after the nine levels of the usual way.
+    const MOST: i64 = 9 + 5;
+    let level = match effort {
+        Effort::Usual => 9,
+        Effort::Most => MOST,
+    };
+    SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(level))
+        // It is given as much as it should see.
+        .with_zopfli_buffer(None)
+        // The earliest that an archive can say.
+        .last_modified_time(DateTime::default())
+        .unix_permissions(if file.is_executable { 0o755 } else { 0o644 })
+}
+
+/// That a path stays where the wheel is unpacked.
+fn check_path(path: &str) -> Result<(), Error> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    if path.split('/').all(is_plain) && !path.contains(['\\', '\0', '\n']) {
+        return Ok(());
+    }
+    Err(Error::new(format!("expected paths that stay in the wheel, found `{}`", path.escape_debug())))
+}
+
+/// The one directory of what is said about a wheel.
+fn information<'a>(paths: impl Iterator<Item = &'a String>) -> Result<String, Error> {
+    let mut found: Vec<&str> = paths
+        .filter_map(|path| path.split_once('/').map(|(first, _)| first))
+        .filter(|first| first.ends_with(".dist-info"))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    match found[..] {
+        [one] => Ok(one.to_owned()),
+        [] => Err(Error::new("expected a directory `*.dist-info` in the wheel, found none")),
+        [..] => Err(Error::new(format!("expected one directory `*.dist-info`, found {}", found.join(", ")))),
+    }
+}
+
+fn hash_of(bytes: &[u8]) -> String {
+    format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)))
+}
+
+/// A path as a field of a line.
+fn quoted(path: &str) -> String {
+    if path.contains([',', '"']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFORMATION: &str = "example-1.0.dist-info";
+
+    /// A wheel of these files, beside what is said about it.
+    fn wheel(files: &[(&str, &[u8])]) -> Wheel {
+        let file = |bytes: &[u8]| File { bytes: bytes.to_vec(), is_executable: false };
+        let mut files: BTreeMap<String, File> =
+            files.iter().map(|(path, bytes)| ((*path).to_owned(), file(bytes))).collect();
+        files.insert(format!("{INFORMATION}/METADATA"), file(b"Name: example\n"));
+        Wheel { files, information: INFORMATION.to_owned() }
+    }
+
+    /// An archive of these files as they are.
+    fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for (path, text) in files {
+            writer.start_file(*path, SimpleFileOptions::default()).expect("a file in memory");
+            writer.write_all(text.as_bytes()).expect("a file in memory");
+        }
+        writer.finish().expect("an archive in memory").into_inner()
+    }
+
+    fn refusal(files: &[(&str, &str)]) -> String {
+        Wheel::read_bytes(&archive(files)).expect_err("a wheel that is not whole").to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = "many words ".repeat(1000);
+        for effort in [Effort::Usual, Effort::Most] {
+            let bytes = wheel(&[("example/words.txt", text.as_bytes()), ("empty", b"")])
+                .to_bytes(effort)
+                .expect("a wheel");
+            let again = Wheel::read_bytes(&bytes).expect("what was written");
+            assert_eq!(again.files["example/words.txt"].bytes, text.as_bytes());
+            assert_eq!(again.to_bytes(effort).expect("a wheel"), bytes);
+        }
+    }
+
+    #[test]
+    fn more_effort_makes_smaller_files() {
+        let text: String = (0..5000).map(|number| format!("{} ", number * number % 977)).collect();
+        let size = |effort| wheel(&[("numbers", text.as_bytes())]).to_bytes(effort).expect("a wheel").len();
+        assert!(size(Effort::Most) < size(Effort::Usual));
+    }
+
+    #[test]
+    fn what_is_said_about_a_wheel_comes_last() {
+        let bytes = wheel(&[("zebra.py", b"1")]).to_bytes(Effort::Usual).expect("a wheel");
+        let archive = ZipArchive::new(Cursor::new(bytes)).expect("an archive");
+        let names: Vec<String> =
+            archive.file_names().map(|name| name.expect("a name in UTF-8").into_owned()).collect();
+        assert_eq!(names, ["zebra.py", "example-1.0.dist-info/METADATA", "example-1.0.dist-info/RECORD"]);
+    }
+
+    #[test]
+    fn a_wheel_that_is_not_what_its_list_says_is_refused() {
+        let record = |text: &'static str| ("example-1.0.dist-info/RECORD", text);
+        assert!(refusal(&[("a.py", "1")]).contains("expected a directory `*.dist-info`"));
+        assert!(
+            refusal(&[("example-1.0.dist-info/METADATA", "")])
+                .contains("expected `example-1.0.dist-info/RECORD`")
+        );
+        assert!(refusal(&[record(""), ("a.py", "1")]).contains("found no line for `a.py`"));
+        assert!(
+            refusal(&[record("a.py,sha256=x,1\n"), ("a.py", "1")]).contains("expected the hash sha256=x")
+        );
+        assert!(refusal(&[record("a.py,sha256=x,1\n")]).contains("found no such file"));
+        assert!(refusal(&[record("a.py\n")]).contains("found `a.py`"));
+        assert!(
+            refusal(&[record(""), ("other-2.dist-info/RECORD", "")])
+                .contains("found example-1.0.dist-info, other-2")
+        );
+    }
+
+    #[test]
+    fn paths_that_leave_the_wheel_are_refused() {
+        for path in ["../a", "/a", "a/../../b", "a//b", "a\\b"] {
+            assert!(refusal(&[(path, "")]).contains("paths that stay in the wheel"), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_archive_is_refused() {
+        let error = Wheel::read_bytes(b"PK").expect_err("two letters");
+        assert!(error.to_string().starts_with("expected a wheel, which is a ZIP archive: "));
+        let whole = wheel(&[]).to_bytes(Effort::Usual).expect("a wheel");
+        assert!(Wheel::read_bytes(&whole[..whole.len() / 2]).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! A matrix that cannot be what was meant says why.
+
+use oarlock_pack::matrix::Matrix;
+
+/// A matrix of two wheels.
+const GOOD: &str = r#"
+host = "https://example.org/"
+
+[axes]
+platform = ["linux"]
+device = ["cpu", "cuda"]
+python = ["py3-none"]
+
+[tags]
+linux = "manylinux_2_28_x86_64"
+
+[[channels]]
+name = "release"
+version = "1.0"
+
+[[wheels]]
+platform = "linux"
+device = "*"
+python = "*"
+names.release = { label = "{device}", directory = "/{device}", distribution = "example-{device}" }
+"#;
+
+/// What is said of the good matrix with another text in place of one.
+fn with(text: &str, instead: &str) -> String {
+    assert!(GOOD.contains(text), "{text}");
+    read(&GOOD.replacen(text, instead, 1))
+}
+
+fn read(text: &str) -> String {
+    match Matrix::read("matrix.toml", text) {
+        Ok(matrix) => {
+            matrix.wheels.iter().map(|wheel| wheel.path() + "\n").collect::<String>().trim_end().to_owned()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn all_combinations_are_there() {
+    assert_eq!(
+        read(GOOD),
+        "/cpu/example_cpu-1.0-py3-none-manylinux_2_28_x86_64.whl\n\
+         /cuda/example_cuda-1.0-py3-none-manylinux_2_28_x86_64.whl"
+    );
+}
+
+#[test]
+fn a_value_that_an_axis_does_not_have_is_named() {
+    assert_eq!(
+        with("device = \"*\"", "device = \"cudo\""),
+        "`matrix.toml`: expected a value of the axis `device`, one of `cpu`, `cuda`; found `cudo`"
+    );
+    assert_eq!(
+        with("device = \"*\"", "device = \"*\"\nblas = \"mkl\""),
+        "`matrix.toml`: expected `blas` in [axes] before it is used, found `blas = \"mkl\"`"
+    );
+}
+
+#[test]
+fn an_axis_or_a_field_that_there_is_not_is_refused() {
+    assert!(
+        with("device = \"*\"", "devices = \"*\"")
+            .contains("unknown variant `devices`, expected one of `platform`")
+    );
+    assert!(with("label =", "labels = \"x\", label =").contains("unknown field `labels`"));
+    assert!(with("host =", "hosts = \"x\"\nhost =").contains("unknown field `hosts`"));
+}
+
+#[test]
+fn two_wheels_of_one_name_are_refused() {
+    assert_eq!(
+        with("distribution = \"example-{device}\"", "distribution = \"example\""),
+        "`matrix.toml`: expected a file name for each wheel; `cpu` of channel `release` and `cuda` of channel `release` \
+         are both `example-1.0-py3-none-manylinux_2_28_x86_64.whl`"
+    );
+    let told_apart = GOOD
+        .replacen("distribution = \"example-{device}\"", "distribution = \"example\"", 1)
+        .replacen("host =", "file_names = \"unique in a directory\"\nhost =", 1);
+    assert_eq!(read(&told_apart).lines().count(), 2);
+    let same_path = told_apart.replacen("directory = \"/{device}\"", "directory = \"/all\"", 1);
+    assert!(read(&same_path).contains("expected a path for each wheel"));
+}
+
+#[test]
+fn what_is_no_version_and_no_tag_is_refused() {
+    assert_eq!(
+        with("\"1.0\"", "\"newest\""),
+        "`matrix.toml`: expected a version such as `1.2.3` or `1.2.3+cuda12`, found `newest`"
+    );
+    assert_eq!(
+        with("\"1.0\"", "\"1.0.RC1\""),
+        "`matrix.toml`: expected the version as it is written in names, `1.0rc1`; found `1.0.RC1`"
+    );
+    assert!(with("py3-none", "python3").contains("expected an interpreter and its ABI"));
+    assert!(with("manylinux_2_28_x86_64", "linux").contains("expected the tag of a platform"));
+    assert!(
+        with("example-{device}", "Example-{device}")
+            .contains("wheel `cpu` of channel `release`: expected a distribution")
+    );
+    assert!(
+        with("name = \"release\"\nversion = \"1.0\"", "name = \"release\"")
+            .contains("either `version` or `no_version`")
+    );
+}
+
+#[test]
+fn placeholders_are_axes_that_have_a_value() {
+    assert!(with("label = \"{device}\"", "label = \"{divice}\"").contains("found `{divice}` in `{divice}`"));
+    assert!(with("label = \"{device}\"", "label = \"{blas}\"").contains("found `{blas}`"));
+    assert!(with("label = \"{device}\"", "label = \"{device\"").contains("expected `}` after `{`"));
+}
+
+#[test]
+fn a_channel_that_there_is_not_is_named() {
+    assert_eq!(
+        with("names.release", "names.releases"),
+        "`matrix.toml`: expected a channel, one of `release`; found `releases`"
+    );
+}
+
+#[test]
+fn what_is_excluded_is_not_there_and_must_have_been() {
+    let exclusion = |device: &str| {
+        GOOD.to_owned() + &format!("[[exclude]]\ndevice = \"{device}\"\nbecause = \"nobody has one\"\n")
+    };
+    assert_eq!(read(&exclusion("cuda")).lines().count(), 1);
+    assert!(read(&exclusion("cudo")).contains("found `cudo`"));
+    let nothing = exclusion("cuda").replacen("device = \"*\"", "device = \"cpu\"", 1);
+    assert_eq!(
+        read(&nothing),
+        "`matrix.toml`: expected each exclusion to exclude something; the one because “nobody has one” does not"
+    );
+}
+
+#[test]
+fn a_text_that_is_no_matrix_says_where() {
+    assert!(read("host = ").starts_with("`matrix.toml`: line 1: "));
+    assert!(read("").contains("missing field"));
+}
+
+#[test]
+fn pages_have_a_path_each() {
+    let page = |path: &str| {
+        GOOD.to_owned() + &format!("[[pages]]\nchannel = \"release\"\ndevice = \"*\"\npath = \"{path}\"\n")
+    };
+    assert_eq!(Matrix::read("", &page("/{device}.html")).map(|matrix| matrix.pages.len()), Ok(2));
+    assert!(read(&page("/all.html")).contains("two are `/all.html`"));
+}
