@@ -6,8 +6,11 @@
 
 mod error;
 pub mod file;
+mod html;
+pub mod index;
 pub mod matrix;
 pub mod page;
+pub mod serve;
 pub mod show;
 pub mod wheel;
 

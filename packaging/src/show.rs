@@ -1,9 +1,8 @@
 //! A matrix for people and for machines: as a table, as Markdown, as a page, as jobs of a CI system.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
+use crate::html::{escape, page};
 use crate::matrix::{Axis, Matrix, Wheel};
 
 /// Wheels that differ in Python alone.
@@ -115,19 +114,9 @@ pub fn html(title: &str, rows: &[Row<'_>]) -> String {
         cells.iter().fold("<tr>".to_owned(), |text, cell| format!("{text}<{tag}>{}</{tag}>", escape(cell)))
             + "</tr>\n"
     };
-    let mut text = String::new();
-    // Writing to a text cannot fail.
-    _ = write!(
-        text,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<h1>{title}</h1>\n<table>\n<thead>{}</thead>\n<tbody>\n",
-        line("th", &HEAD.map(str::to_owned)),
-        title = escape(title),
-    );
-    for row in rows {
-        text += &line("td", &row.cells());
-    }
-    text + "</tbody>\n</table>\n</body>\n</html>\n"
+    let head = line("th", &HEAD.map(str::to_owned));
+    let rows: String = rows.iter().map(|row| line("td", &row.cells())).collect();
+    page(title, STYLE, &format!("<table>\n<thead>{head}</thead>\n<tbody>\n{rows}</tbody>\n</table>\n"))
 }
 
 const STYLE: &str = "\
@@ -137,10 +126,6 @@ table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid #8884; padding: .3rem .6rem; text-align: left; vertical-align: top }
 th { position: sticky; top: 0; background: Canvas }
 ";
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
 
 /// As the `matrix` of a workflow: a job for each row that can be built.
 #[must_use]

@@ -45,6 +45,22 @@ const AT_A_TIME: usize = 512 << 10;
 const LARGEST: u64 = 4 << 30;
 
 impl Wheel {
+    /// A wheel without files; `named` is its distribution and its version, as they begin its name.
+    #[must_use]
+    pub fn new(named: &str) -> Self {
+        Self { files: BTreeMap::new(), information: format!("{named}.dist-info") }
+    }
+
+    /// Adds a file, in place of one of the same path.
+    pub fn add(&mut self, path: &str, bytes: Vec<u8>) {
+        self.files.insert(path.to_owned(), File { bytes, is_executable: false });
+    }
+
+    /// Adds a file of what is said about the wheel, such as `METADATA`.
+    pub fn say(&mut self, name: &str, bytes: Vec<u8>) {
+        self.add(&format!("{}/{name}", self.information), bytes);
+    }
+
     /// Reads a wheel and checks that it holds what its own list says, no more and no less.
     ///
     /// # Errors
@@ -57,7 +73,8 @@ impl Wheel {
         .map_err(|error| error.of_file(file.display()))
     }
 
-    fn read_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    /// The same of a file that is in memory.
+    pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let broken = |error: zip::result::ZipError| {
             Error::new(format!("expected a wheel, which is a ZIP archive: {error}"))
         };
@@ -82,6 +99,14 @@ impl Wheel {
         let mut wheel = Self { information: information(files.keys())?, files };
         wheel.check_record()?;
         Ok(wheel)
+    }
+
+    /// A file of what is said about the wheel, such as `METADATA`.
+    pub(crate) fn information(&self, name: &str) -> Result<&[u8], Error> {
+        let path = format!("{}/{name}", self.information);
+        let file =
+            self.files.get(&path).ok_or_else(|| Error::new(format!("expected `{path}`, found none")))?;
+        Ok(&file.bytes)
     }
 
     /// That the list of files is true; takes it away, for it is made anew when the wheel is written.
@@ -201,6 +226,11 @@ fn information<'a>(paths: impl Iterator<Item = &'a String>) -> Result<String, Er
     }
 }
 
+/// The hash of bytes, as indexes write it.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn hash_of(bytes: &[u8]) -> String {
     format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)))
 }
@@ -214,15 +244,12 @@ fn quoted(path: &str) -> String {
 mod tests {
     use super::*;
 
-    const INFORMATION: &str = "example-1.0.dist-info";
-
     /// A wheel of these files, beside what is said about it.
     fn wheel(files: &[(&str, &[u8])]) -> Wheel {
-        let file = |bytes: &[u8]| File { bytes: bytes.to_vec(), is_executable: false };
-        let mut files: BTreeMap<String, File> =
-            files.iter().map(|(path, bytes)| ((*path).to_owned(), file(bytes))).collect();
-        files.insert(format!("{INFORMATION}/METADATA"), file(b"Name: example\n"));
-        Wheel { files, information: INFORMATION.to_owned() }
+        let mut wheel = Wheel::new("example-1.0");
+        files.iter().for_each(|(path, bytes)| wheel.add(path, bytes.to_vec()));
+        wheel.say("METADATA", b"Name: example\n".to_vec());
+        wheel
     }
 
     /// An archive of these files as they are.

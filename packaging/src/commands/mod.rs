@@ -1,8 +1,10 @@
 //! What the command can be asked, and how it shows the answer.
 
+mod index;
 mod matrix;
 mod pages;
 mod repack;
+mod serve;
 
 use std::error::Error;
 
@@ -38,6 +40,10 @@ pub(crate) enum Command {
     Matrix(matrix::Call),
     /// Write the pages of links to wheels that `pip install --find-links` reads
     Pages(pages::Call),
+    /// Write an index of wheels, from which pip and uv install
+    Index(index::Call),
+    /// Serve an index over HTTP until it is interrupted
+    Serve(serve::Call),
     /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
     Repack(repack::Call),
 }
@@ -74,6 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     match &arguments.command {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
+        Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
+        Command::Serve(call) => serve::run(call, arguments.json),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
     }
 }

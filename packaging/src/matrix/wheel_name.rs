@@ -1,7 +1,7 @@
 //! The name of a wheel: distribution, version and tags, each of which has rules of its own.
 
 use std::fmt;
-use std::str::FromStr as _;
+use std::str::FromStr;
 
 use pep440_rs::Version;
 
@@ -50,6 +50,27 @@ impl fmt::Display for WheelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { distribution, version, python, platform } = self;
         write!(f, "{}-{version}-{python}-{platform}.whl", distribution.replace('-', "_"))
+    }
+}
+
+/// From the name of a file.
+impl FromStr for WheelName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let parts: Vec<&str> =
+            text.strip_suffix(".whl").map(|name| name.split('-').collect()).unwrap_or_default();
+        let [name, number, interpreter, abi, machine] = parts[..] else {
+            return Err(Error::new(format!(
+                "expected a name such as `example-1.0-py3-none-any.whl`, found `{text}`"
+            )));
+        };
+        Ok(Self {
+            distribution: distribution(&name.replace('_', "-"))?,
+            version: WheelVersion::Valid(version(number)?),
+            python: python(&format!("{interpreter}-{abi}"))?,
+            platform: platform(machine)?,
+        })
     }
 }
 

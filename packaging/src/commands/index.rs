@@ -1,0 +1,48 @@
+//! `oarlock-pack index`.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use oarlock_pack::index::Index;
+
+use super::MatrixChoice;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// Where the wheels lie, and nothing else
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist/wheels")]
+    wheels: PathBuf,
+    /// Where the index is written, in place of an older one
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist/index")]
+    out: PathBuf,
+    /// A file that gives a reason for each wheel that should not be installed any more: `"NAME.whl" = "why"`
+    #[arg(long, value_name = "FILE")]
+    yanked: Option<PathBuf>,
+}
+
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read()?;
+    let yanked: BTreeMap<String, String> = match &call.yanked {
+        Some(file) => {
+            let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
+            let text = std::fs::read_to_string(file).map_err(|error| of_file(&error))?;
+            toml::from_str(&text).map_err(|error| of_file(&error))?
+        }
+        None => BTreeMap::new(),
+    };
+    let index = Index::of_directory(&call.wheels, &matrix, &yanked)?;
+    if !dry_run {
+        index.write(&call.out)?;
+    }
+    if json {
+        println!("{:#}", serde_json::json!({ "index": call.out, "wheels": index.count() }));
+    } else {
+        let verb = if dry_run { "would list" } else { "lists" };
+        println!("{} {verb} {} wheels", call.out.display(), index.count());
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! `oarlock-pack serve`.
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    /// The index, as `oarlock-pack index` writes it
+    #[arg(value_name = "DIRECTORY", default_value = "dist/index")]
+    index: PathBuf,
+    /// On which address to listen; without it only this machine is answered
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    address: IpAddr,
+    /// On which port to listen; 0 takes one that is free
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    port: u16,
+}
+
+pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+    let place = (call.address, call.port);
+    let listener = TcpListener::bind(place)
+        .map_err(|error| format!("`{}`, port {}: {error}", call.address, call.port))?;
+    let address = format!("http://{}/simple/", listener.local_addr()?);
+    let mut output = io::stdout();
+    if json {
+        writeln!(output, "{}", serde_json::json!({ "address": address }))?;
+    } else {
+        writeln!(output, "serving `{}`; install from it with\n", call.index.display())?;
+        writeln!(output, "    pip install --index-url {address} oarlock")?;
+    }
+    output.flush()?;
+    Ok(oarlock_pack::serve::serve(&call.index, listener)?)
+}

@@ -1,0 +1,46 @@
+//! The index as JSON.
+
+use serde_json::{Value, json};
+
+use super::{Index, Listed};
+
+/// Which version of the interface it is.
+const VERSION: &str = "1.1";
+
+/// All projects.
+pub(super) fn projects(index: &Index) -> Value {
+    let projects: Vec<Value> = index.projects.keys().map(|name| json!({ "name": name })).collect();
+    json!({ "meta": { "api-version": VERSION }, "projects": projects })
+}
+
+/// A project, from which `files` leads to its wheels.
+pub(super) fn project(name: &str, wheels: &[Listed], files: &str) -> Value {
+    let mut versions: Vec<String> = wheels.iter().map(|wheel| wheel.name.version.to_string()).collect();
+    versions.dedup();
+    json!({
+        "meta": { "api-version": VERSION },
+        "name": name,
+        "versions": versions,
+        "files": wheels.iter().map(|wheel| file(wheel, files)).collect::<Vec<_>>(),
+    })
+}
+
+fn file(wheel: &Listed, files: &str) -> Value {
+    let name = wheel.name.to_string();
+    let metadata = json!({ "sha256": crate::wheel::sha256(&wheel.metadata) });
+    let mut file = json!({
+        "filename": name,
+        "url": format!("{files}{}", crate::html::address(&name)),
+        "hashes": { "sha256": wheel.sha256 },
+        "size": wheel.size,
+        "core-metadata": metadata,
+        "dist-info-metadata": metadata,
+    });
+    if let Some(python) = &wheel.requires_python {
+        file["requires-python"] = python.as_str().into();
+    }
+    if let Some(reason) = &wheel.yanked {
+        file["yanked"] = reason.as_str().into();
+    }
+    file
+}

@@ -1,0 +1,143 @@
+//! An index of wheels, from which pip and uv install: pages for them to read, and the files that those lead to.
+//!
+//! | where | what |
+//! |---|---|
+//! | `simple/` | the index as pages (PEP 503, with the attributes of PEP 592, 658 and 714) |
+//! | `json/` | the same as JSON (PEP 691 and 700), for a server that does not choose by what is asked for |
+//! | `files/` | the wheels, and beside each what is said about it |
+//! | `cpu-mkl/` and the like | a page of links for each directory of the matrix |
+//!
+//! Wheels that the matrix puts into a directory are on its page alone: their versions, such as `1.0+cpu.mkl`, come after the
+//! plain one, so pip would choose them for everybody.
+
+mod json;
+mod pages;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::matrix::Matrix;
+use crate::matrix::wheel_name::WheelName;
+use crate::wheel::Wheel;
+
+/// Wheels by project, and by the directory of the matrix.
+#[derive(Debug)]
+pub struct Index {
+    /// The wheels of each project that are for everybody, in the order of their versions.
+    projects: BTreeMap<String, Vec<Listed>>,
+    /// The wheels of each directory.
+    directories: BTreeMap<String, Vec<Listed>>,
+}
+
+/// A wheel as an index lists it.
+#[derive(Clone, Debug)]
+struct Listed {
+    name: WheelName,
+    file: PathBuf,
+    size: u64,
+    sha256: String,
+    /// What is said about the wheel in it.
+    metadata: Vec<u8>,
+    requires_python: Option<String>,
+    /// Why nobody should install it any more who does not ask for just this one.
+    yanked: Option<String>,
+}
+
+impl Index {
+    /// The wheels in a directory, each of which is checked. `matrix` says which of them are on pages of their own; `yanked` gives a
+    /// reason for the file names of those that should not be installed any more.
+    ///
+    /// # Errors
+    ///
+    /// When something in the directory is no wheel, or not whole, or not what its name says.
+    pub fn of_directory(
+        directory: &Path,
+        matrix: &Matrix,
+        yanked: &BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
+        let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
+        let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        files.sort();
+        let mut index = Self { projects: BTreeMap::new(), directories: BTreeMap::new() };
+        for file in &files {
+            let mut listed = Listed::read(file).map_err(|error| error.of_file(file.display()))?;
+            listed.yanked = yanked.get(&listed.name.to_string()).cloned();
+            let row = matrix.wheels.iter().find(|wheel| wheel.name == listed.name);
+            let place = match row.map(|row| row.directory.trim_matches('/')).filter(|it| !it.is_empty()) {
+                Some(directory) => index.directories.entry(directory.to_owned()).or_default(),
+                None => index.projects.entry(listed.name.distribution.clone()).or_default(),
+            };
+            place.push(listed);
+        }
+        if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.name.to_string() == **name))
+        {
+            return Err(Error::new(format!(
+                "expected wheels of the directory to be yanked, found `{unknown}`"
+            )));
+        }
+        index.projects.values_mut().for_each(|wheels| wheels.sort_by(|one, other| one.name.cmp(&other.name)));
+        Ok(index)
+    }
+
+    /// How many wheels there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.all().count()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Listed> {
+        self.projects.values().chain(self.directories.values()).flatten()
+    }
+}
+
+impl Listed {
+    fn read(file: &Path) -> Result<Self, Error> {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let name: WheelName =
+            name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?.parse()?;
+        let bytes = std::fs::read(file)?;
+        let wheel = Wheel::read_bytes(&bytes)?;
+        let metadata = wheel.information("METADATA")?.to_vec();
+        let of_wheel = Headers::read(&metadata)?;
+        let said = format!(
+            "{}=={}",
+            of_wheel.get("Name")?.replace('_', "-").to_lowercase(),
+            of_wheel.get("Version")?
+        );
+        let named = format!("{}=={}", name.distribution, name.version);
+        if said != named {
+            return Err(Error::new(format!(
+                "expected what its name says, {named}; found {said} in its METADATA"
+            )));
+        }
+        Ok(Self {
+            size: bytes.len() as u64,
+            sha256: crate::wheel::sha256(&bytes),
+            requires_python: of_wheel.0.get("Requires-Python").cloned(),
+            yanked: None,
+            file: file.to_owned(),
+            metadata,
+            name,
+        })
+    }
+}
+
+/// The first lines of a METADATA, each with a name and a value.
+struct Headers(BTreeMap<String, String>);
+
+impl Headers {
+    fn read(metadata: &[u8]) -> Result<Self, Error> {
+        let text = std::str::from_utf8(metadata).map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
+        let lines = text.lines().take_while(|line| !line.is_empty());
+        let pairs = lines.filter_map(|line| line.split_once(": "));
+        Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
+    }
+
+    fn get(&self, name: &str) -> Result<&str, Error> {
+        let value = self.0.get(name).map(String::as_str);
+        value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
+    }
+}

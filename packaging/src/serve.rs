@@ -1,0 +1,66 @@
+//! An index over HTTP, for tests and for a network of one's own.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use tower_http::services::ServeDir;
+
+use crate::error::Error;
+
+/// What clients call the index as JSON.
+const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+/// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that.
+///
+/// # Errors
+///
+/// When the directory is no index, or the network does not let the process listen.
+pub fn serve(directory: &Path, listener: TcpListener) -> Result<(), Error> {
+    if !directory.join("simple").is_dir() {
+        return Err(Error::new(
+            "expected an index, as `oarlock-pack index` writes it; found no `simple` in it",
+        )
+        .of_file(directory.display()));
+    }
+    let files = Router::new().fallback_service(ServeDir::new(directory)).layer(middleware::from_fn(as_asked));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        axum::serve(listener, files).with_graceful_shutdown(interrupted()).await?;
+        Ok(())
+    })
+}
+
+async fn interrupted() {
+    // Without signals the process is stopped by other means.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Answers from `/json/` in place of `/simple/` who asks for JSON.
+async fn as_asked(mut request: Request, next: Next) -> Response {
+    let asked = request.headers().get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let wants_json =
+        asked.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON));
+    let below =
+        request.uri().path().strip_prefix("/simple/").filter(|rest| rest.is_empty() || rest.ends_with('/'));
+    let Some(file) = below.filter(|_| wants_json).map(|rest| format!("/json/{rest}index.json")) else {
+        return next.run(request).await;
+    };
+    if let Ok(place) = file.parse() {
+        *request.uri_mut() = place;
+    }
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::OK {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    }
+    response
+}

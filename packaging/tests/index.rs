@@ -1,0 +1,225 @@
+//! An index of wheels, as pip and uv read it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+use oarlock_pack::index::Index;
+use oarlock_pack::matrix::Matrix;
+use oarlock_pack::wheel::{Effort, Wheel};
+use tempfile::TempDir;
+
+const MATRIX: &str = r#"
+host = "https://example.org"
+[axes]
+python = ["py3-none"]
+blas = ["mkl", "openblas"]
+[[channels]]
+name = "release"
+version = "1.0"
+[[wheels]]
+python = "*"
+tag = "any"
+names.release = { label = "plain", distribution = "example" }
+[[wheels]]
+python = "*"
+blas = "*"
+tag = "any"
+names.release = { label = "{blas}", directory = "/cpu/{blas}", distribution = "example", suffix = "+{blas}" }
+"#;
+
+fn matrix() -> Matrix {
+    Matrix::read("matrix.toml", MATRIX).expect("a matrix")
+}
+
+/// Puts a wheel into a directory.
+fn put(directory: &Path, distribution: &str, version: &str) {
+    let metadata = format!(
+        "Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nRequires-Python: >=3.9\n\nText\n"
+    );
+    let mut wheel = Wheel::new(&format!("{distribution}-{version}"));
+    wheel.say("METADATA", metadata.into_bytes());
+    wheel.say("WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec());
+    wheel.add(&format!("{distribution}.py"), format!("version = '{version}'\n").into_bytes());
+    let file = directory.join(format!("{distribution}-{version}-py3-none-any.whl"));
+    std::fs::write(file, wheel.to_bytes(Effort::Usual).expect("a wheel")).expect("a file");
+}
+
+/// Wheels of two projects, two of them of one variant each, and the index of them.
+fn written() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let wheels = directory.path().join("wheels");
+    std::fs::create_dir(&wheels).expect("a directory");
+    for (distribution, version) in [
+        ("example", "1.0"),
+        ("example", "1.0+mkl"),
+        ("example", "1.0+openblas"),
+        ("example", "0.9"),
+        ("other", "2"),
+    ] {
+        put(&wheels, distribution, version);
+    }
+    index(&wheels, &[]).expect("an index").write(&directory.path().join("index")).expect("files");
+    directory
+}
+
+fn index(wheels: &Path, yanked: &[(&str, &str)]) -> Result<Index, oarlock_pack::Error> {
+    let yanked: BTreeMap<String, String> =
+        yanked.iter().map(|(name, reason)| ((*name).to_owned(), (*reason).to_owned())).collect();
+    Index::of_directory(wheels, &matrix(), &yanked)
+}
+
+fn refusal(wheels: &Path) -> String {
+    index(wheels, &[]).expect_err("an index of what is wrong").to_string()
+}
+
+fn read(directory: &TempDir, path: &str) -> String {
+    let file = directory.path().join("index").join(path);
+    std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+#[test]
+fn projects_list_what_is_for_everybody_and_directories_the_rest() {
+    let directory = written();
+    let projects = read(&directory, "simple/index.html");
+    assert!(
+        projects.contains("<a href=\"example/\">example</a>") && projects.contains("<a href=\"other/\">")
+    );
+    let links = |path: &str| {
+        let page = read(&directory, path);
+        let lines = page.lines().filter(|line| line.starts_with("<a "));
+        lines.map(|line| line.split(['>', '<']).nth(2).expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        links("simple/example/index.html"),
+        ["example-0.9-py3-none-any.whl", "example-1.0-py3-none-any.whl"]
+    );
+    assert_eq!(links("cpu/mkl/index.html"), ["example-1.0+mkl-py3-none-any.whl"]);
+    assert!(
+        read(&directory, "cpu/mkl/index.html")
+            .contains("href=\"../../files/example-1.0%2Bmkl-py3-none-any.whl#sha256=")
+    );
+}
+
+#[test]
+fn links_say_what_installers_ask_for() {
+    let directory = written();
+    let page = read(&directory, "simple/other/index.html");
+    for attribute in [
+        "data-requires-python=\"&gt;=3.9\"",
+        "data-core-metadata=\"sha256=",
+        "data-dist-info-metadata=\"sha256=",
+    ] {
+        assert!(page.contains(attribute), "{attribute}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&read(&directory, "json/other/index.json")).expect("JSON");
+    let file = &json["files"][0];
+    assert_eq!((&json["meta"]["api-version"], &json["versions"][0]), (&"1.1".into(), &"2".into()));
+    assert_eq!(file["url"], "../../files/other-2-py3-none-any.whl");
+    let bytes = std::fs::metadata(directory.path().join("index/files/other-2-py3-none-any.whl"))
+        .expect("a wheel")
+        .len();
+    assert_eq!(file["size"], bytes);
+    let hash = file["hashes"]["sha256"].as_str().expect("a hash");
+    assert!(page.contains(&format!("#sha256={hash}\"")));
+    assert!(
+        read(&directory, "files/other-2-py3-none-any.whl.metadata")
+            .starts_with("Metadata-Version: 2.1\nName: other\n")
+    );
+}
+
+#[test]
+fn what_is_yanked_stays_with_its_reason() {
+    let directory = written();
+    let wheels = directory.path().join("wheels");
+    let yanked = [("example-0.9-py3-none-any.whl", "loses \"files\"")];
+    index(&wheels, &yanked).expect("an index").write(&directory.path().join("index")).expect("files");
+    let page = read(&directory, "simple/example/index.html");
+    assert_eq!(page.matches("data-yanked=\"loses &quot;files&quot;\"").count(), 1);
+    assert!(read(&directory, "json/example/index.json").contains(r#""yanked":"loses \"files\"""#));
+    let error = index(&wheels, &[("nothing.whl", "")]).expect_err("a yanked wheel that is not there");
+    assert_eq!(error.to_string(), "expected wheels of the directory to be yanked, found `nothing.whl`");
+}
+
+#[test]
+fn what_is_no_wheel_is_refused_by_name() {
+    let directory = written();
+    let wheels = directory.path().join("wheels");
+    let stray = wheels.join("notes.txt");
+    std::fs::write(&stray, "").expect("a file");
+    assert!(refusal(&wheels).contains("notes.txt`: expected a name such as"));
+    std::fs::remove_file(&stray).expect("the file");
+    let wheel = wheels.join("other-2-py3-none-any.whl");
+    let bytes = std::fs::read(&wheel).expect("a wheel");
+    std::fs::write(&wheel, &bytes[..bytes.len() - 30]).expect("a file");
+    assert!(refusal(&wheels).contains("other-2-py3-none-any.whl`: expected a wheel, which is a ZIP archive"));
+    std::fs::write(&wheel, &bytes).expect("a file");
+    std::fs::rename(&wheel, wheels.join("other-3-py3-none-any.whl")).expect("a file");
+    assert!(refusal(&wheels).contains("expected what its name says, other==3; found other==2"));
+}
+
+#[test]
+fn an_index_takes_the_place_of_an_index_and_of_nothing_else() {
+    let directory = written();
+    let (wheels, place) = (directory.path().join("wheels"), directory.path().join("index"));
+    std::fs::remove_file(wheels.join("other-2-py3-none-any.whl")).expect("the file");
+    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    assert!(!place.join("simple/other").exists());
+    let error =
+        index(&wheels, &[]).expect("an index").write(&wheels).expect_err("a directory of something else");
+    assert!(error.to_string().ends_with("found other files in it"), "{error}");
+    let names: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("a directory")
+        .map(|it| it.expect("a file").file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+/// What a server answers: the head and the body.
+fn answer(port: u16, path: &str, accept: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a server");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\nConnection: close\r\n\r\n")
+        .expect("a request");
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).expect("a line") > 0 {}
+    let mut body = Vec::new();
+    reader.read_to_end(&mut body).expect("a body");
+    (head, String::from_utf8_lossy(&body).into_owned())
+}
+
+#[test]
+fn a_server_answers_as_it_is_asked() {
+    let directory = written();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let place = directory.path().join("index");
+    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener));
+    let json =
+        "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
+    let (head, body) = answer(port, "/simple/example/", json);
+    assert!(head.contains("content-type: application/vnd.pypi.simple.v1+json"), "{head}");
+    assert!(body.starts_with('{'));
+    let (head, body) = answer(port, "/simple/example/", "text/html");
+    assert!(head.contains("content-type: text/html") && body.starts_with("<!DOCTYPE html>"), "{head}");
+    let (head, _) = answer(port, "/files/example-1.0%2Bmkl-py3-none-any.whl", "*/*");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    for outside in [
+        "/../wheels/example-1.0-py3-none-any.whl",
+        "/%2e%2e/wheels/example-1.0-py3-none-any.whl",
+        "/simple/nothing/",
+    ] {
+        let (head, _) = answer(port, outside, json);
+        assert!(head.starts_with("HTTP/1.1 404") || head.starts_with("HTTP/1.1 400"), "{outside}: {head}");
+    }
+}
+
+#[test]
+fn what_is_no_index_is_not_served() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let error = oarlock_pack::serve::serve(directory.path(), listener).expect_err("an empty directory");
+    assert!(error.to_string().contains("expected an index"));
+}
