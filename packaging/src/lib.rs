@@ -10,6 +10,7 @@ mod html;
 pub mod index;
 pub mod matrix;
 pub mod page;
+pub mod select;
 pub mod serve;
 pub mod show;
 pub mod wheel;

@@ -49,6 +49,7 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
     check_names(&wheels, file.file_names)?;
     let pages = pages(&file, &channels, &wheels)?;
     Ok(Matrix {
+        pages_host: file.pages_host.as_ref().unwrap_or(&file.host).trim_end_matches('/').to_owned(),
         host: file.host.trim_end_matches('/').to_owned(),
         axes: file.axes,
         channels: channels.into_iter().map(|(name, _)| name).collect(),

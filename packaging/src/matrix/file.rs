@@ -33,6 +33,8 @@ use super::axis::Axis;
 #[serde(deny_unknown_fields)]
 pub struct MatrixFile {
     pub(crate) host: String,
+    /// Where the pages are, if not there.
+    pub(crate) pages_host: Option<String>,
     #[serde(default)]
     pub(crate) file_names: FileNames,
     pub(crate) axes: BTreeMap<Axis, Vec<String>>,

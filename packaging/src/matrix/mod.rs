@@ -31,6 +31,8 @@ pub const OWN: &str = include_str!("../../matrix.toml");
 pub struct Matrix {
     /// The address below which the directories lie, without a slash at its end.
     pub host: String,
+    /// The address below which the pages lie.
+    pub pages_host: String,
     /// The values that each axis may take, in the order of the file.
     pub axes: BTreeMap<Axis, Vec<String>>,
     /// What is published: channels in the order of the file.
@@ -63,6 +65,16 @@ pub struct Wheel {
 }
 
 impl Wheel {
+    /// Whether it works without another wheel.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|part| part == "core")
+    }
+
+    /// What asks pip for just this wheel.
+    pub(crate) fn requirement(&self) -> String {
+        format!("{}=={}", self.name.distribution, self.name.version)
+    }
+
     /// Where the file lies below the host.
     #[must_use]
     pub fn path(&self) -> String {

@@ -1,0 +1,191 @@
+//! A machine, as far as it matters for what to install.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::error::Error;
+
+/// Two numbers with a point between, such as 12.4 of CUDA or 3.11 of Python.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Number {
+    /// Before the point.
+    pub major: u32,
+    /// Behind it; 0 where there is none.
+    pub minor: u32,
+}
+
+impl FromStr for Number {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+        let number = major.parse().ok().zip(minor.parse().ok()).map(|(major, minor)| Self { major, minor });
+        number.ok_or_else(|| Error::new(format!("expected a number such as `12` or `12.4`, found `{text}`")))
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A machine. What is not known of it counts as not there.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Its operating system.
+    pub system: System,
+    /// Its architecture as the kernel calls it, such as `x86_64`.
+    pub architecture: String,
+    /// The version of glibc, of musl or of macOS.
+    pub libc: Option<Number>,
+    /// The Python to install for.
+    pub python: Option<Python>,
+    /// Whether the processor has AVX.
+    #[serde(default)]
+    pub avx: bool,
+    /// Its GPUs.
+    #[serde(default)]
+    pub gpus: Vec<Gpu>,
+    /// The newest CUDA that the driver can run.
+    pub cuda_driver: Option<Number>,
+    /// The CUDA that is installed.
+    pub cuda: Option<Number>,
+}
+
+/// An operating system, with the C library where that decides what runs.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum System {
+    /// Linux with glibc.
+    Linux,
+    /// Linux with musl.
+    Musl,
+    /// macOS.
+    Macos,
+    /// Windows.
+    Windows,
+}
+
+/// An interpreter of Python.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Python {
+    /// Its version.
+    pub version: Number,
+    /// Whether it has no lock around the interpreter.
+    #[serde(default)]
+    pub free_threaded: bool,
+    /// Whether it is CPython.
+    #[serde(default = "yes")]
+    pub cpython: bool,
+    /// Whether it is a program of 32 bits.
+    #[serde(default)]
+    pub bits_32: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A GPU.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// Who made it.
+    pub vendor: Vendor,
+    /// What NVIDIA calls its compute capability.
+    pub capability: Option<Number>,
+}
+
+/// Who makes GPUs.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Vendor {
+    /// NVIDIA.
+    Nvidia,
+    /// AMD.
+    Amd,
+    /// Intel.
+    Intel,
+}
+
+impl Machine {
+    /// Whether programs with the tag of a platform run here.
+    #[must_use]
+    pub fn runs(&self, tag: &str) -> bool {
+        let is_64_bits = self.python.is_none_or(|python| !python.bits_32);
+        let of_release = |family: &str, system: System| {
+            let rest = tag.strip_prefix(family).filter(|_| self.system == system)?;
+            let mut parts = rest.splitn(3, '_');
+            let release = Number { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? };
+            let machine = parts.next()?;
+            let fits = match (machine, &*self.architecture) {
+                ("intel", "x86_64") | ("universal2", "x86_64" | "arm64") => true,
+                (machine, own) => machine == own,
+            };
+            Some(fits && self.libc.is_some_and(|own| own >= release))
+        };
+        let is_linux = matches!(self.system, System::Linux | System::Musl);
+        let of_linux = tag.strip_prefix("linux_").map(|machine| is_linux && machine == self.architecture);
+        let found = of_linux
+            .or_else(|| of_release("manylinux_", System::Linux))
+            .or_else(|| of_release("musllinux_", System::Musl))
+            .or_else(|| of_release("macosx_", System::Macos));
+        match tag {
+            "any" => true,
+            "win32" => self.system == System::Windows && !is_64_bits,
+            "win_amd64" => self.system == System::Windows && is_64_bits && self.architecture == "x86_64",
+            _ => is_64_bits && found.unwrap_or(false),
+        }
+    }
+}
+
+impl Python {
+    /// Whether it loads modules with this tag of interpreter and ABI.
+    #[must_use]
+    pub fn loads(&self, tag: &str) -> bool {
+        let Some((interpreter, abi)) = tag.split_once('-') else { return false };
+        let Number { major, minor } = self.version;
+        let own = format!("cp{major}{minor}");
+        match abi {
+            "none" => interpreter == format!("py{major}") || self.cpython && interpreter == own,
+            "abi3" => {
+                let least = interpreter.strip_prefix("cp3").and_then(|minor| minor.parse().ok());
+                self.cpython
+                    && !self.free_threaded
+                    && major == 3
+                    && least.is_some_and(|least: u32| minor >= least)
+            }
+            _ => {
+                let letters = abi.strip_prefix(&own).filter(|_| self.cpython && interpreter == own);
+                // The `m` of old versions says how they allocate, and `u` how they write texts, as on Linux they all do.
+                letters
+                    .is_some_and(|letters| if self.free_threaded { letters == "t" } else { letters != "t" })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Python {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.cpython { "CPython" } else { "a Python other than CPython, of version" };
+        write!(f, "{name} {}", self.version)?;
+        if self.free_threaded {
+            f.write_str(" without a lock around the interpreter")?;
+        }
+        if self.bits_32 {
+            f.write_str(" of 32 bits")?;
+        }
+        Ok(())
+    }
+}
