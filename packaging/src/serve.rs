@@ -41,7 +41,7 @@ pub fn serve(directory: &Path, listener: TcpListener) -> Result<(), Error> {
 async fn interrupted() {
     // Without signals the process is stopped by other means.
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

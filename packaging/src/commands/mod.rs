@@ -4,6 +4,7 @@ mod index;
 mod matrix;
 mod pages;
 mod repack;
+mod select;
 mod serve;
 
 use std::error::Error;
@@ -32,7 +33,10 @@ Examples:
   oarlock-pack matrix                          # what there is to install
   oarlock-pack matrix --ci                     # the jobs of a CI system
   oarlock-pack matrix --era 2.2.1 --paths      # what PaddlePaddle 2.2.1 published, a path a line
-  oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given";
+  oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given
+  oarlock-pack select                          # what to install on this machine
+  oarlock-pack index --wheels dist/wheels      # an index of wheels, for pip and uv
+  oarlock-pack serve dist/index                # the same over HTTP";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -42,6 +46,8 @@ pub(crate) enum Command {
     Pages(pages::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
+    /// Say what to install on this machine, and why
+    Select(select::Call),
     /// Serve an index over HTTP until it is interrupted
     Serve(serve::Call),
     /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
@@ -81,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
+        Command::Select(call) => select::run(call, arguments.json),
         Command::Serve(call) => serve::run(call, arguments.json),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
     }

@@ -1,6 +1,9 @@
 //! What to install on a machine: a pure function from a machine and a matrix to a requirement, with reasons.
 
+mod here;
 mod machine;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +145,7 @@ impl<'a> Demand<'a> {
     fn of_isa(machine: &Machine, wish: &Wish) -> Self {
         let isa = |wheel: &Wheel| wheel.combination.get(&Axis::Isa).cloned().unwrap_or_default();
         let (avx, without) = (machine.avx, wish.without_avx);
-        let found = if avx && !without { "a processor with AVX" } else { "one without" };
+        let found = if avx && !without { "with AVX" } else { "without AVX" };
         let is_met = move |wheel: &Wheel| match &*isa(wheel) {
             "avx" => avx && !without,
             "noavx" => !avx || without,
@@ -164,7 +167,8 @@ fn first<'w>(wheels: &[&'w Wheel], demands: &[Demand<'_>]) -> Result<&'w Wheel, 
         let others = wheels.iter().filter(|wheel| meets(wheel, Some(place)));
         let mut others: Vec<String> =
             others.map(|wheel| (demand.value)(wheel)).filter(|it| it != NONE).collect();
-        others.dedup();
+        let mut seen = BTreeSet::new();
+        others.retain(|it| seen.insert(it.clone()));
         (!others.is_empty()).then(|| format!("{} {}", demand.what, others.join(", ")))
     });
     let would_do: Vec<String> = would_do.collect();

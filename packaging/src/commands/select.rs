@@ -1,0 +1,50 @@
+//! `oarlock-pack select`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use oarlock_pack::select::{Machine, Wish, select};
+
+use super::MatrixChoice;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// The Python to install for
+    #[arg(long, value_name = "FILE", default_value = "python3", conflicts_with = "machine")]
+    python: String,
+    /// A machine that is described in a file, in place of this one
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+    /// The device to install for, such as `cuda`, `opencl` or `cpu`; without it the best one for the machine
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The library to leave products of matrices to, such as `mkl`
+    #[arg(long, value_name = "NAME")]
+    blas: Option<String>,
+    /// Only what has no instruction of AVX in it
+    #[arg(long)]
+    without_avx: bool,
+}
+
+pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+    let machine = match &call.machine {
+        Some(file) => {
+            let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
+            let text = std::fs::read_to_string(file).map_err(|error| of_file(&error))?;
+            toml::from_str(&text).map_err(|error| of_file(&error))?
+        }
+        None => Machine::here(&call.python)?,
+    };
+    let wish = Wish { device: call.device.clone(), blas: call.blas.clone(), without_avx: call.without_avx };
+    let choice = select(&call.choice.read()?, &machine, &wish)?;
+    if json {
+        println!("{:#}", serde_json::to_value(&choice)?);
+        return Ok(());
+    }
+    println!("{}", choice.command());
+    choice.reasons.iter().for_each(|reason| eprintln!("  {reason}"));
+    Ok(())
+}

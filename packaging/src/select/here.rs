@@ -1,0 +1,162 @@
+//! What is known of the machine that this runs on. What cannot be found out counts as not there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::machine::{Gpu, Machine, Number, Python, System, Vendor};
+use crate::error::Error;
+
+/// Has a Python say what it is. The words stand for what [`Python`] holds.
+const SAY: &str = "import struct, sys, sysconfig; \
+    print(*sys.version_info[:2], sys.implementation.name == 'cpython', struct.calcsize('P') == 4, \
+    bool(sysconfig.get_config_var('Py_GIL_DISABLED')))";
+
+impl Machine {
+    /// This machine, with a Python that is a file or a command.
+    ///
+    /// # Errors
+    ///
+    /// When that is no Python.
+    pub fn here(python: &str) -> Result<Self, Error> {
+        let (system, libc) = libc();
+        Ok(Self {
+            system,
+            architecture: std::env::consts::ARCH.to_owned(),
+            libc,
+            python: Some(python_of(python)?),
+            avx: has_avx(),
+            gpus: gpus(),
+            cuda_driver: said(Command::new("nvidia-smi"))
+                .and_then(|text| number_after(&text, "CUDA Version: ")),
+            cuda: cuda(Path::new("/usr/local/cuda")),
+        })
+    }
+}
+
+/// What a program prints, also where it complains; nothing where it cannot be started.
+fn said(mut program: Command) -> Option<String> {
+    let output = program.output().ok()?;
+    Some([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
+}
+
+fn python_of(program: &str) -> Result<Python, Error> {
+    let mut command = Command::new(program);
+    command.args(["-I", "-c", SAY]);
+    let text = said(command);
+    let refuse = || {
+        let found = text.as_deref().and_then(|text| text.lines().last()).unwrap_or("none");
+        Error::new(format!("expected a Python as `{program}`, found {found}; name one with `--python FILE`"))
+    };
+    let words: Vec<&str> = text.as_deref().unwrap_or_default().split_whitespace().collect();
+    let [major, minor, cpython, bits_32, free_threaded] = words[..] else { return Err(refuse()) };
+    let number = |text: &str| text.parse().map_err(|_| refuse());
+    Ok(Python {
+        version: Number { major: number(major)?, minor: number(minor)? },
+        free_threaded: free_threaded == "True",
+        cpython: cpython == "True",
+        bits_32: bits_32 == "True",
+    })
+}
+
+/// The C library, by what its own tool says.
+fn libc() -> (System, Option<Number>) {
+    let mut command = Command::new("ldd");
+    command.arg("--version");
+    let text = said(command).unwrap_or_default();
+    if text.contains("musl") {
+        return (System::Musl, number_after(&text, "Version "));
+    }
+    let version = text.lines().next().and_then(|line| line.split_whitespace().last());
+    (System::Linux, version.and_then(|text| text.parse().ok()))
+}
+
+fn has_avx() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// The GPUs on the bus, those of NVIDIA with what its tool says of them.
+fn gpus() -> Vec<Gpu> {
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let devices = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten().map(|it| it.path());
+    // Class 3 is for what shows pictures, and class 0x12 for what only computes.
+    let computes =
+        |device: &Path| ["0x03", "0x12"].iter().any(|class| read(&device.join("class")).starts_with(class));
+    let vendor = |device: &Path| match read(&device.join("vendor")).trim() {
+        "0x10de" => Some(Vendor::Nvidia),
+        "0x1002" => Some(Vendor::Amd),
+        "0x8086" => Some(Vendor::Intel),
+        _ => None,
+    };
+    let mut command = Command::new("nvidia-smi");
+    command.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
+    let text = said(command).unwrap_or_default();
+    let mut capabilities = text.lines().filter_map(|line| line.trim().parse().ok());
+    let found = devices.filter(|device| computes(device)).filter_map(|device| vendor(&device));
+    let gpu = |vendor: Vendor| Gpu {
+        vendor,
+        capability: (vendor == Vendor::Nvidia).then(|| capabilities.next()).flatten(),
+    };
+    found.map(gpu).collect()
+}
+
+/// The CUDA in a directory, by the file that it says its version in.
+fn cuda(directory: &Path) -> Option<Number> {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
+    let of_json = |text: String| {
+        let file: serde_json::Value = serde_json::from_str(&text).ok()?;
+        number_after(file["cuda"]["version"].as_str()?, "")
+    };
+    read("version.json")
+        .and_then(of_json)
+        .or_else(|| read("version.txt").and_then(|text| number_after(&text, "CUDA Version ")))
+}
+
+/// The first two numbers behind a text.
+fn number_after(text: &str, before: &str) -> Option<Number> {
+    let (_, rest) = text.split_once(before)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let mut parts = rest[..end].split('.');
+    Some(Number {
+        major: parts.next()?.parse().ok()?,
+        minor: parts.next().and_then(|it| it.parse().ok()).unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_tools_say() {
+        let said = "| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4     |";
+        assert_eq!(number_after(said, "CUDA Version: "), Some(Number { major: 12, minor: 4 }));
+        assert_eq!(
+            number_after("CUDA Version 10.2.89\n", "CUDA Version "),
+            Some(Number { major: 10, minor: 2 })
+        );
+        assert_eq!(number_after("none", "CUDA Version "), None);
+    }
+
+    #[test]
+    fn cuda_says_its_version_in_either_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        assert_eq!(cuda(directory.path()), None);
+        fs::write(directory.path().join("version.txt"), "CUDA Version 10.2.89\n").expect("a file");
+        assert_eq!(cuda(directory.path()), Some(Number { major: 10, minor: 2 }));
+        fs::write(directory.path().join("version.json"), r#"{"cuda": {"version": "12.4.1"}}"#)
+            .expect("a file");
+        assert_eq!(cuda(directory.path()), Some(Number { major: 12, minor: 4 }));
+    }
+
+    #[test]
+    fn what_is_no_python_is_refused_by_name() {
+        let error = python_of("/no/python").expect_err("no such file").to_string();
+        assert!(error.starts_with("expected a Python as `/no/python`, found none"), "{error}");
+        let error = python_of("false").expect_err("another program").to_string();
+        assert!(error.starts_with("expected a Python as `false`"), "{error}");
+    }
+}
