@@ -1,6 +1,6 @@
 //! Which wheels there are, and what each is called: device × accelerator × BLAS × instruction set × Python × platform.
 //!
-//! A [`Matrix`] is read from a file of groups ([`file`]). A group takes some values of each axis, and stands for all their
+//! A [`Matrix`] is read from a file of groups ([`mod@file`]). A group takes some values of each axis, and stands for all their
 //! combinations but those that the file excludes. What a wheel is called is given for each channel, field by field, because
 //! label, directory, version and distribution do not follow from each other: they never did where they grew over years.
 
