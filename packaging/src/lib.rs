@@ -8,6 +8,7 @@ mod error;
 pub mod file;
 mod html;
 pub mod index;
+pub mod instructions;
 pub mod matrix;
 pub mod page;
 pub mod select;

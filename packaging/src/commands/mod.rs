@@ -1,6 +1,7 @@
 //! What the command can be asked, and how it shows the answer.
 
 mod index;
+mod inspect;
 mod matrix;
 mod pages;
 mod repack;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Pages(pages::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
+    /// Say which instructions lie in a library
+    Inspect(inspect::Call),
     /// Say what to install on this machine, and why
     Select(select::Call),
     /// Serve an index over HTTP until it is interrupted
@@ -87,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
+        Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),
         Command::Serve(call) => serve::run(call, arguments.json),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),

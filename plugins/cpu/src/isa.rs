@@ -1,13 +1,16 @@
 //! Which instruction sets the kernels use: the best the processor and the operating system have, or less on request; and how
 //! one generic source is compiled for each of them.
 
-#![expect(unsafe_code, reason = "code for an instruction set may only run where the machine has it")]
+#![cfg_attr(
+    x86_vectors,
+    expect(unsafe_code, reason = "code for an instruction set may only run where the machine has it")
+)]
 
 use std::fmt;
 
 use oarlock_sdk::Host;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use crate::amx;
 
 /// A level of instruction sets, in rising order. Each stands for all features that kernels of that level may use.
@@ -39,7 +42,7 @@ impl Isa {
 
     /// The best level this machine has.
     pub(crate) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         {
             let has_avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
@@ -69,11 +72,11 @@ impl Isa {
 
     /// Whether one instruction multiplies pairs of bf16 and adds both products to a sum: AVX512-BF16, beside the level for it.
     pub(crate) fn has_bf16(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         {
             self >= Self::Avx512 && is_x86_feature_detected!("avx512bf16")
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(x86_vectors))]
         {
             false
         }
@@ -82,14 +85,14 @@ impl Isa {
     /// Whether many products in bf16 take less time than in f32. Without AMX, processors of Intel add as many products of f32 in
     /// a cycle, in two units, as they do products of bf16 in one, so there only what waits for memory gains by bf16.
     pub(crate) fn gains_by_bf16(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         {
             let vendor = std::arch::x86_64::__cpuid(0);
             let is_intel =
                 [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel";
             self == Self::Amx || self.has_bf16() && !is_intel
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(x86_vectors))]
         {
             false
         }
@@ -159,23 +162,23 @@ impl Isa {
     pub(crate) fn vectorize<W: Vectorized>(self, work: W) -> W::Output {
         match self {
             // SAFETY: levels other than the lowest are only made where the machine has them.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Self::Avx512 | Self::Amx => unsafe { run_avx512(work) },
             // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Self::Avx2 => unsafe { run_avx2(work) },
             _ => work.run::<Baseline>(),
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 fn run_avx512<W: Vectorized>(work: W) -> W::Output {
     work.run::<Fused>()
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn run_avx2<W: Vectorized>(work: W) -> W::Output {
     work.run::<Fused>()
@@ -195,11 +198,11 @@ impl fmt::Display for Isa {
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
     // SAFETY: every processor of the architecture has the instruction, which never fails.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(place.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     let _ = place;
 }

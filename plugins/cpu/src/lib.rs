@@ -4,7 +4,7 @@
 //! cargo build --release --package oarlock-plugin-cpu --features shared-object
 //! ```
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod amx;
 mod constants;
 mod device;

@@ -39,7 +39,7 @@ pub(crate) fn version(text: &str) -> Version {
 
 /// The level of the instruction set that programs are compiled for: 4 is x86-64-v4. 0 where there are no levels.
 pub(crate) fn instruction_set_level() -> u32 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     {
         let v2 = is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("popcnt");
         let v3 = v2
@@ -54,7 +54,7 @@ pub(crate) fn instruction_set_level() -> u32 {
             && is_x86_feature_detected!("avx512vl");
         1 + u32::from(v2) + u32::from(v3) + u32::from(v4)
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     {
         0
     }

@@ -4,14 +4,11 @@
 //! time as stay in the second cache, a strip. All columns are multiplied with a strip before the next one, 32 at a time, which are read from
 //! memory once and then are in the nearest cache for the other blocks of the strip. Meanwhile the next columns are asked for.
 
-#![cfg_attr(
-    target_arch = "x86_64",
-    expect(unsafe_code, reason = "registers are only there where a machine has them")
-)]
+#![cfg_attr(x86_vectors, expect(unsafe_code, reason = "registers are only there where a machine has them"))]
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use crate::amx::Tiles;
 use crate::isa::Isa;
 
@@ -35,6 +32,7 @@ pub(crate) struct Strips {
 }
 
 /// What the sums of a block are computed from.
+#[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no tiles for it"))]
 pub(crate) struct Block {
     /// Where the rows begin, how many there are, and how many bytes they are apart. Rows up to a whole tile of them are read, and
     /// their sums are of no use.
@@ -100,13 +98,13 @@ impl Strips {
     }
 
     /// Makes the registers of this thread ready for blocks, as long as the result lives.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     pub(crate) fn registers(&self) -> Tiles {
         // SAFETY: there are strips only where the registers are permitted.
         unsafe { Tiles::new() }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     pub(crate) fn registers(&self) {}
 
     /// Bytes from a row to the next: a line more than they have, as rows that are pages apart would fight for the same lines of

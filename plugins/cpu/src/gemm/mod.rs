@@ -18,7 +18,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tile;
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod turn;
 mod vector;
 

@@ -46,11 +46,11 @@ pub(crate) fn pack_panel<E: Stored<Computed = f32>>(
     view.pack(lanes, steps, width, panel);
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use super::turn::turn;
 
 /// There are no instructions for it.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(x86_vectors))]
 fn turn(_: Isa, _: (&[f32], usize), _: (usize, usize), _: (&mut [f32], usize)) -> bool {
     false
 }

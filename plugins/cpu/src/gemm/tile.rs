@@ -4,9 +4,9 @@
 //! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than
 //! it has elements, and a table of them for each type and instruction set.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod avx512;
 mod portable;
 
@@ -35,7 +35,9 @@ pub(super) struct Tile<T> {
     pub(super) add: bool,
     /// What other tiles will read, to be asked for meanwhile, and by how many bytes it goes on with each step in depth. Nobody
     /// reads there now, so it may be any address.
+    #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "nothing is asked for early there"))]
     pub(super) ahead: *const u8,
+    #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "nothing is asked for early there"))]
     pub(super) ahead_step: isize,
 }
 
@@ -120,9 +122,9 @@ macro_rules! floats {
             #[expect(private_interfaces, reason = "as in the trait")]
             fn kernels(isa: Isa) -> &'static Kernels<Self> {
                 match isa {
-                    #[cfg(target_arch = "x86_64")]
+                    #[cfg(x86_vectors)]
                     Isa::Avx512 | Isa::Amx => &avx512::$float::KERNELS,
-                    #[cfg(target_arch = "x86_64")]
+                    #[cfg(x86_vectors)]
                     Isa::Avx2 => &avx2::$float::KERNELS,
                     _ => portable::baseline(),
                 }

@@ -24,6 +24,7 @@ const LINE: usize = 64;
 const NEAR: usize = 1 << 20;
 /// How far behind what is read of a long row, in bytes, more of it is asked for: beyond the page that a processor expects, as to
 /// find where the next one lies takes long.
+#[cfg(x86_vectors)]
 pub(super) const LATER: usize = 8192;
 /// Rows of the matrix that are added up at once where the outputs lie side by side.
 const ROWS: usize = 8;
@@ -246,11 +247,11 @@ impl<T: Number> Job<T> {
 /// is too small for rows that come so much later.
 #[inline(always)]
 pub(super) fn ask_for<T>(address: *const T) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     // SAFETY: it only is a hint, and every processor of the architecture has it.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     let _ = address;
 }

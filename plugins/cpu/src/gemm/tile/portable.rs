@@ -18,7 +18,7 @@ pub(super) fn baseline<T: Number>() -> &'static Kernels<T> {
 }
 
 /// The kernels for an instruction set, which the machine must have.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(super) fn best<T: Number>(isa: Isa) -> &'static Kernels<T> {
     struct Table<T>(T);
     impl<T: Number> Table<T> {
@@ -38,33 +38,33 @@ pub(super) fn best<T: Number>(isa: Isa) -> &'static Kernels<T> {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(x86_vectors))]
 pub(super) fn best<T: Number>(_isa: Isa) -> &'static Kernels<T> {
     baseline()
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
     // SAFETY: the caller keeps the promises of `MicroKernel`.
     unsafe { self::tile::<T, ROWS, 16>(tile) }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
     // SAFETY: the caller keeps the promises of `MicroKernel`.
     unsafe { self::tile::<T, ROWS, 32>(tile) }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2_dot<T: Number>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
     // SAFETY: as the caller vouches.
     unsafe { dot(left, right, count, is_far) }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512_dot<T: Number>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
     // SAFETY: as the caller vouches.

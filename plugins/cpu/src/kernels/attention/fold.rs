@@ -1,7 +1,7 @@
 //! The greatest and the sum of values. Left to itself, the compiler keeps the lanes of such sums in memory, and each step waits
 //! for the one before to be written; so there are instructions for them where that matters most.
 
-#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "vectors are read through pointers"))]
+#![cfg_attr(x86_vectors, expect(unsafe_code, reason = "vectors are read through pointers"))]
 
 use crate::isa::Isa;
 use crate::kernels::rows::fold::joined;
@@ -12,7 +12,7 @@ pub(super) const LANES: usize = 64;
 /// The greatest of whole groups of values and one more. What is no number is passed over.
 #[inline(always)]
 pub(super) fn greatest(isa: Isa, values: &[f32], other: f32) -> f32 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     if isa >= Isa::Avx512 {
         // SAFETY: levels other than the lowest are only made where the machine has them.
         return unsafe { avx512::greatest(values, other) };
@@ -24,7 +24,7 @@ pub(super) fn greatest(isa: Isa, values: &[f32], other: f32) -> f32 {
 /// The sum of whole groups of values.
 #[inline(always)]
 pub(super) fn sum(isa: Isa, values: &[f32]) -> f32 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     if isa >= Isa::Avx512 {
         // SAFETY: levels other than the lowest are only made where the machine has them.
         return unsafe { avx512::sum(values) };
@@ -44,7 +44,7 @@ fn folded(values: &[f32], none: f32, join: impl Fn(f32, f32) -> f32) -> f32 {
     joined(lanes, join)
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod avx512 {
     use std::arch::x86_64::*;
 

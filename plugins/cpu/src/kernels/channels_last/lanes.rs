@@ -11,7 +11,7 @@
 mod pairs;
 
 pub(super) use pairs::PlainPairs;
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(super) use pairs::{YmmPairs, ZmmPairs};
 
 use self::pairs::Alone;
@@ -133,10 +133,10 @@ pub(super) trait Work {
 pub(super) fn with_lanes(isa: Isa, work: impl Work) {
     match isa {
         // SAFETY: levels other than the lowest are only made where the machine has them.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         Isa::Avx512 | Isa::Amx => unsafe { run_avx512(work) },
         // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         Isa::Avx2 => unsafe { run_avx2(work) },
         // SAFETY: this kind of vector needs no instructions of its own.
         _ => unsafe { work.run::<Plain>() },
@@ -145,7 +145,7 @@ pub(super) fn with_lanes(isa: Isa, work: impl Work) {
 
 /// The same with vectors that can be loaded from and stored as bf16.
 pub(super) fn with_rounding_lanes(isa: Isa, work: impl Work) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     if isa.has_bf16() {
         // SAFETY: the machine has the instructions.
         return unsafe { run_bf16(work) };
@@ -155,21 +155,21 @@ pub(super) fn with_rounding_lanes(isa: Isa, work: impl Work) {
     unsafe { work.run::<pairs::Pairs<Plain, Alone>>() }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
 unsafe fn run_bf16<W: Work>(work: W) {
     // SAFETY: this function is only called where the machine has the instructions.
     unsafe { work.run::<pairs::Pairs<Zmm, Alone>>() }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,avx512f")]
 unsafe fn run_avx512<W: Work>(work: W) {
     // SAFETY: this function is only called where the machine has the instructions.
     unsafe { work.run::<Zmm>() }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn run_avx2<W: Work>(work: W) {
     // SAFETY: as above.
@@ -267,11 +267,11 @@ impl Lanes for Plain {
 }
 
 /// Implements [`Lanes`] with intrinsics.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 macro_rules! intrinsics {
     ($name:ident, $vector:ident, $count:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident,
      $div:ident, $fused:ident, $max:ident, $min:ident, $is_zero:expr, $load_some:expr, $store_some:expr $(, $more:item)*) => {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         impl Lanes for $name {
             const COUNT: usize = $count;
 
@@ -360,10 +360,10 @@ macro_rules! intrinsics {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(super) use x86::{Ymm, Zmm};
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod x86 {
     use std::arch::x86_64::*;
 

@@ -40,7 +40,7 @@ impl Gathered {
     ///
     /// All parts can be read, and the pairs of all rows can be written.
     pub(super) unsafe fn round(self, isa: Isa, pairs: *mut f32, stride: usize) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         if isa.has_bf16() {
             // SAFETY: the machine has the instructions, and the caller vouches for the numbers and pairs.
             return unsafe { x86::round(&self, pairs, stride) };
@@ -138,7 +138,7 @@ impl Vectorized for Columns<'_> {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod x86 {
     use std::arch::x86_64::*;
 

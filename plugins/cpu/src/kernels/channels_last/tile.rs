@@ -9,7 +9,9 @@ use std::ptr;
 use super::dense::Paired;
 use super::lanes::Lanes;
 use crate::isa::{Isa, prefetch};
-use crate::strips::{Block, LINES};
+use crate::strips::Block;
+#[cfg(x86_vectors)]
+use crate::strips::LINES;
 use crate::unrolled::unrolled;
 
 /// The most pixels of a tile whose sums stay in vectors.
@@ -70,9 +72,9 @@ pub(super) type BlockKernel = unsafe fn(&Block, &Ending);
 
 /// The function for blocks of pairs, of so many channels, on machines with [`crate::strips::Strips`].
 pub(super) fn of_blocks(channels: usize) -> BlockKernel {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     return blocks::KERNELS[channels.div_ceil(LINES) - 1];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     unreachable!("no machine of this kind has strips of {channels} channels");
 }
 
@@ -88,9 +90,9 @@ impl Kernels {
     /// Those of an instruction set that the machine has.
     pub(super) fn of(isa: Isa) -> &'static Self {
         match isa {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx => &avx512::KERNELS,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx2 => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
@@ -99,9 +101,9 @@ impl Kernels {
     /// Those whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
     pub(super) fn of_pairs(isa: Isa) -> &'static Self {
         match isa {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 => &widened::KERNELS,
             _ => &plain_pairs::KERNELS,
         }
@@ -276,20 +278,20 @@ macro_rules! kernels {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 kernels!(avx512, Zmm, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 kernels!(avx2, Ymm, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain, Plain, [1 2 3 4 5 6]);
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 kernels!(widened, YmmPairs, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);
 
 /// Those for blocks of pairs, with AMX.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod blocks {
     use std::mem::MaybeUninit;
 

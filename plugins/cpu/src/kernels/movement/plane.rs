@@ -92,11 +92,11 @@ impl<E: Copy> Plane<'_, E> {
         let begin = if tiles == 0 { 0 } else { columns.min(readable) };
         match isa {
             _ if tiles == 0 => {}
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if tiles >= 4 => {
                 isa.vectorize(Tiles::<x86::Zmm, E>::new(&mut self, begin));
             }
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx2 | Isa::Avx512 | Isa::Amx if tiles >= 2 => {
                 isa.vectorize(Tiles::<x86::Ymm, E>::new(&mut self, begin));
             }
@@ -315,10 +315,10 @@ trait Vector: Copy {
     unsafe fn interleave<E>(a: Self, b: Self) -> [Self; 2];
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use x86::Xmm as Narrow;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod x86 {
     use std::arch::x86_64::*;
 
@@ -387,11 +387,11 @@ mod x86 {
 }
 
 /// Of other architectures.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(x86_vectors))]
 #[derive(Clone, Copy)]
 struct Narrow([u8; BYTES]);
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(x86_vectors))]
 impl Vector for Narrow {
     const TILES: usize = 1;
 

@@ -11,8 +11,10 @@ use super::layer::Images;
 use super::packed::{Panels, Source};
 use super::rows::Rows;
 use super::tile::{Kernels, MOST_PIXELS, Outcome, Place, Tile, of_blocks};
-use super::vector::{QUAD, TURNED};
-#[cfg(target_arch = "x86_64")]
+use super::vector::QUAD;
+#[cfg(x86_vectors)]
+use super::vector::TURNED;
+#[cfg(x86_vectors)]
 use crate::amx;
 use crate::gemm::{self, Finished, Parts, Scratch, Tasks, Team};
 use crate::kernels::channels_last::geometry::Geometry;
@@ -311,7 +313,7 @@ impl Job<'_> {
 
     /// Copies what is under the windows of a tile to rows of unsigned numbers.
     fn put_together(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         if let Some(strips) = &self.dense.strips {
             let (parts, depth) = self.dense.rows.taps();
             let gathered = amx::Gathered {
@@ -326,7 +328,7 @@ impl Job<'_> {
             // which whole fours can be read, and there is room for as many rows.
             unsafe { gathered.copy(rows, strips.stride()) };
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(x86_vectors))]
         unreachable!(
             "no machine of this kind has strips of {count} pixels of {group}, {pointers:?}, {rows:?}"
         );

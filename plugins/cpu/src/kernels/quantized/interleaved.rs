@@ -6,11 +6,11 @@
 
 #![expect(unsafe_code, reason = "pixels, weights and results are reached through pointers")]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod x86;
 
 use std::ops::Range;
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use std::ptr;
 
 use super::finish::Requantize;
@@ -84,7 +84,7 @@ impl Interleaved {
     /// How a convolution is computed with this instruction set, if there is a way.
     pub(super) fn new(isa: Isa, geometry: &Geometry) -> Option<Self> {
         let Geometry { down, along, .. } = geometry;
-        let is_there = cfg!(target_arch = "x86_64") && has_instructions(isa);
+        let is_there = cfg!(x86_vectors) && has_instructions(isa);
         let windows = if along.stride == 1 && along.dilation == 1 && along.output > 1 { 2 } else { 1 };
         let quads_of_line = along.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
         let quads = quads_of_line.checked_mul(down.kernel)?;
@@ -120,11 +120,11 @@ impl Interleaved {
 }
 
 fn has_instructions(isa: Isa) -> bool {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     {
         isa >= Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     {
         let _ = isa;
         false
@@ -139,7 +139,7 @@ pub(super) struct Operands<'a> {
     pub(super) factors: &'a [f32],
     /// A pixel that is all zero points.
     pub(super) padding: &'a [u8],
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there are no instructions for it"))]
+    #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
     pub(super) requantize: &'a Requantize,
 }
 
@@ -176,19 +176,19 @@ impl Interleaved {
             // SAFETY: no two pieces have rows in common.
             let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
             let job = Job { way: self, geometry, x: images.x, operands, rows, y };
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             // SAFETY: the machine has the instructions, and the operands have their sizes.
             unsafe {
                 x86::compute(job, images.is_signed);
             }
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(not(x86_vectors))]
             drop(job);
         });
     }
 }
 
 /// Some rows of the output.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there are no instructions for it"))]
+#[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
 struct Job<'a> {
     way: &'a Interleaved,
     geometry: &'a Geometry,
@@ -198,7 +198,7 @@ struct Job<'a> {
     y: &'a mut [u8],
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 impl Job<'_> {
     /// Writes where the lines of the image begin that a row of the output reads; null where they are padding.
     fn point_to_lines(&self, row: usize, lines: &mut [*const u8]) {

@@ -10,7 +10,9 @@ use super::finish::Ending;
 use super::vector::{MOST_LANES, QUAD, Vector};
 use crate::isa::{Isa, prefetch};
 pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
-use crate::strips::{Block, LINES};
+use crate::strips::Block;
+#[cfg(x86_vectors)]
+use crate::strips::LINES;
 use crate::unrolled::unrolled;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
@@ -69,9 +71,9 @@ pub(super) type BlockKernel = unsafe fn(&Block, *const i32, &Outcome<'_>);
 
 /// The function for blocks of so many channels, on machines with [`crate::strips::Strips`].
 pub(super) fn of_blocks(channels: usize) -> BlockKernel {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     return blocks::KERNELS[channels.div_ceil(LINES) - 1];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     unreachable!("no machine of this kind has strips of {channels} channels");
 }
 
@@ -88,9 +90,9 @@ impl Kernels {
     /// The best that the machine has within an instruction set.
     pub(super) fn of(isa: Isa) -> &'static Self {
         match isa {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
@@ -200,19 +202,19 @@ macro_rules! kernels {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 kernels!(
     vnni,
     Zmm,
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 kernels!(avx2, Ymm, #[target_feature(enable = "avx2")] [1 2 3 4]);
 kernels!(plain, Plain, [1 2 3 4]);
 
 /// Those for blocks, with AMX.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod blocks {
     use std::mem::MaybeUninit;
     use std::ptr;

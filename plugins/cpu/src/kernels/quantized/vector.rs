@@ -128,10 +128,10 @@ impl Vector for Plain {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(super) use x86::{Ymm, Zmm};
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 mod x86 {
     use std::arch::x86_64::*;
 

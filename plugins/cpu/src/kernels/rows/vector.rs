@@ -1,8 +1,11 @@
 //! Compiles a body once for each level of instruction sets, and picks one at run time.
 
-#![expect(
-    unsafe_code,
-    reason = "code for instruction sets that not every processor has may only run where they are"
+#![cfg_attr(
+    x86_vectors,
+    expect(
+        unsafe_code,
+        reason = "code for instruction sets that not every processor has may only run where they are"
+    )
 )]
 
 use crate::isa::Isa;
@@ -68,9 +71,9 @@ pub(crate) use with_isa;
 pub(crate) fn with_avx512<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     assert!(isa >= Isa::Avx512, "a level for this code");
     // SAFETY: levels other than the lowest are only made where the machine has them.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     return unsafe { run_avx512(body) };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     body()
 }
 
@@ -79,9 +82,9 @@ pub(crate) fn with_avx512<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
 pub(crate) fn with_avx2<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     assert!(isa >= Isa::Avx2, "a level for this code");
     // SAFETY: as above.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(x86_vectors)]
     return unsafe { run_avx2(body) };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(x86_vectors))]
     body()
 }
 
@@ -91,13 +94,13 @@ pub(crate) fn with_baseline<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
 fn run_avx512<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn run_avx2<R>(body: impl FnOnce() -> R) -> R {
     body()

@@ -12,7 +12,7 @@ use super::super::tile::{Ending, Tile, of_blocks};
 use super::super::weights::Panels;
 use super::super::windows::Windows;
 use super::{Dense, Factors, words};
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use crate::amx;
 use crate::gemm::Parts;
 use crate::isa::Isa;
@@ -229,7 +229,7 @@ impl Job<'_> {
 
     /// Copies the numbers in bf16 that are under the windows of a tile to rows of whole lines.
     fn put_together(&self, group: usize, count: usize, pointers: *const *const f32, rows: *mut f32) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(x86_vectors)]
         {
             let (parts, depth) = self.dense.taps();
             let bytes = |numbers: usize| numbers * size_of::<u16>();
@@ -245,7 +245,7 @@ impl Job<'_> {
             // there is room for as many rows.
             unsafe { gathered.copy(rows.cast(), self.dense.rounded_row() * size_of::<f32>()) };
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(x86_vectors))]
         unreachable!(
             "no machine of this kind has strips of {count} pixels of {group}, {pointers:?}, {rows:?}"
         );

@@ -7,12 +7,12 @@
     reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
 )]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::{Lanes, Plain};
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 use super::{Ymm, Zmm};
 
 /// Vectors with products of pairs, which `P` computes.
@@ -21,10 +21,10 @@ pub(in super::super) struct Pairs<V, P>(V, PhantomData<P>);
 /// With what every machine has.
 pub(in super::super) type PlainPairs = Pairs<Plain, Widened>;
 /// With AVX2.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(in super::super) type YmmPairs = Pairs<Ymm, Widened>;
 /// With AVX512-BF16.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(in super::super) type ZmmPairs = Pairs<Zmm, Joined>;
 
 /// A way of computing products of pairs.
@@ -37,7 +37,7 @@ pub(in super::super) trait Products<V>: 'static {
 pub(in super::super) enum Widened {}
 
 /// One instruction multiplies and adds both.
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 pub(in super::super) enum Joined {}
 
 /// Factors are no pairs but numbers; only images hold bf16.
@@ -62,7 +62,7 @@ impl Products<Plain> for Widened {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 impl Products<Ymm> for Widened {
     #[inline(always)]
     fn add(sum: Ymm, left: Ymm, right: Ymm) -> Ymm {
@@ -79,7 +79,7 @@ impl Products<Ymm> for Widened {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(x86_vectors)]
 impl Products<Zmm> for Joined {
     #[inline(always)]
     fn add(sum: Zmm, left: Zmm, right: Zmm) -> Zmm {

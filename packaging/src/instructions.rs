@@ -1,0 +1,137 @@
+//! Which instruction sets lie in a library, found by reading every instruction in it: a build that says it has no AVX is held to
+//! that, whichever crate or compiler brought it in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind};
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// What a library has of one way to write instructions.
+#[derive(Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Found {
+    /// How many instructions.
+    pub count: usize,
+    /// The function that has the first of them, or its address where the library names none.
+    pub first: String,
+}
+
+/// The instruction sets of a library for x86-64, by how their instructions are written: `legacy`, and `VEX`, `EVEX` and others,
+/// which came with AVX and what followed it.
+///
+/// # Errors
+///
+/// When the file cannot be read or is no library for x86-64.
+pub fn found(file: &Path) -> Result<BTreeMap<&'static str, Found>, Error> {
+    std::fs::read(file)
+        .map_err(Error::from)
+        .and_then(|bytes| found_in(&bytes))
+        .map_err(|error| error.of_file(file.display()))
+}
+
+/// Whether instructions that are written so only run where there is AVX.
+#[must_use]
+pub fn needs_avx(written: &str) -> bool {
+    written != name(EncodingKind::Legacy)
+}
+
+fn name(kind: EncodingKind) -> &'static str {
+    match kind {
+        EncodingKind::VEX => "VEX",
+        EncodingKind::EVEX => "EVEX",
+        EncodingKind::XOP => "XOP",
+        EncodingKind::D3NOW => "3DNow!",
+        EncodingKind::Legacy => "legacy",
+        _ => "other",
+    }
+}
+
+fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Error> {
+    let refuse = |error: object::Error| Error::new(format!("expected a library: {error}"));
+    let library = object::File::parse(bytes).map_err(refuse)?;
+    if library.architecture() != object::Architecture::X86_64 {
+        let other = library.architecture();
+        return Err(Error::new(format!("expected a library for x86-64, found one for {other:?}")));
+    }
+    let mut symbols: Vec<(u64, &str)> = library
+        .symbols()
+        .chain(library.dynamic_symbols())
+        .filter(|symbol| symbol.is_definition() && symbol.kind() == object::SymbolKind::Text)
+        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
+        .collect();
+    symbols.sort_unstable();
+    let function = |address: u64| {
+        let before = symbols.partition_point(|(start, _)| *start <= address);
+        before.checked_sub(1).map_or_else(|| format!("{address:#x}"), |place| symbols[place].1.to_owned())
+    };
+    let mut kinds: BTreeMap<&'static str, Found> = BTreeMap::new();
+    for section in library.sections().filter(|section| section.kind() == SectionKind::Text) {
+        let code = section.data().map_err(refuse)?;
+        let mut decoder = Decoder::with_ip(64, code, section.address(), DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if !instruction.is_invalid() {
+                let found = kinds.entry(name(instruction.encoding())).or_default();
+                if found.count == 0 {
+                    found.first = function(instruction.ip());
+                }
+                found.count += 1;
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+#[cfg(test)]
+mod tests {
+    use object::write::{Object, Symbol, SymbolSection};
+    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+
+    use super::*;
+
+    /// A file with functions of these names and bytes.
+    fn file(functions: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+        let text = file.section_id(object::write::StandardSection::Text);
+        for (name, bytes) in functions {
+            let value = file.append_section_data(text, bytes, 1);
+            file.add_symbol(Symbol {
+                name: name.as_bytes().to_vec(),
+                value,
+                size: bytes.len() as u64,
+                kind: SymbolKind::Text,
+                scope: SymbolScope::Dynamic,
+                weak: false,
+                section: SymbolSection::Section(text),
+                flags: SymbolFlags::None,
+            });
+        }
+        file.write().expect("a file")
+    }
+
+    #[test]
+    fn instructions_are_counted_by_how_they_are_written() {
+        // addps xmm0, xmm1; ret.
+        let plain: &[u8] = &[0x0f, 0x58, 0xc1, 0xc3];
+        // vaddps ymm0, ymm0, ymm1; ret.
+        let wide: &[u8] = &[0xc5, 0xfc, 0x58, 0xc1, 0xc3];
+        // vaddps zmm0, zmm0, zmm1; ret.
+        let wider: &[u8] = &[0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1, 0xc3];
+        let kinds =
+            found_in(&file(&[("plain", plain), ("wide", wide), ("wider", wider)])).expect("instructions");
+        let of = |name: &str| kinds.get(name).map(|found| (found.count, found.first.as_str()));
+        assert_eq!(of("legacy"), Some((4, "plain")));
+        assert_eq!(of("VEX"), Some((1, "wide")));
+        assert_eq!(of("EVEX"), Some((1, "wider")));
+        assert!(kinds.keys().copied().filter(|name| needs_avx(name)).eq(["EVEX", "VEX"]));
+    }
+
+    #[test]
+    fn what_is_no_library_is_refused() {
+        assert!(found_in(b"text").expect_err("no library").to_string().starts_with("expected a library: "));
+    }
+}

@@ -1,0 +1,12 @@
+//! Says whether code for AVX and what came after it is compiled: for processors that may have it, unless
+//! `--cfg oarlock_no_avx` in RUSTFLAGS asks for a library in which no such instruction lies.
+
+use std::env::var_os;
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(x86_vectors)");
+    let is_x86 = var_os("CARGO_CFG_TARGET_ARCH").is_some_and(|name| name == "x86_64");
+    if is_x86 && var_os("CARGO_CFG_OARLOCK_NO_AVX").is_none() {
+        println!("cargo::rustc-cfg=x86_vectors");
+    }
+}
