@@ -23,7 +23,7 @@ pub struct Wheel {
 }
 
 /// A file of a wheel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct File {
     bytes: Vec<u8>,
     is_executable: bool,
@@ -54,6 +54,24 @@ impl Wheel {
     /// Adds a file, in place of one of the same path.
     pub fn add(&mut self, path: &str, bytes: Vec<u8>) {
         self.files.insert(path.to_owned(), File { bytes, is_executable: false });
+    }
+
+    /// Adds a file that may be run, or loaded.
+    pub fn add_executable(&mut self, path: &str, bytes: Vec<u8>) {
+        self.files.insert(path.to_owned(), File { bytes, is_executable: true });
+    }
+
+    /// The same files in a wheel of another name.
+    pub(crate) fn renamed(&self, named: &str) -> Self {
+        let mut wheel = Self::new(named);
+        for (path, file) in &self.files {
+            let path = match path.strip_prefix(&self.information) {
+                Some(rest) => format!("{}{rest}", wheel.information),
+                None => path.clone(),
+            };
+            wheel.files.insert(path, file.clone());
+        }
+        wheel
     }
 
     /// Adds a file of what is said about the wheel, such as `METADATA`.
