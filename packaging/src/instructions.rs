@@ -69,49 +69,35 @@ fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Error> {
     };
     let mut kinds: BTreeMap<&'static str, Found> = BTreeMap::new();
     for section in library.sections().filter(|section| section.kind() == SectionKind::Text) {
-        let code = section.data().map_err(refuse)?;
-        let mut decoder = Decoder::with_ip(64, code, section.address(), DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-            if !instruction.is_invalid() {
-                let found = kinds.entry(name(instruction.encoding())).or_default();
-                if found.count == 0 {
-                    found.first = function(instruction.ip());
-                }
-                found.count += 1;
-            }
-        }
+        count(section.data().map_err(refuse)?, section.address(), &function, &mut kinds);
     }
     Ok(kinds)
 }
 
+/// Counts the instructions of some code.
+fn count(
+    code: &[u8],
+    address: u64,
+    function: &dyn Fn(u64) -> String,
+    kinds: &mut BTreeMap<&'static str, Found>,
+) {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        if !instruction.is_invalid() {
+            let found = kinds.entry(name(instruction.encoding())).or_default();
+            if found.count == 0 {
+                found.first = function(instruction.ip());
+            }
+            found.count += 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use object::write::{Object, Symbol, SymbolSection};
-    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
-
     use super::*;
-
-    /// A file with functions of these names and bytes.
-    fn file(functions: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
-        let text = file.section_id(object::write::StandardSection::Text);
-        for (name, bytes) in functions {
-            let value = file.append_section_data(text, bytes, 1);
-            file.add_symbol(Symbol {
-                name: name.as_bytes().to_vec(),
-                value,
-                size: bytes.len() as u64,
-                kind: SymbolKind::Text,
-                scope: SymbolScope::Dynamic,
-                weak: false,
-                section: SymbolSection::Section(text),
-                flags: SymbolFlags::None,
-            });
-        }
-        file.write().expect("a file")
-    }
 
     #[test]
     fn instructions_are_counted_by_how_they_are_written() {
@@ -121,13 +107,23 @@ mod tests {
         let wide: &[u8] = &[0xc5, 0xfc, 0x58, 0xc1, 0xc3];
         // vaddps zmm0, zmm0, zmm1; ret.
         let wider: &[u8] = &[0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1, 0xc3];
-        let kinds =
-            found_in(&file(&[("plain", plain), ("wide", wide), ("wider", wider)])).expect("instructions");
+        let mut kinds = BTreeMap::new();
+        for (name, code) in [("plain", plain), ("wide", wide), ("wider", wider)] {
+            count(code, 0, &|_| name.to_owned(), &mut kinds);
+        }
         let of = |name: &str| kinds.get(name).map(|found| (found.count, found.first.as_str()));
         assert_eq!(of("legacy"), Some((4, "plain")));
         assert_eq!(of("VEX"), Some((1, "wide")));
         assert_eq!(of("EVEX"), Some((1, "wider")));
         assert!(kinds.keys().copied().filter(|name| needs_avx(name)).eq(["EVEX", "VEX"]));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn this_program_has_instructions_in_functions_with_names() {
+        let kinds = found(&std::env::current_exe().expect("this program")).expect("instructions");
+        let legacy = &kinds["legacy"];
+        assert!(legacy.count > 10_000 && !legacy.first.starts_with("0x"), "{legacy:?}");
     }
 
     #[test]

@@ -182,7 +182,9 @@ impl Interleaved {
                 x86::compute(job, images.is_signed);
             }
             #[cfg(not(x86_vectors))]
-            drop(job);
+            {
+                _ = job;
+            }
         });
     }
 }
