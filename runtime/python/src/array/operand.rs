@@ -60,12 +60,7 @@ impl Number {
 
     /// The bytes of the number as an element of a dtype.
     pub(crate) fn write(self, dtype: Dtype, bytes: &mut Vec<u8>) -> PyResult<()> {
-        let float = match self {
-            Self::Bool(value) => f64::from(u8::from(value)),
-            Self::Integer(value) => value as f64,
-            Self::Float(value) => value,
-            Self::Complex(real, _) => real,
-        };
+        let float = || self.real(dtype);
         macro_rules! integer {
             ($ty:ty) => {{
                 let whole = self.whole(dtype)?;
@@ -76,7 +71,7 @@ impl Number {
         match dtype {
             Dtype::Bool => bytes.push(u8::from(match self {
                 Self::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
-                _ => float != 0.0,
+                _ => float()? != 0.0,
             })),
             Dtype::I8 => integer!(i8),
             Dtype::U8 => integer!(u8),
@@ -86,14 +81,14 @@ impl Number {
             Dtype::U32 => integer!(u32),
             Dtype::I64 => integer!(i64),
             Dtype::U64 => integer!(u64),
-            Dtype::F16 => bytes.extend(f16::from_f64(float).to_ne_bytes()),
-            Dtype::BF16 => bytes.extend(bf16::from_f64(float).to_ne_bytes()),
-            Dtype::F32 => bytes.extend((float as f32).to_ne_bytes()),
-            Dtype::F64 => bytes.extend(float.to_ne_bytes()),
+            Dtype::F16 => bytes.extend(f16::from_f64(float()?).to_ne_bytes()),
+            Dtype::BF16 => bytes.extend(bf16::from_f64(float()?).to_ne_bytes()),
+            Dtype::F32 => bytes.extend((float()? as f32).to_ne_bytes()),
+            Dtype::F64 => bytes.extend(float()?.to_ne_bytes()),
             Dtype::C64 | Dtype::C128 => {
                 let value = match self {
                     Self::Complex(real, imaginary) => Complex::new(real, imaginary),
-                    _ => Complex::new(float, 0.0),
+                    _ => Complex::new(float()?, 0.0),
                 };
                 if dtype == Dtype::C64 {
                     bytes.extend((value.re as f32).to_ne_bytes());
@@ -114,6 +109,15 @@ impl Number {
         Ok(())
     }
 
+    fn real(self, dtype: Dtype) -> PyResult<f64> {
+        match self {
+            Self::Bool(value) => Ok(f64::from(u8::from(value))),
+            Self::Integer(value) => Ok(value as f64),
+            Self::Float(value) => Ok(value),
+            Self::Complex(..) => Err(not_real(dtype)),
+        }
+    }
+
     fn whole(self, dtype: Dtype) -> PyResult<i128> {
         match self {
             Self::Bool(value) => Ok(i128::from(value)),
@@ -123,10 +127,7 @@ impl Number {
                 "expected a number that {} has, found {value}",
                 dtype.numpy_name()
             ))),
-            Self::Complex(..) => Err(PyTypeError::new_err(format!(
-                "expected a real number for {}, found a complex one",
-                dtype.numpy_name()
-            ))),
+            Self::Complex(..) => Err(not_real(dtype)),
         }
     }
 
@@ -136,6 +137,14 @@ impl Number {
         self.write(dtype, &mut bytes)?;
         Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()
     }
+}
+
+#[cold]
+fn not_real(dtype: Dtype) -> PyErr {
+    PyTypeError::new_err(format!(
+        "expected a real number for {}, found a complex one\nhint: take its `real` part first",
+        dtype.numpy_name()
+    ))
 }
 
 #[cold]
