@@ -275,3 +275,14 @@ def test_more_taken_off_than_there_is_leaves_no_negative_variance():
             expected = np.var(theirs, ddof=correction)
         same(ol.var(found, correction=correction), expected)
         same(ol.std(found, correction=correction), np.sqrt(expected))
+
+
+def test_rounding_does_not_grow_with_the_number_of_elements_that_are_added():
+    x = ol.full((10**7,), 0.1)
+    assert abs(float(ol.sum(x)) - 1e6) < 4 and abs(float(ol.mean(x)) - 0.1) < 4e-7
+    assert abs(float(ol.sum(ol.reshape(x, (-1, 2)), axis=0)[1]) - 5e5) < 2
+
+
+def test_one_number_of_repetitions_is_that_of_the_last_dimension():
+    x = np.arange(6).reshape(2, 3)
+    same(ol.tile(ol.asarray(x), 3), np.tile(x, 3))
