@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use super::operand::{Number, foreign, scalar};
 use super::{Array, Operand, cast, only};
 use crate::call::{Fixed, named};
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 use crate::promote::{Kind, kind};
 
 /// One part of a key.
@@ -69,7 +69,7 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
         return places(truth.tensor(&super::host(key.py())?, Dtype::Bool)?);
     }
     let index = key.call_method0("__index__").map_err(|_| {
-        let found = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+        let found = type_name(key);
         PyIndexError::new_err(format!(
             "expected whole numbers, slices, `...`, `None` or arrays of whole numbers or truths as an index, found {found}"
         ))

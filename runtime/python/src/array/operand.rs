@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
 use super::{Array, cast, recent};
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 use crate::promote::{self, Kind};
 
 /// An array, or a number of Python.
@@ -174,6 +174,21 @@ impl FromPyObject<'_, '_> for Operand {
             }
         }
     }
+}
+
+/// The array that a function is given under a name.
+#[inline]
+pub(crate) fn array_given<'a, 'py>(
+    object: &'a Bound<'py, PyAny>,
+    function: &str,
+    name: &str,
+) -> PyResult<&'a Bound<'py, Array>> {
+    object.cast::<Array>().map_err(|_| {
+        let found = type_name(object);
+        PyTypeError::new_err(format!(
+            "`{function}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
+        ))
+    })
 }
 
 /// The number that an object of Python is, unless it is also a scalar of NumPy, which has a dtype; nothing where it is none.
