@@ -163,6 +163,7 @@ def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
     ("call", "error", "says"),
     [
         (lambda: ol.roll(ol.ones(2), (1, 2), axis=0), ValueError, r"as many distances as dimensions for `roll`, found \(1, 2\) for 0"),
+        (lambda: ol.roll(ol.ones(2), 1.5), TypeError, "whole numbers to `roll` by, found 1.5"),
         (lambda: ol.tensordot(ol.asarray(1.0), ol.ones(3)), ValueError, r"at least 2 dimensions for `tensordot`, found .*\(\) and \(3,\)"),
         (lambda: ol.zeros(10**30), OverflowError, "expected sizes that int64 has"),
         (lambda: ol.ones("a"), TypeError, "expected whole numbers as sizes of a shape, found str"),

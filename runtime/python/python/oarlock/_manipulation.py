@@ -156,7 +156,10 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    shifts = (shift,) * len(axes) if isinstance(shift, (int, SupportsIndex)) else tuple(shift)
+    try:
+        shifts = (shift,) * len(axes) if isinstance(shift, (int, SupportsIndex)) else tuple(shift)
+    except TypeError:
+        raise TypeError(f"expected whole numbers to `roll` by, found {shift!r}") from None
     if len(shifts) != len(axes):
         raise ValueError(f"expected as many distances as dimensions for `roll`, found {shift} for {axis}")
     for by, at in zip(shifts, axes, strict=True):

@@ -68,16 +68,7 @@ impl Array {
             self.change(|tensor| *tensor = made);
             return Ok(());
         }
-        let told = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
-        let message = format!(
-            "expected what has the dtype and shape of the array for `{operator}`, {}, found {}\nhint: write `a = a {} b`, which \
-             makes a new array",
-            told(&own),
-            told(&made),
-            operator.trim_end_matches('=')
-        );
-        let is_shape = own.dtype() == made.dtype();
-        Err(if is_shape { PyValueError::new_err(message) } else { PyTypeError::new_err(message) })
+        Err(operand::not_in_place(operator, &own, &made))
     }
 
     fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {

@@ -280,6 +280,21 @@ pub(super) fn foreign(found: &str) -> PyErr {
     ))
 }
 
+/// What an operator in place says that would have made another dtype or shape.
+#[cold]
+pub(super) fn not_in_place(operator: &str, own: &Tensor, made: &Tensor) -> PyErr {
+    let told = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
+    let message = format!(
+        "expected what has the dtype and shape of the array for `{operator}`, {}, found {}\nhint: write `a = a {} b`, which makes a \
+         new array",
+        told(own),
+        told(made),
+        operator.trim_end_matches('=')
+    );
+    let is_shape = own.dtype() == made.dtype();
+    if is_shape { PyValueError::new_err(message) } else { PyTypeError::new_err(message) }
+}
+
 #[cold]
 fn apart(left: &Tensor, right: &Tensor) -> PyErr {
     let (left, right) = (left.device(), right.device());
