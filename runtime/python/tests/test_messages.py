@@ -167,6 +167,7 @@ def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
         (lambda: ol.tensordot(ol.asarray(1.0), ol.ones(3)), ValueError, r"at least 2 dimensions for `tensordot`, found .*\(\) and \(3,\)"),
         (lambda: ol.zeros(10**30), OverflowError, "expected sizes that int64 has"),
         (lambda: ol.ones("a"), TypeError, "expected whole numbers as sizes of a shape, found str"),
+        (lambda: ol.asarray(np.array([1, None], dtype=object)), TypeError, r"text in an array of objects, found int\n.*astype\(float\)"),
         (lambda: ol.load(None), TypeError, "the path of a model or its bytes for `load`, found NoneType"),
         (
             lambda: ol.load(REPOSITORY / "docs/src/models/digits.onnx").run([ol.ones(1)]),
