@@ -4,7 +4,7 @@ use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::array::operand::{AsOperand, Number, together};
+use crate::array::operand::{AsOperand, Number, array_given, together};
 use crate::array::{Array, Operand, cast};
 use crate::call::Fixed;
 use crate::error::{OrRaise as _, in_name_of};
@@ -32,8 +32,8 @@ macro_rules! of_one {
                 $(#[$doc])*
                 #[pyfunction]
                 #[pyo3(signature = (x, /))]
-                pub(super) fn $name(x: &Bound<'_, Array>) -> PyResult<Array> {
-                    super::$name(x.py(), x.get())
+                pub(super) fn $name(x: &Bound<'_, PyAny>) -> PyResult<Array> {
+                    super::$name(x.py(), array_given(x, stringify!($name), "x")?.get())
                 }
             )*
         }
@@ -283,9 +283,9 @@ macro_rules! tests {
                 $(#[$doc])*
                 #[pyfunction]
                 #[pyo3(signature = (x, /))]
-                pub(super) fn $name(x: &Bound<'_, Array>) -> PyResult<Array> {
+                pub(super) fn $name(x: &Bound<'_, PyAny>) -> PyResult<Array> {
                     static OP: Fixed = Fixed::$from($op);
-                    let (py, x) = (x.py(), x.get().tensor());
+                    let (py, x) = (x.py(), array_given(x, stringify!($name), "x")?.get().tensor());
                     if !matches!(kind(x.dtype()), Some(Kind::Float | Kind::Complex)) {
                         return filled_like(py, &x, $of_whole).map(Array::new);
                     }
@@ -339,39 +339,41 @@ mod py {
     /// Every bit turned around, or the truth.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
-    pub(super) fn bitwise_invert(x: &Bound<'_, Array>) -> PyResult<Array> {
-        super::bitwise_invert(x.py(), x.get())
+    pub(super) fn bitwise_invert(x: &Bound<'_, PyAny>) -> PyResult<Array> {
+        super::bitwise_invert(x.py(), array_given(x, "bitwise_invert", "x")?.get())
     }
 
     /// The number with its sign turned around.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
-    pub(super) fn negative(x: &Bound<'_, Array>) -> PyResult<Array> {
-        super::negative(x.py(), x.get())
+    pub(super) fn negative(x: &Bound<'_, PyAny>) -> PyResult<Array> {
+        super::negative(x.py(), array_given(x, "negative", "x")?.get())
     }
 
     /// The real part, which is all there is of a real number.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
-    pub(super) fn real(x: &Bound<'_, Array>) -> PyResult<Array> {
+    pub(super) fn real(x: &Bound<'_, PyAny>) -> PyResult<Array> {
         static OP: Fixed = Fixed::own("Real");
-        part(x, &OP, |x| Ok(x.clone()))
+        part(array_given(x, "real", "x")?, &OP, |x| Ok(x.clone()))
     }
 
     /// The imaginary part, which is 0 of a real number.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
-    pub(super) fn imag(x: &Bound<'_, Array>) -> PyResult<Array> {
+    pub(super) fn imag(x: &Bound<'_, PyAny>) -> PyResult<Array> {
         static OP: Fixed = Fixed::own("Imag");
-        part(x, &OP, |real| cast(x.py(), &filled_like(x.py(), real, false)?, real.dtype()))
+        part(array_given(x, "imag", "x")?, &OP, |real| {
+            cast(x.py(), &filled_like(x.py(), real, false)?, real.dtype())
+        })
     }
 
     /// The number with the sign of its imaginary part turned around.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
-    pub(super) fn conj(x: &Bound<'_, Array>) -> PyResult<Array> {
+    pub(super) fn conj(x: &Bound<'_, PyAny>) -> PyResult<Array> {
         static OP: Fixed = Fixed::own("Conj");
-        part(x, &OP, |x| Ok(x.clone()))
+        part(array_given(x, "conj", "x")?, &OP, |x| Ok(x.clone()))
     }
 
     /// What an op says of complex numbers, and a function of others.
@@ -389,8 +391,9 @@ mod py {
     /// The product of matrices, of which there may be many.
     #[pyfunction]
     #[pyo3(signature = (x1, x2, /))]
-    pub(super) fn matmul(x1: &Bound<'_, Array>, x2: &Bound<'_, Array>) -> PyResult<Array> {
-        super::matmul(x1.py(), x1.get(), x2.get())
+    pub(super) fn matmul(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<Array> {
+        let [left, right] = [array_given(x1, "matmul", "x1")?, array_given(x2, "matmul", "x2")?];
+        super::matmul(x1.py(), left.get(), right.get())
     }
 }
 

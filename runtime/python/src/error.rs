@@ -144,6 +144,12 @@ pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
     made
 }
 
+/// What an error says of an object that is not what was expected: the name of its type.
+#[cold]
+pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string())
+}
+
 /// Results of the core as results of Python.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;

@@ -298,6 +298,87 @@ def test_an_array_is_written_with_its_own_parts():
     same(ours, theirs)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        (0, slice(None), [0, 1]),
+        ([0, 1], slice(None), 0),
+        (slice(None), 0, [0, 1]),
+        (slice(None), [0, 1], 0),
+        (0, [0, 1]),
+        (0, ..., [0, 1]),
+        (slice(None), 0, ..., [0, 1], slice(None)),
+        (slice(None), 0, None, [0, 1]),
+        (0, slice(None), slice(1, None), [0, 1]),
+        (0, slice(None), [True, False, True, False]),
+        (slice(None), slice(None, None, -1), 0, [0, 1]),
+        ([],),
+        (slice(None), []),
+    ],
+    ids=str,
+)
+def test_numbers_beside_places_put_dimensions_where_numpy_puts_them(key):
+    theirs = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    if any(isinstance(each, list) and len(each) == 4 for each in key):
+        theirs = theirs[..., :4].swapaxes(2, 3).copy()
+    ours = ol.asarray(theirs.copy())
+    given_ = tuple(ol.asarray(each) if isinstance(each, list) and each else each for each in key)
+    same(ours[given_], theirs[key])
+    values = -1 - np.arange(theirs[key].size).reshape(theirs[key].shape)
+    ours[given_] = ol.asarray(values)
+    theirs[key] = values
+    same(ours, theirs)
+
+
+def test_an_empty_list_is_no_place():
+    same(ol.arange(3)[[]], np.arange(3)[[]])
+
+
+def test_an_operator_in_place_keeps_dtype_and_shape_or_says_what_to_do():
+    a = ol.arange(4)
+    for operator_, change, theirs in [
+        ("+=", 2, np.arange(4) + 2),
+        ("**=", 2, (np.arange(4) + 2) ** 2),
+        ("<<=", 1, (np.arange(4) + 2) ** 2 << 1),
+    ]:
+        names = {"a": a, "b": change}
+        exec(f"a {operator_} b", names)
+        assert names["a"] is a
+        same(a, theirs)
+    before = a.tolist()
+    for wrong, error in [(1.5, TypeError), (1j, TypeError), (ol.ones(4, dtype=ol.float64), TypeError), (ol.ones((2, 4), dtype=ol.int64), ValueError)]:
+        with pytest.raises(error, match=r"for `\+=`, int64\[4\], found .*\nhint: write `a = a \+ b`"):
+            a += wrong
+    with pytest.raises(TypeError, match="`/=`"):
+        a /= 2
+    assert a.tolist() == before
+    narrow = ol.ones(2, dtype=ol.float16)
+    narrow *= 0.5
+    same(narrow, np.full(2, 0.5, np.float16))
+
+
+def test_arrays_are_formatted_rounded_divided_and_gone_through_as_numbers_are():
+    assert f"{ol.asarray(1.5):.3f} {ol.asarray(7):03d}" == "1.500 007"
+    assert f"{ol.ones(2)}" == str(ol.ones(2))
+    same(round(ol.asarray([1.5, 2.5])), np.array([2, 2], np.float32))
+    with pytest.raises(TypeError, match="found 2 digits"):
+        round(ol.ones(2), 2)
+    for operands in [(7, np.array([2, -2])), (np.array([7, -7]), 2), (np.array([7, -7]), np.array([2, 3]))]:
+        ours = divmod(*(ol.asarray(each) if isinstance(each, np.ndarray) else each for each in operands))
+        for found, expected in zip(ours, divmod(*operands), strict=True):
+            same(found, expected)
+    assert [row.tolist() for row in ol.asarray([[1, 2], [3, 4]])] == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError, match="without"):
+        list(ol.asarray(1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "bfloat16", "float32", "float64"])
+def test_complex_numbers_are_not_made_real_by_the_way(dtype):
+    for call in [lambda: ol.asarray(1j, dtype=dtype), lambda: ol.asarray([1, 1j], dtype=dtype), lambda: ol.full(2, 1j, dtype=dtype)]:
+        with pytest.raises(TypeError, match=f"a real number for {dtype}, found a complex one\nhint: .*`real`"):
+            call()
+
+
 def test_arrays_and_numbers_of_numpy_are_indices():
     theirs = np.arange(3)
     for key in [np.array(1), np.int8(-1), np.bool_(True), np.bool_(False), np.array(True), np.array([2, 0], np.uint8)]:

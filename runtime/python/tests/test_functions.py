@@ -163,7 +163,8 @@ def test_many_elements_are_ordered_and_told_apart_as_in_numpy(dtype):
             np.testing.assert_array_equal(np.signbit(np.asarray(ol.sort(x, axis=axis))), np.signbit(ordered))
             downwards = np.take_along_axis(numbers, np.asarray(ol.argsort(x, axis=axis, descending=True)), axis)
             same(ol.sort(x, axis=axis, descending=True), downwards)
-        values, indices, inverse, counts = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)
+        wanted = {"return_index": True, "return_inverse": True, "return_counts": True}
+        values, indices, inverse, counts = np.unique(numbers, **wanted, equal_nan=False)
         found = ol.unique_all(x)
         same(found.values, values)
         same(found.indices, indices)
@@ -223,3 +224,65 @@ def test_an_op_is_called_by_its_name():
     assert values.tolist() == [[1.0]] and places.tolist() == [[0]]
     with pytest.raises(ValueError, match="Relu"):
         ol.op("Rellu", [x])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_base_that_is_infinite_or_zero_has_a_sign_only_for_odd_exponents(dtype):
+    bases, exponents = np.array([-np.inf, -0.0, np.inf, 0.0], dtype), [1.2, 2.7, 3.3, 5.4, -2.8, -1.211, 3, -3, 2]
+    for exponent in exponents:
+        expected = np.power(bases, np.array(exponent, dtype))
+        for found in [ol.asarray(bases) ** exponent, ol.asarray(np.tile(bases, 9)) ** exponent]:
+            np.testing.assert_array_equal(np.asarray(found)[:4], expected)
+            np.testing.assert_array_equal(np.signbit(np.asarray(found)[:4]), np.signbit(expected))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_what_is_no_number_goes_behind_all_numbers(side):
+    nan = np.nan
+    wanted = np.array([3, nan, 0, 2, -np.inf, np.inf])
+    for ordered in [[1, 2, nan], [nan, nan], [], [1, 2], [-np.inf, 1, np.inf, nan, nan]]:
+        ordered = np.array(ordered)
+        same(ol.searchsorted(ol.asarray(ordered), ol.asarray(wanted), side=side), np.searchsorted(ordered, wanted, side))
+    unordered, sorter = np.array([nan, 2, 1]), np.array([2, 1, 0])
+    found = ol.searchsorted(ol.asarray(unordered), ol.asarray(wanted), side=side, sorter=ol.asarray(sorter))
+    same(found, np.searchsorted(unordered, wanted, side, sorter))
+
+
+@pytest.mark.parametrize("dtype", [ol.float16, ol.bfloat16, ol.float32, ol.float64, ol.complex64])
+def test_no_two_elements_that_are_no_numbers_are_one(dtype):
+    nan = float("nan")
+    x = ol.asarray([[nan, 2, nan], [1, nan, 2]]).astype(dtype)
+    values, indices, inverse, counts = ol.unique_all(x)
+    shown = values.astype(ol.complex64).numpy()
+    assert shown[:2].tolist() == [1, 2] and np.isnan(shown[2:]).all() and values.shape == (5,) and values.dtype is dtype
+    assert counts.tolist() == [1, 2, 1, 1, 1] and indices.tolist() == [3, 1, 0, 2, 4]
+    assert inverse.tolist() == [[2, 1, 3], [0, 4, 1]]
+    assert ol.unique_values(x).shape == ol.unique_counts(x).counts.shape == (5,)
+    assert ol.unique_values(x[:, 1]).shape == (2,) and ol.unique_values(x[0, ::2]).shape == (2,)
+
+
+def test_bounds_that_are_floats_make_floats_of_integers():
+    x = np.arange(4)
+    same(ol.clip(ol.asarray(x), 0.5, 2.5), np.clip(x, 0.5, 2.5).astype(np.float32))
+    same(ol.clip(ol.asarray(x), max=ol.asarray(2.5, dtype=ol.float64)), np.clip(x, None, 2.5))
+    same(ol.clip(ol.asarray(x), 1), np.clip(x, 1, None))
+
+
+def test_more_taken_off_than_there_is_leaves_no_negative_variance():
+    for given_, correction in [([1.0, 2.0], 5), ([1.0, 2.0], 2), ([], 1), ([1.0], 1)]:
+        found, theirs = ol.asarray(given_, dtype=ol.float64), np.array(given_)
+        with pytest.warns(RuntimeWarning):
+            expected = np.var(theirs, ddof=correction)
+        same(ol.var(found, correction=correction), expected)
+        same(ol.std(found, correction=correction), np.sqrt(expected))
+
+
+def test_rounding_does_not_grow_with_the_number_of_elements_that_are_added():
+    x = ol.full((10**7,), 0.1)
+    assert abs(float(ol.sum(x)) - 1e6) < 4 and abs(float(ol.mean(x)) - 0.1) < 4e-7
+    assert abs(float(ol.sum(ol.reshape(x, (-1, 2)), axis=0)[1]) - 5e5) < 2
+
+
+def test_one_number_of_repetitions_is_that_of_the_last_dimension():
+    x = np.arange(6).reshape(2, 3)
+    same(ol.tile(ol.asarray(x), 3), np.tile(x, 3))

@@ -102,3 +102,26 @@ def test_what_has_no_answer_is_said():
         ol.linalg.det(ol.ones((2, 3)))
     assert ol.linalg.matrix_rank(ol.ones((3, 3))).item() == 1
     assert ol.linalg.det(ol.zeros((2, 2))).item() == 0
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 0, 5)])
+def test_matrices_without_elements_are_what_they_are_to_numpy(shape):
+    theirs = np.zeros(shape)
+    ours = ol.asarray(theirs)
+    assert ol.linalg.pinv(ours).shape == np.linalg.pinv(theirs).shape
+    assert ol.linalg.matrix_rank(ours).tolist() == np.linalg.matrix_rank(theirs).tolist()
+    for order in ["fro", "nuc", 2, -2, 1, -1, np.inf, -np.inf]:
+        try:
+            expected = np.linalg.matrix_norm(theirs, ord=order)
+        except ValueError:
+            with pytest.raises(ValueError, match="expected an element"):
+                ol.linalg.matrix_norm(ours, ord=order)
+        else:
+            np.testing.assert_array_equal(np.asarray(ol.linalg.matrix_norm(ours, ord=order)), expected)
+    np.testing.assert_array_equal(np.asarray(ol.linalg.vector_norm(ours, ord=np.inf)), 0)
+
+
+@pytest.mark.parametrize("name", ["trace", "diagonal", "matrix_norm"])
+def test_what_is_no_matrix_is_refused_in_the_name_of_the_function(name):
+    with pytest.raises(ValueError, match=rf"expected matrices for `{name}`, found the shape \(3,\)"):
+        getattr(ol.linalg, name)(ol.ones(3))

@@ -140,6 +140,47 @@ def test_dtypes_have_the_names_of_python_and_what_somebody_named_keeps_its_own()
         ol.op("told", [ol.ones(1)], domain="test.words")
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("sin", lambda: ol.sin(3)),
+        ("isnan", lambda: ol.isnan([3])),
+        ("negative", lambda: ol.negative(3)),
+        ("real", lambda: ol.real(1j)),
+        ("matmul", lambda: ol.matmul(ol.ones(2), np.ones(2))),
+        ("reshape", lambda: ol.reshape([1], (1, 1))),
+        ("permute_dims", lambda: ol.permute_dims([1], (0,))),
+        ("sum", lambda: ol.sum([1])),
+        ("stack", lambda: ol.stack([1, 2])),
+    ],
+)
+def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
+    with pytest.raises(TypeError, match=rf"^`{name}` expected an array as `\w+`, found \w+\nhint: .*`oarlock\.asarray`"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: ol.roll(ol.ones(2), (1, 2), axis=0), ValueError, r"as many distances as dimensions for `roll`, found \(1, 2\) for 0"),
+        (lambda: ol.roll(ol.ones(2), 1.5), TypeError, "whole numbers to `roll` by, found 1.5"),
+        (lambda: ol.tensordot(ol.asarray(1.0), ol.ones(3)), ValueError, r"at least 2 dimensions for `tensordot`, found .*\(\) and \(3,\)"),
+        (lambda: ol.zeros(10**30), OverflowError, "expected sizes that int64 has"),
+        (lambda: ol.ones("a"), TypeError, "expected whole numbers as sizes of a shape, found str"),
+        (lambda: ol.asarray(np.array([1, None], dtype=object)), TypeError, r"text in an array of objects, found int\n.*astype\(float\)"),
+        (lambda: ol.load(None), TypeError, "the path of a model or its bytes for `load`, found NoneType"),
+        (
+            lambda: ol.load(REPOSITORY / "docs/src/models/digits.onnx").run([ol.ones(1)]),
+            TypeError,
+            "`run` expected a dictionary .*, found list\nhint: call the model itself",
+        ),
+    ],
+)
+def test_an_argument_of_another_type_is_told_with_what_was_expected(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
+
+
 def test_memory_is_held_by_what_was_called():
     told = child("""
     import oarlock as ol

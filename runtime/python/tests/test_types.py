@@ -21,6 +21,9 @@ one: ol.Tensor = ol.op("Relu", [a])
 two: tuple[ol.Tensor, ...] = ol.op("TopK", [a, ol.asarray([1])], outputs=2)
 model: ol.Session = ol.load("model.onnx", device="cpu", precision=ol.bfloat16)
 name: str = model.inputs[0].name
+bytes_: ol.Tensor = ol.astype(a, "int8")[[0, 1]]
+rows: list[ol.Tensor] = [row for row in a]
+a += 1
 made: dict[str, ol.Tensor] = model.run({"x": a})
 with ol.Device("cpu") as device, ol.Stream(device) as stream:
     event: ol.Event = stream.record_event()

@@ -392,6 +392,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import ModuleType
 
+    from ._typing import DtypeLike
+
     # They are loaded when they are used.
     from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler
 
@@ -428,7 +430,7 @@ def get_device() -> str:
 
 
 @of_arrays
-def astype(x: Tensor, dtype: DType, /, *, copy: builtins.bool = True, device: Device | None = None) -> Tensor:
+def astype(x: Tensor, dtype: DtypeLike, /, *, copy: builtins.bool = True, device: Device | None = None) -> Tensor:
     """The elements of an array as another dtype, on a device."""
     made = x.astype(dtype, copy=copy)
     return made if device is None else made.to_device(device)

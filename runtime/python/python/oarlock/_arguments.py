@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
+from types import NoneType
 from typing import Any, ParamSpec, TypeVar
 
 from ._oarlock import Tensor, _in_name_of
@@ -21,11 +22,12 @@ def of_arrays(function: Callable[P, T]) -> Callable[P, T]:
     def checked(*given: P.args, **named: P.kwargs) -> T:
         try:
             return function(*given, **named)
-        except AttributeError as error:
+        except (AttributeError, TypeError) as error:
             wrong = first_wrong(function, given, named)
-            if wrong is None:
-                raise
-            raise TypeError(wrong) from error
+            if wrong is not None:
+                raise TypeError(wrong) from error
+            _in_name_of(function.__name__, error)
+            raise
         except Exception as error:
             _in_name_of(function.__name__, error)
             raise
@@ -53,13 +55,19 @@ def first_wrong(function: Callable[..., Any], given: tuple[Any, ...], named: dic
     from inspect import Parameter, signature
 
     parameters = signature(function).parameters
-    bound = signature(function).bind(*given, **named).arguments
+    try:
+        bound = signature(function).bind(*given, **named).arguments
+    except TypeError:
+        return None
     for name, value in bound.items():
         parameter = parameters[name]
         says = str(parameter.annotation)
         if "Tensor" not in says:
             continue
-        fitting = (Tensor, bool, int, float, complex) if "Number" in says else (Tensor,)
+        numbers = any(kind in says for kind in ("Number", "int", "float", "complex"))
+        fitting: tuple[type, ...] = (Tensor, bool, int, float, complex) if numbers else (Tensor,)
+        if "None" in says:
+            fitting += (NoneType,)
         values: list[Any] = [value]
         if parameter.kind is Parameter.VAR_POSITIONAL or "[" in says:
             with suppress(TypeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _oarlock
 from ._arguments import of_arrays
-from ._oarlock import Tensor, asarray, op
+from ._oarlock import Tensor, op, result_type
 
 
 @of_arrays
@@ -30,13 +30,10 @@ def round(x: Tensor, /) -> Tensor:
 @of_arrays
 def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
     """Each element, but none less than one bound or greater than another."""
-    bound = [_like(one, x) if one is not None else None for one in (min, max)]
-    if bound[0] is not None:
-        x = _oarlock.maximum(x, bound[0])
-    if bound[1] is not None:
-        x = _oarlock.minimum(x, bound[1])
-    return x if bound != [None, None] else +x
-
-
-def _like(bound: Tensor | float, x: Tensor) -> Tensor:
-    return bound.astype(x.dtype, copy=False) if isinstance(bound, Tensor) else asarray(bound, dtype=x.dtype, device=x.device)
+    dtype = result_type(x, *(bound for bound in (min, max) if bound is not None))
+    x = +x.astype(dtype, copy=False)
+    if min is not None:
+        x = _oarlock.maximum(x, min)
+    if max is not None:
+        x = _oarlock.minimum(x, max)
+    return x

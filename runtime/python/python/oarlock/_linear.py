@@ -22,6 +22,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over some dimensions of two arrays: the last of one and the first of the other, or those named."""
     if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ValueError(f"expected at least {axes} dimensions for `tensordot`, found the shapes {x1.shape} and {x2.shape}")
         first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
         first = [axis_of(axis, x1.ndim) for axis in axes[0]]

@@ -156,7 +156,12 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    try:
+        shifts = (shift,) * len(axes) if isinstance(shift, (int, SupportsIndex)) else tuple(shift)
+    except TypeError:
+        raise TypeError(f"expected whole numbers to `roll` by, found {shift!r}") from None
+    if len(shifts) != len(axes):
+        raise ValueError(f"expected as many distances as dimensions for `roll`, found {shift} for {axis}")
     for by, at in zip(shifts, axes, strict=True):
         at = axis_of(at, x.ndim)
         size = x.shape[at]
@@ -178,8 +183,9 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
 
 @of_arrays
-def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
     """An array so many times after itself along each dimension."""
+    repetitions = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
     rank = max(x.ndim, len(repetitions))
     x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
     return op("Tile", [x, sizes_of((1,) * (rank - len(repetitions)) + tuple(repetitions))])

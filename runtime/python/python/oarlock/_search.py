@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 from . import _oarlock
 from ._arguments import of_arrays
-from ._creation import sizes_of
-from ._creation import arange
-from ._manipulation import axis_of, broadcast_to, stack
+from ._creation import arange, full_like, sizes_of
+from ._manipulation import axis_of, broadcast_to, concat, stack
 from ._oarlock import Tensor, asarray, op, reshape, result_type
 from ._places import places_among
-from ._statistics import reduce
+from ._statistics import cumulative_sum, reduce
 
 
 @of_arrays
@@ -156,7 +155,26 @@ def unique_all(x: Tensor, /) -> UniqueAll:
         values = op("Complex", [rows[:, 0], rows[:, 1]], domain="oarlock")
     else:
         values, first, inverse, counts = op("Unique", [flat], {"sorted": 1}, outputs=4)
+        # What is no number is one element to the op, the last one.
+        if 0 < values.size < flat.size and _oarlock.isnan(values[-1]):
+            values, first, inverse, counts = _told_apart(flat, values, first, inverse, counts)
     return UniqueAll(values, first, reshape(inverse, x.shape), counts)
+
+
+def _told_apart(
+    x: Tensor, values: Tensor, first: Tensor, inverse: Tensor, counts: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What the op says with each of what is no number as an element of its own, as no two of these are equal."""
+    is_none = _oarlock.isnan(x)
+    (places,) = nonzero(is_none)
+    numbers = values.size - 1
+    order = cumulative_sum(is_none.astype(_oarlock.int64)) - 1
+    return (
+        concat([values[:numbers], x[places]]),
+        concat([first[:numbers], places]),
+        where(is_none, order + numbers, inverse),
+        concat([counts[:numbers], full_like(places, 1, dtype=counts.dtype)]),
+    )
 
 
 @of_arrays
@@ -176,6 +194,4 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 @of_arrays
 def unique_values(x: Tensor, /) -> Tensor:
     """The elements that differ, in order."""
-    if x.dtype in (_oarlock.complex64, _oarlock.complex128):
-        return unique_all(x).values
-    return op("Unique", [reshape(x, (-1,))], {"sorted": 1})
+    return unique_all(x).values

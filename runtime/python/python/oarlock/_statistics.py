@@ -119,7 +119,7 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
     for at in axes_of(axis, x.ndim):
         count *= x.shape[at]
     squares = reduce("ReduceSum", distances * distances, axis, keepdims)
-    return squares / asarray(float(count - correction), dtype=x.dtype, device=x.device)
+    return squares / asarray(builtins.max(float(count - correction), 0.0), dtype=x.dtype, device=x.device)
 
 
 @of_arrays

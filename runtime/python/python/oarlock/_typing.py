@@ -13,5 +13,5 @@ Shape: TypeAlias = int | Sequence[int]
 Axes: TypeAlias = int | Sequence[int]
 DtypeLike: TypeAlias = DType | type | str | Any
 DeviceLike: TypeAlias = Device | str
-Place: TypeAlias = SupportsIndex | slice | EllipsisType | None | Tensor
+Place: TypeAlias = SupportsIndex | slice | EllipsisType | None | Tensor | list[Any]
 Index: TypeAlias = Place | tuple[Place, ...]

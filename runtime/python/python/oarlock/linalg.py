@@ -11,7 +11,7 @@ from ._arguments import of_arrays
 from ._creation import eye
 from ._information import finfo
 from ._linear import matrix_transpose, tensordot, vecdot
-from ._manipulation import broadcast_shapes, broadcast_to, moveaxis, stack
+from ._manipulation import axes_of, broadcast_shapes, broadcast_to, moveaxis, stack
 from ._oarlock import Tensor, abs, asarray, conj, exp, matmul, op, reshape, result_type, sqrt
 from ._search import where
 from ._statistics import max, min, sum
@@ -84,6 +84,17 @@ def _adjoint(x: Tensor) -> Tensor:
     return conj(x).mT
 
 
+def _expect_matrices(function: str, x: Tensor) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"expected matrices for `{function}`, found the shape {x.shape}")
+
+
+def _greatest(sizes: Tensor, axis: Axes | None, keepdims: bool = False) -> Tensor:
+    """The greatest of numbers that are not negative, 0 where there are none."""
+    has_none = 0 in [sizes.shape[at] for at in axes_of(axis, sizes.ndim)]
+    return (sum if has_none else max)(sizes, axis=axis, keepdims=keepdims)
+
+
 @of_arrays
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangle whose product with its adjoint a positive definite matrix is."""
@@ -95,6 +106,8 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 @of_arrays
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The vectors that are upright on two vectors of three elements each."""
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise ValueError("expected vectors of three elements for `cross`, found a number")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"expected vectors of three elements, found {x1.shape[axis]} and {x2.shape[axis]}")
     shape = broadcast_shapes(x1.shape, x2.shape)
@@ -115,6 +128,7 @@ def det(x: Tensor, /) -> Tensor:
 @of_arrays
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """The diagonals of matrices, from so many places to the right."""
+    _expect_matrices("diagonal", x)
     rows, columns = x.shape[-2:]
     count = builtins.max(0, builtins.min(rows, columns - offset) if offset >= 0 else builtins.min(rows + offset, columns))
     first = offset if offset >= 0 else -offset * columns
@@ -145,15 +159,16 @@ def inv(x: Tensor, /) -> Tensor:
 @of_arrays
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
     """How large matrices are: by the sum of squares, by their singular values, or by sums of rows or columns."""
+    _expect_matrices("matrix_norm", x)
     if ord == "fro":
         made = sqrt(sum(abs(x) ** 2, axis=(-2, -1)))
     elif ord == "nuc":
         made = sum(svdvals(x), axis=-1)
     elif ord in (2, -2):
-        made = (max if ord == 2 else min)(svdvals(x), axis=-1)
+        made = (_greatest if ord == 2 else min)(svdvals(x), axis=-1)
     elif ord in (1, -1, math.inf, -math.inf):
         sums = sum(abs(x), axis=-2 if ord in (1, -1) else -1)
-        made = (max if ord > 0 else min)(sums, axis=-1)
+        made = (_greatest if ord > 0 else min)(sums, axis=-1)
     else:
         raise ValueError(f"expected `fro`, `nuc`, 1, 2, infinity or one of them below 0 for `ord`, found {ord}")
     return made[..., None, None] if keepdims else made
@@ -162,6 +177,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro
 @of_arrays
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Matrices multiplied by themselves `n` times, or their inverses."""
+    _expect_matrices("matrix_power", x)
     if n < 0:
         x, n = inv(x), -n
     made = broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
@@ -180,7 +196,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
     bound = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol
-    return sum((values > max(values, axis=-1, keepdims=True) * bound).astype(_oarlock.int64), axis=-1)
+    return sum((values > _greatest(values, axis=-1, keepdims=True) * bound).astype(_oarlock.int64), axis=-1)
 
 
 @of_arrays
@@ -198,7 +214,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
     bound = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol
-    is_kept = values > max(values, axis=-1, keepdims=True) * bound
+    is_kept = values > _greatest(values, axis=-1, keepdims=True) * bound
     inverse = where(is_kept, 1 / where(is_kept, values, 1.0), 0.0).astype(x.dtype, copy=False)
     return matmul(_adjoint(right) * inverse[..., None, :], _adjoint(left))
 
@@ -246,6 +262,7 @@ def svdvals(x: Tensor, /) -> Tensor:
 @of_arrays
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DtypeLike | None = None) -> Tensor:
     """The sums of the diagonals of matrices."""
+    _expect_matrices("trace", x)
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
@@ -254,7 +271,7 @@ def vector_norm(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = Fals
     """How long vectors are: the root of the sum of powers, or the largest or smallest magnitude."""
     size = abs(x)
     if ord == math.inf:
-        return max(size, axis=axis, keepdims=keepdims)
+        return _greatest(size, axis=axis, keepdims=keepdims)
     if ord == -math.inf:
         return min(size, axis=axis, keepdims=keepdims)
     if ord == 0:

@@ -1,16 +1,16 @@
 //! Arrays from nothing but a shape, and the same elements in other shapes.
 
 use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Tensor};
-use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::operand::Number;
+use super::operand::{Number, array_given};
 use super::{Array, copied, only, read};
 use crate::call::{Fixed, named};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
-use crate::error::{OrRaise as _, in_name_of, raised_of_call};
+use crate::error::{OrRaise as _, in_name_of, raised_of_call, type_name};
 use crate::promote::default_of;
 
 /// A size, or several.
@@ -21,14 +21,25 @@ impl FromPyObject<'_, '_> for Shape {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if object.is_instance_of::<PyInt>() {
-            return Ok(Self(vec![object.extract()?]));
+            return Ok(Self(vec![size(&object)?]));
         }
         match object.try_iter() {
-            Ok(sizes) => sizes.map(|size| size?.extract()).collect::<PyResult<_>>().map(Self),
+            Ok(sizes) => sizes.map(|each| size(&each?)).collect::<PyResult<_>>().map(Self),
             // Whatever else counts as a whole number.
-            Err(_) => Ok(Self(vec![object.extract()?])),
+            Err(_) => Ok(Self(vec![size(&object)?])),
         }
     }
+}
+
+/// One size of a shape.
+fn size(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    object.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(object.py()) {
+            return PyOverflowError::new_err("expected sizes that int64 has, found one of more bits");
+        }
+        let found = type_name(object);
+        PyTypeError::new_err(format!("expected whole numbers as sizes of a shape, found {found}"))
+    })
 }
 
 /// An array of one number.
@@ -181,8 +192,8 @@ fn listed<T>(device: &Device, count: i64, number: impl Fn(i64) -> T) -> PyResult
 /// gaps between them or `copy` is on.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape, *, copy=None))]
-pub(crate) fn reshape(x: &Bound<'_, Array>, shape: Shape, copy: Option<bool>) -> PyResult<Array> {
-    let (py, tensor) = (x.py(), x.get().tensor());
+pub(crate) fn reshape(x: &Bound<'_, PyAny>, shape: Shape, copy: Option<bool>) -> PyResult<Array> {
+    let (py, tensor) = (x.py(), array_given(x, "reshape", "x")?.get().tensor());
     if let Some(sizes) = sizes_for(i64::try_from(tensor.element_count())?, &shape.0) {
         if tensor.is_contiguous() {
             return seen(py, &tensor, &sizes, copy);
@@ -223,8 +234,8 @@ fn seen(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> P
 /// An array with its dimensions in another order.
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
-pub(crate) fn permute_dims(x: &Bound<'_, Array>, axes: Shape) -> PyResult<Array> {
-    let tensor = x.get().tensor();
+pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: Shape) -> PyResult<Array> {
+    let tensor = array_given(x, "permute_dims", "x")?.get().tensor();
     let rank = i64::try_from(tensor.dims().len())?;
     let mut order = Vec::with_capacity(axes.0.len());
     for axis in &axes.0 {

@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use super::operand::{Number, foreign, scalar};
 use super::{Array, Operand, cast, only};
 use crate::call::{Fixed, named};
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 use crate::promote::{Kind, kind};
 
 /// One part of a key.
@@ -33,6 +33,10 @@ impl Part<'_> {
             Self::New | Self::Rest => 0,
             Self::Mask(mask) => mask.dims().len(),
         }
+    }
+
+    fn is_of_places(&self) -> bool {
+        matches!(self, Self::At(_) | Self::Mask(_) | Self::Places(_))
     }
 }
 
@@ -55,6 +59,9 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     }
     let is_array =
         key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
+    if key.cast::<PyList>().is_ok_and(|list| list.is_empty()) {
+        return Ok(Part::Places(Tensor::from_slice::<i64>(&super::host(key.py())?, &[0], &[]).or_raise()?));
+    }
     if is_array {
         return places(super::read::asarray(key, None, None, None)?.get().tensor());
     }
@@ -62,7 +69,7 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
         return places(truth.tensor(&super::host(key.py())?, Dtype::Bool)?);
     }
     let index = key.call_method0("__index__").map_err(|_| {
-        let found = key.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+        let found = type_name(key);
         PyIndexError::new_err(format!(
             "expected whole numbers, slices, `...`, `None` or arrays of whole numbers or truths as an index, found {found}"
         ))
@@ -88,7 +95,8 @@ fn places<'py>(tensor: Tensor) -> PyResult<Part<'py>> {
     }
 }
 
-/// The parts of a key, with as many whole slices as there are dimensions that it does not name.
+/// The parts of a key, with as many whole slices as there are dimensions that it does not name: behind `...`, which tells parts
+/// apart even where it stands for none, or at the end.
 fn parts<'py>(rank: usize, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
     let mut parts = match key.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().map(|key| part(&key)).collect::<PyResult<Vec<_>>>()?,
@@ -105,7 +113,7 @@ fn parts<'py>(rank: usize, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> 
     }
     let fill = (taken..rank).map(|_| Part::Slice(PySlice::full(key.py())));
     match rest {
-        Some(at) => drop(parts.splice(at..=at, fill)),
+        Some(at) => drop(parts.splice(at + 1..at + 1, fill)),
         None => parts.extend(fill),
     }
     Ok(parts)
@@ -120,6 +128,8 @@ struct Key {
     turned: Vec<usize>,
     /// What is gathered from that view, each from a dimension on.
     gathered: Vec<(usize, Gathered)>,
+    /// Whether other parts stand between those that are places, masks or numbers, which are places as well.
+    is_apart: bool,
 }
 
 enum Gathered {
@@ -132,8 +142,15 @@ impl Key {
         let mut found = Self::default();
         // The next dimension of the tensor, and of the view.
         let (mut own, mut axis) = (0, 0);
+        let (mut has_places, mut has_ended) = (false, false);
         for part in parts(dims.len(), key)? {
             let taken = part.takes();
+            if part.is_of_places() {
+                found.is_apart |= has_ended;
+                has_places = true;
+            } else {
+                has_ended = has_places;
+            }
             let sizes = &dims[own..own + taken];
             own += taken;
             match part {
@@ -226,7 +243,9 @@ fn take(py: Python<'_>, tensor: &Tensor, key: &Key) -> PyResult<Tensor> {
     let mut gathered = Vec::new();
     match &key.gathered[..] {
         [] => return Ok(seen),
-        [(axis, Gathered::Mask(mask))] if has_shape_of(mask, &seen, *axis) => {
+        [(axis, Gathered::Mask(mask))]
+            if has_shape_of(mask, &seen, *axis) && (*axis == 0 || !key.is_apart) =>
+        {
             return compress(py, &seen, *axis, mask);
         }
         parts => {
@@ -238,7 +257,7 @@ fn take(py: Python<'_>, tensor: &Tensor, key: &Key) -> PyResult<Tensor> {
             }
         }
     }
-    gather(py, &seen, &gathered)
+    gather(py, &seen, &gathered, key.is_apart)
 }
 
 /// Whether a mask has the shape of the dimensions from one on.
@@ -291,9 +310,9 @@ fn true_places(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// The elements at places of some dimensions, which become one group of dimensions: in place of the first of them where they
-/// stand side by side, and before all others otherwise.
-fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)]) -> PyResult<Tensor> {
+/// The elements at places of some dimensions, which become one group of dimensions: before all others where the key has them
+/// apart, and in place of the first of them otherwise.
+fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)], is_apart: bool) -> PyResult<Tensor> {
     static GATHER: Fixed = Fixed::new("GatherND");
     let mut shape = oarlock_core::Dims::new();
     for (_, places) in gathered {
@@ -312,8 +331,7 @@ fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)]) -> PyRe
     let order: Vec<usize> = axes.iter().copied().chain(others).collect();
     let made = GATHER.call(py, &[&tensor.transpose(&order).or_raise()?, &indices?])?;
     let first = axes[0];
-    let is_side_by_side = axes.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    if !is_side_by_side || first == 0 {
+    if is_apart || first == 0 {
         return Ok(made);
     }
     let (group, after) = (shape.len(), shape.len() + first);

@@ -6,6 +6,7 @@
 )]
 
 mod buffer;
+mod convert;
 pub(crate) mod create;
 mod dlpack;
 mod index;
@@ -19,14 +20,15 @@ mod unusual;
 
 use std::sync::{Mutex, PoisonError};
 
-use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
+use oarlock_core::Tensor;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
+pub(crate) use self::convert::cast;
+use self::convert::copied;
 pub(crate) use self::operand::Operand;
-use crate::call::Fixed;
 use crate::device::{self, Device};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
@@ -57,6 +59,16 @@ impl Array {
     /// Changes what it holds, while nobody looks at it. Nothing of Python is called meanwhile.
     fn change<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
         by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Holds what an operator in place has made of it, which has the dtype and the shape that it has.
+    fn become_result(&self, operator: &str, made: Self) -> PyResult<()> {
+        let (own, made) = (self.tensor(), made.tensor());
+        if own.dtype() == made.dtype() && own.dims() == made.dims() {
+            self.change(|tensor| *tensor = made);
+            return Ok(());
+        }
+        Err(operand::not_in_place(operator, &own, &made))
     }
 
     fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {
@@ -309,6 +321,16 @@ impl Array {
         index::set(key.py(), self, key, &value)
     }
 
+    fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().tensor().dims().is_empty() {
+            return Err(PyTypeError::new_err(
+                "expected an array with dimensions for `iter`, found one without",
+            ));
+        }
+        // SAFETY: an array has `__getitem__`, so it is a sequence, and what is given back is a new reference or an error.
+        unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
+    }
+
     fn __len__(&self) -> PyResult<usize> {
         let size = self.tensor().dims().first().map(|size| usize::try_from(*size).unwrap_or(usize::MAX));
         size.ok_or_else(|| {
@@ -468,6 +490,88 @@ impl Array {
     fn __rmatmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
         ops::matmul(py, &other, self)
     }
+
+    fn __iadd__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("+=", ops::add(py, self, &other)?)
+    }
+
+    fn __isub__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("-=", ops::subtract(py, self, &other)?)
+    }
+
+    fn __imul__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("*=", ops::multiply(py, self, &other)?)
+    }
+
+    fn __itruediv__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("/=", ops::divide(py, self, &other)?)
+    }
+
+    fn __ifloordiv__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("//=", ops::floor_divide(py, self, &other)?)
+    }
+
+    fn __imod__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("%=", ops::remainder(py, self, &other)?)
+    }
+
+    fn __ilshift__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("<<=", ops::bitwise_left_shift(py, self, &other)?)
+    }
+
+    fn __irshift__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result(">>=", ops::bitwise_right_shift(py, self, &other)?)
+    }
+
+    fn __ipow__(&self, other: Operand, modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<()> {
+        no_modulo(modulo)?;
+        self.become_result("**=", ops::pow(py, self, &other)?)
+    }
+
+    fn __iand__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("&=", ops::bitwise_and(py, self, &other)?)
+    }
+
+    fn __ior__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("|=", ops::bitwise_or(py, self, &other)?)
+    }
+
+    fn __ixor__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("^=", ops::bitwise_xor(py, self, &other)?)
+    }
+
+    fn __imatmul__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
+        self.become_result("@=", ops::matmul(py, self, &other)?)
+    }
+
+    /// One element as a number of Python would be, and more elements as text.
+    fn __format__<'py>(&self, format: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, tensor) = (format.py(), self.tensor());
+        let shown = if tensor.dims().is_empty() && !format.is_empty()? {
+            print::item(py, &tensor)?
+        } else {
+            PyString::new(py, &print::representation(py, &tensor)?).into_any()
+        };
+        shown.call_method1("__format__", (format,))
+    }
+
+    #[pyo3(signature = (ndigits=None))]
+    fn __round__(&self, ndigits: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
+        if let Some(digits) = ndigits {
+            return Err(PyTypeError::new_err(format!(
+                "expected arrays to be rounded to whole numbers, found {digits} digits\nhint: multiply before and divide after"
+            )));
+        }
+        ops::round(py, self)
+    }
+
+    fn __divmod__(&self, other: Operand, py: Python<'_>) -> PyResult<(Self, Self)> {
+        Ok((ops::floor_divide(py, self, &other)?, ops::remainder(py, self, &other)?))
+    }
+
+    fn __rdivmod__(&self, other: Operand, py: Python<'_>) -> PyResult<(Self, Self)> {
+        Ok((ops::floor_divide(py, &other, self)?, ops::remainder(py, &other, self)?))
+    }
 }
 
 fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -477,51 +581,6 @@ fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The elements of a tensor as another dtype.
-pub(crate) fn cast(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
-    if tensor.dtype() == to {
-        return Ok(tensor.clone());
-    }
-    if [tensor.dtype(), to].map(crate::promote::kind).contains(&Some(crate::promote::Kind::Complex)) {
-        return cast_complex(py, tensor, to);
-    }
-    let attributes = Attributes::new().with("to", Attribute::Int(to.onnx_number()));
-    only(crate::call::named(py, "Cast", &[Some(tensor)], attributes, 1)?)
-}
-
-/// The same where one of the dtypes is complex, which the op of ONNX does not know.
-fn cast_complex(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
-    static REAL: Fixed = Fixed::own("Real");
-    static IMAG: Fixed = Fixed::own("Imag");
-    static COMPLEX: Fixed = Fixed::own("Complex");
-    static EQUAL: Fixed = Fixed::both("Equal");
-    static NOT: Fixed = Fixed::new("Not");
-    let number = |dtype| operand::Number::Bool(false).tensor(tensor.device(), dtype);
-    let part = if to == Dtype::C64 { Dtype::F32 } else { Dtype::F64 };
-    match (crate::promote::kind(tensor.dtype()), to) {
-        (Some(crate::promote::Kind::Complex), Dtype::C64 | Dtype::C128) => {
-            let (real, imaginary) = (REAL.call(py, &[tensor])?, IMAG.call(py, &[tensor])?);
-            COMPLEX.call(py, &[&cast(py, &real, part)?, &cast(py, &imaginary, part)?])
-        }
-        (Some(_), Dtype::C64 | Dtype::C128) => COMPLEX.call(py, &[&cast(py, tensor, part)?, &number(part)?]),
-        (_, Dtype::Bool) => NOT.call(py, &[&EQUAL.call(py, &[tensor, &number(tensor.dtype())?])?]),
-        (_, other) => Err(PyTypeError::new_err(format!(
-            "expected complex numbers or truths to be made of complex numbers, found {}\nhint: take the `real` part first",
-            other.numpy_name()
-        ))),
-    }
-}
-
-/// A tensor whose memory nobody else writes to. Tensors never do, so one that lies elsewhere than in the memory of the host,
-/// where other libraries have theirs, is as good as a copy of itself.
-fn copied(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
-    if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
-        return Ok(tensor.clone());
-    }
-    let copy = || Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), &tensor.to_bytes()?);
-    py.detach(copy).or_raise()
 }
 
 /// The one output of a call.

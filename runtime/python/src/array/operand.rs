@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
 use super::{Array, cast, recent};
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 use crate::promote::{self, Kind};
 
 /// An array, or a number of Python.
@@ -60,12 +60,7 @@ impl Number {
 
     /// The bytes of the number as an element of a dtype.
     pub(crate) fn write(self, dtype: Dtype, bytes: &mut Vec<u8>) -> PyResult<()> {
-        let float = match self {
-            Self::Bool(value) => f64::from(u8::from(value)),
-            Self::Integer(value) => value as f64,
-            Self::Float(value) => value,
-            Self::Complex(real, _) => real,
-        };
+        let float = || self.real(dtype);
         macro_rules! integer {
             ($ty:ty) => {{
                 let whole = self.whole(dtype)?;
@@ -76,7 +71,7 @@ impl Number {
         match dtype {
             Dtype::Bool => bytes.push(u8::from(match self {
                 Self::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
-                _ => float != 0.0,
+                _ => float()? != 0.0,
             })),
             Dtype::I8 => integer!(i8),
             Dtype::U8 => integer!(u8),
@@ -86,14 +81,14 @@ impl Number {
             Dtype::U32 => integer!(u32),
             Dtype::I64 => integer!(i64),
             Dtype::U64 => integer!(u64),
-            Dtype::F16 => bytes.extend(f16::from_f64(float).to_ne_bytes()),
-            Dtype::BF16 => bytes.extend(bf16::from_f64(float).to_ne_bytes()),
-            Dtype::F32 => bytes.extend((float as f32).to_ne_bytes()),
-            Dtype::F64 => bytes.extend(float.to_ne_bytes()),
+            Dtype::F16 => bytes.extend(f16::from_f64(float()?).to_ne_bytes()),
+            Dtype::BF16 => bytes.extend(bf16::from_f64(float()?).to_ne_bytes()),
+            Dtype::F32 => bytes.extend((float()? as f32).to_ne_bytes()),
+            Dtype::F64 => bytes.extend(float()?.to_ne_bytes()),
             Dtype::C64 | Dtype::C128 => {
                 let value = match self {
                     Self::Complex(real, imaginary) => Complex::new(real, imaginary),
-                    _ => Complex::new(float, 0.0),
+                    _ => Complex::new(float()?, 0.0),
                 };
                 if dtype == Dtype::C64 {
                     bytes.extend((value.re as f32).to_ne_bytes());
@@ -114,6 +109,15 @@ impl Number {
         Ok(())
     }
 
+    fn real(self, dtype: Dtype) -> PyResult<f64> {
+        match self {
+            Self::Bool(value) => Ok(f64::from(u8::from(value))),
+            Self::Integer(value) => Ok(value as f64),
+            Self::Float(value) => Ok(value),
+            Self::Complex(..) => Err(not_real(dtype)),
+        }
+    }
+
     fn whole(self, dtype: Dtype) -> PyResult<i128> {
         match self {
             Self::Bool(value) => Ok(i128::from(value)),
@@ -123,10 +127,7 @@ impl Number {
                 "expected a number that {} has, found {value}",
                 dtype.numpy_name()
             ))),
-            Self::Complex(..) => Err(PyTypeError::new_err(format!(
-                "expected a real number for {}, found a complex one",
-                dtype.numpy_name()
-            ))),
+            Self::Complex(..) => Err(not_real(dtype)),
         }
     }
 
@@ -136,6 +137,14 @@ impl Number {
         self.write(dtype, &mut bytes)?;
         Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()
     }
+}
+
+#[cold]
+fn not_real(dtype: Dtype) -> PyErr {
+    PyTypeError::new_err(format!(
+        "expected a real number for {}, found a complex one\nhint: take its `real` part first",
+        dtype.numpy_name()
+    ))
 }
 
 #[cold]
@@ -165,6 +174,21 @@ impl FromPyObject<'_, '_> for Operand {
             }
         }
     }
+}
+
+/// The array that a function is given under a name.
+#[inline]
+pub(crate) fn array_given<'a, 'py>(
+    object: &'a Bound<'py, PyAny>,
+    function: &str,
+    name: &str,
+) -> PyResult<&'a Bound<'py, Array>> {
+    object.cast::<Array>().map_err(|_| {
+        let found = type_name(object);
+        PyTypeError::new_err(format!(
+            "`{function}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
+        ))
+    })
 }
 
 /// The number that an object of Python is, unless it is also a scalar of NumPy, which has a dtype; nothing where it is none.
@@ -254,6 +278,21 @@ pub(super) fn foreign(found: &str) -> PyErr {
         "expected arrays of Oarlock and numbers, found {found}\nhint: make arrays of other libraries into ones with \
          `oarlock.asarray(…)`, which shares their memory where it can"
     ))
+}
+
+/// What an operator in place says that would have made another dtype or shape.
+#[cold]
+pub(super) fn not_in_place(operator: &str, own: &Tensor, made: &Tensor) -> PyErr {
+    let told = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
+    let message = format!(
+        "expected what has the dtype and shape of the array for `{operator}`, {}, found {}\nhint: write `a = a {} b`, which makes a \
+         new array",
+        told(own),
+        told(made),
+        operator.trim_end_matches('=')
+    );
+    let is_shape = own.dtype() == made.dtype();
+    if is_shape { PyValueError::new_err(message) } else { PyTypeError::new_err(message) }
 }
 
 #[cold]

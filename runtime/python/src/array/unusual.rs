@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::read::may_copy;
 use crate::dtype::named;
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 
 /// The array of such an array; nothing where the object is none.
 pub(super) fn read(
@@ -70,8 +70,10 @@ fn text(item: &Bound<'_, PyAny>) -> PyResult<String> {
         return text.map(str::to_owned).map_err(|error| PyValueError::new_err(error.to_string()));
     }
     item.extract().map_err(|_| {
-        let found = item.get_type().name().map_or_else(|_| "another".to_owned(), |name| name.to_string());
-        PyTypeError::new_err(format!("expected numbers or text as elements, found {found}"))
+        let found = type_name(item);
+        PyTypeError::new_err(format!(
+            "expected text in an array of objects, found {found}\nhint: convert numbers with `astype(float)` first"
+        ))
     })
 }
 

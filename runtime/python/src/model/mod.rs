@@ -21,7 +21,7 @@ pub(crate) use self::stop::Stop;
 use self::value::{datum, object};
 use crate::device::Device;
 use crate::dtype::DtypeLike;
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 use crate::start::runtime;
 
 /// A model that is ready to run, from as many threads at once as one likes.
@@ -117,9 +117,16 @@ impl Session {
     fn run<'py>(
         &self,
         py: Python<'py>,
-        feeds: &Bound<'py, PyDict>,
+        feeds: &Bound<'py, PyAny>,
         stop: Option<&Bound<'py, Stop>>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let feeds = feeds.cast::<PyDict>().map_err(|_| {
+            let found = type_name(feeds);
+            PyTypeError::new_err(format!(
+                "`run` expected a dictionary of arrays by the names of inputs, found {found}\nhint: call the model itself with \
+                 arrays in the order of its inputs"
+            ))
+        })?;
         let names: Vec<String> = feeds.keys().iter().map(|name| name.extract()).collect::<PyResult<_>>()?;
         let mut named: Vec<(&str, Datum)> = Vec::new();
         for (name, value) in names.iter().zip(feeds.values()) {
@@ -208,7 +215,12 @@ impl Source {
     fn of(model: &Bound<'_, PyAny>) -> PyResult<Self> {
         match model.cast::<PyBytes>() {
             Ok(given) => Ok(Self::Bytes(bytes::Bytes::copy_from_slice(given.as_bytes()))),
-            Err(_) => Ok(Self::File(model.extract()?)),
+            Err(_) => model.extract().map(Self::File).map_err(|_| {
+                let found = type_name(model);
+                PyTypeError::new_err(format!(
+                    "expected the path of a model or its bytes for `load`, found {found}"
+                ))
+            }),
         }
     }
 

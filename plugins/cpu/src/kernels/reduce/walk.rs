@@ -1,6 +1,8 @@
 //! Walks over the elements of a reduction. How work is cut into partial results is decided by the shape alone and they are
 //! joined in order, so that the number of threads does not change a bit of the result.
 
+use std::ops::Range;
+
 use oarlock_sdk::Element;
 
 use super::reduction::Reduction;
@@ -18,6 +20,8 @@ use crate::kernels::rows::{GRAIN, grain};
 const CHUNK: usize = GRAIN;
 /// How many rows become one row of partial results, at most.
 const ROWS: usize = 256;
+/// How many partial results are joined one after the other.
+const FEW: usize = 8;
 /// How many columns are added up together: their partial results stay in the nearest cache.
 const COLUMNS: usize = 1024;
 
@@ -151,7 +155,21 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
     });
 }
 
-/// Joins the partial results of each output, first to last.
+/// The partial results of some pieces, those of one half joined with those of the other: so rounding grows with the logarithm
+/// of how many there are, not with their number.
+fn halved<T: Element, R: Reduction<T>>(
+    pieces: Range<usize>,
+    partial: &impl Fn(usize) -> R::Partial,
+) -> R::Partial {
+    if pieces.len() <= FEW {
+        return pieces.map(partial).fold(R::NONE, R::join);
+    }
+    let middle = pieces.start + pieces.len() / 2;
+    let [left, right] = [pieces.start..middle, middle..pieces.end].map(|half| halved::<T, R>(half, partial));
+    R::join(left, right)
+}
+
+/// Joins the partial results of each output.
 fn join<T: Element, R: Reduction<T>>(
     cpu: &Cpu,
     output: &mut [T],
@@ -164,9 +182,7 @@ fn join<T: Element, R: Reduction<T>>(
         with_isa!(cpu.isa(), || {
             for (index, element) in part.iter_mut().enumerate() {
                 let item = begin + index;
-                let joined =
-                    (1..pieces).fold(partial(item, 0), |left, piece| R::join(left, partial(item, piece)));
-                *element = R::finish(joined, share);
+                *element = R::finish(halved::<T, R>(0..pieces, &|piece| partial(item, piece)), share);
             }
         });
     });

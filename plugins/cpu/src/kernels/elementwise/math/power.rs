@@ -12,7 +12,7 @@ pub(crate) fn power<T: Target>(base: f32, exponent: f32) -> f32 {
     let whole = y.abs() < 16_777_216.0;
     let (nearest, count) = super::Float::nearest(if whole { y } else { 0.0 });
     let is_whole = !whole || nearest == y;
-    let is_odd = whole && count & 1 == 1;
+    let is_odd = whole && nearest == y && count & 1 == 1;
     let negative = if is_odd { -size } else { size };
     let is_infinite_or_zero = x == 0.0 || x.abs() == f64::INFINITY;
     let undefined = if is_whole || is_infinite_or_zero { negative } else { f32::NAN };

@@ -144,6 +144,11 @@ fn powers_have_the_signs_and_the_limits_of_c() {
         -3.0,
         2.5,
         -2.5,
+        // Between whole numbers, and nearer to an odd one.
+        1.2,
+        2.7,
+        -2.8,
+        -1.211,
         1e10,
         -1e10,
         16_777_217.0,
