@@ -39,6 +39,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::error::_in_name_of;
     #[pymodule_export]
+    use crate::extension::exit::_end_functions;
+    #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
     use crate::extension::sdk::_sdk;

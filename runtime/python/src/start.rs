@@ -26,10 +26,15 @@ static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
 /// Whether this process is the child of one in which the runtime had started. Its threads stayed behind.
 static WAS_FORKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether this process is a child that was forked after the runtime had started.
+pub(crate) fn was_forked() -> bool {
+    WAS_FORKED.load(Ordering::Relaxed)
+}
+
 /// The runtime.
 #[inline]
 pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
-    if WAS_FORKED.load(Ordering::Relaxed) {
+    if was_forked() {
         return Err(forked());
     }
     match RUNTIME.get() {
