@@ -53,7 +53,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::promote::result_type;
     #[pymodule_export]
-    use crate::start::{_flags, get_flags, set_flags};
+    use crate::start::{_flags, _layers_left_out, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
     #[pymodule_export]

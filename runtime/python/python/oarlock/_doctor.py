@@ -72,10 +72,11 @@ def doctor(as_json: bool) -> int:
 def examined() -> dict[str, Any]:
     """Everything there is to know."""
     there: list[Device] = []
-    start, plugins = None, []
+    start, plugins, layers = None, [], []
     try:
         there = list(devices())
         plugins = json.loads(_oarlock._plugins())
+        layers = _oarlock._layers_left_out()
     except Exception as error:  # noqa: BLE001  it is what is looked for
         # A wrong variable or configuration keeps everything from starting.
         start = f"{type(error).__name__}: {error}"
@@ -86,6 +87,7 @@ def examined() -> dict[str, Any]:
         "start": start,
         "devices": [asdict(check(device)) for device in there],
         "plugins": plugins,
+        "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],
     }
 
@@ -96,7 +98,7 @@ def problems(report: dict[str, Any]) -> list[str]:
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["outcome"] == "refused"]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
-    return of_start + of_devices + of_packages + of_plugins
+    return of_start + of_devices + of_packages + of_plugins + report["layers left out"]
 
 
 def refused(plugin: dict[str, Any]) -> str:
