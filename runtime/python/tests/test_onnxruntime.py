@@ -296,3 +296,16 @@ def test_what_is_not_there_is_said_with_what_to_do(session, where, name):
         getattr(session if where == "session" else where, name)
     with pytest.raises(AttributeError, match="found `nonsense`$"):
         getattr(session if where == "session" else where, "nonsense")  # noqa: B009
+
+
+def test_a_sequence_may_be_empty(either):
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    given = helper.make_tensor_sequence_value_info("s", types.FLOAT, None)
+    made = helper.make_tensor_value_info("n", types.INT64, [])
+    graph = helper.make_graph([helper.make_node("SequenceLength", ["s"], ["n"])], "graph", [given], [made])
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    session = either.InferenceSession(source, providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].type == "seq(tensor(float))"
+    for sequence in ([], [np.ones(2, np.float32)]):
+        assert session.run(None, {"s": sequence})[0] == len(sequence)

@@ -98,7 +98,8 @@ def problems(report: dict[str, Any]) -> list[str]:
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["outcome"] == "refused"]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
-    return of_start + of_devices + of_packages + of_plugins + report["layers left out"]
+    of_layers: list[str] = report["layers left out"]
+    return of_start + of_devices + of_packages + of_plugins + of_layers
 
 
 def refused(plugin: dict[str, Any]) -> str:

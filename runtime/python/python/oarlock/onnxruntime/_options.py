@@ -40,12 +40,13 @@ class _Options:
     """Options, each of which is of the kind that it was made with."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        known = self.__dict__
+        known: dict[str, object] = self.__dict__
         # The last one is there when all are.
         if "_entries" in known:
             if name not in known:
                 raise absent(self, name, type(self).__name__)
-            kind, found = type(known[name]), type(value).__name__
+            kind = type(known[name])
+            found = type(value).__name__
             try:
                 value = _READ.get(kind, _itself)(value)
             except TypeError:

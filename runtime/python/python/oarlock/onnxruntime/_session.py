@@ -203,5 +203,6 @@ def _choose_threads(options: SessionOptions) -> None:
 
 def _type(slot: Slot) -> str:
     if slot.dtype is not None:
-        return type_of(slot.dtype)
-    return slot.kind.replace("sequence of ", "seq(") + (")" if slot.kind.startswith("sequence") else "")
+        return type_of(slot.dtype.name)
+    outer, _, inner = slot.kind.partition("sequence of ")
+    return slot.kind if outer or not inner else f"seq({type_of(inner.partition('[')[0])})"

@@ -65,7 +65,7 @@ class OrtValue:
 
     def data_type(self) -> str:
         """What it is, such as `tensor(float)`."""
-        return type_of(self._array.dtype)
+        return type_of(self._array.dtype.name)
 
     def element_type(self) -> int:
         """The number that ONNX has for its dtype."""
@@ -166,12 +166,12 @@ def _named(element_type: Any) -> str:
     return element_type if isinstance(element_type, str) else numpy.dtype(element_type).name
 
 
-def type_of(dtype: DType) -> str:
+def type_of(dtype: str) -> str:
     """What onnxruntime calls arrays of a dtype."""
-    return f"tensor({_ELEMENTS.get(dtype.name, dtype.name)})"
+    return f"tensor({_ELEMENTS.get(dtype, dtype)})"
 
 
-def fed(value: Any, dtype: DType | None) -> Any:
+def fed(value: Any, dtype: DType | None = None) -> Any:
     """What a run of ours is given for what a run is given there, for an input of a dtype if it is an array."""
     if isinstance(value, OrtValue):
         return value._array
