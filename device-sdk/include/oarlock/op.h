@@ -37,16 +37,37 @@
         OARLOCK_HEADER(oarlock_operand), OARLOCK_STR(#name), dtypes, group, 0, OARLOCK_RANK_ANY, 0, 0, 0, \
     }
 
-/** The kernel `name_op` of the op `name` for the CPU. `inputs` and `outputs` are lists such as `(&x, &y)`. */
+/** The kernel `name_op` of the op `name` for the CPU. `inputs` and `outputs` are lists such as `(&x, &y)`. An exception of C++
+ *  that `infer` or `run` throws is an error of the call. */
 #define OARLOCK_OP(name, domain, flags, inputs, outputs, infer, run)                                   \
     static const oarlock_operand *const name##_inputs[] = {OARLOCK_LISTED_ inputs};                    \
     static const oarlock_operand *const name##_outputs[] = {OARLOCK_LISTED_ outputs};                  \
     static const oarlock_kernel name##_op = {                                                          \
         OARLOCK_HEADER(oarlock_kernel), OARLOCK_STR(#name), OARLOCK_STR(domain), OARLOCK_STR("cpu"),   \
         1, 0, 100, flags, name##_inputs, OARLOCK_COUNT_(name##_inputs), name##_outputs,                \
-        OARLOCK_COUNT_(name##_outputs), OARLOCK_NULL, 0, OARLOCK_NULL, OARLOCK_NULL, infer,            \
-        OARLOCK_NULL, OARLOCK_NULL, run, OARLOCK_NULL,                                                 \
+        OARLOCK_COUNT_(name##_outputs), OARLOCK_NULL, 0, OARLOCK_NULL, OARLOCK_NULL,                   \
+        OARLOCK_GUARDED_(infer), OARLOCK_NULL, OARLOCK_NULL, OARLOCK_GUARDED_(run), OARLOCK_NULL,      \
     }
+
+#ifdef __cplusplus
+namespace oarlock OARLOCK_HIDDEN {
+
+/** A slot that runs another one and turns an exception into an error. */
+template <auto slot, class... Parameters>
+constexpr auto guarded(oarlock_error (*)(Parameters...)) -> oarlock_error (*)(Parameters...) {
+    return [](Parameters... parameters) -> oarlock_error { return guard([&] { return slot(parameters...); }); };
+}
+
+template <auto slot>
+constexpr decltype(nullptr) guarded(decltype(nullptr)) {
+    return nullptr;
+}
+
+} // namespace oarlock
+#define OARLOCK_GUARDED_(slot) oarlock::guarded<slot>(slot)
+#else
+#define OARLOCK_GUARDED_(slot) slot
+#endif
 
 #define OARLOCK_LISTED_(...) __VA_ARGS__
 #define OARLOCK_COUNT_(list) (sizeof(list) / sizeof(list)[0])

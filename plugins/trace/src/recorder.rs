@@ -15,6 +15,9 @@ const VALUES: usize = 8;
 /// How many notes are kept before they are written out.
 const CHUNK: usize = 4096;
 
+/// After how many nanoseconds notes are written out with the next call: who is killed loses little.
+const LONGEST: u64 = 1_000_000_000;
+
 /// A place calls go through: what it is called and what its numbers are called.
 pub(crate) struct CallSite {
     pub(crate) name: &'static str,
@@ -43,6 +46,8 @@ pub(crate) struct Recorder {
 struct Notes {
     pending: Vec<Note>,
     file: BufWriter<File>,
+    /// When notes were written out last.
+    written: u64,
     /// Nothing more is written: the file is whole, or there was an error.
     is_closed: bool,
 }
@@ -54,7 +59,7 @@ impl Recorder {
         };
         let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
         file.write_all(b"[\n").map_err(refuse)?;
-        let notes = Notes { pending: Vec::with_capacity(CHUNK), file, is_closed: false };
+        let notes = Notes { pending: Vec::with_capacity(CHUNK), file, written: 0, is_closed: false };
         let made = Arc::new(Self {
             host,
             begin: Instant::now(),
@@ -94,7 +99,8 @@ impl Recorder {
         };
         let mut notes = self.notes();
         notes.pending.push(note);
-        if notes.pending.len() == CHUNK {
+        if notes.pending.len() == CHUNK || end.saturating_sub(notes.written) >= LONGEST {
+            notes.written = end;
             self.write_out(&mut notes);
         }
     }
@@ -131,15 +137,14 @@ impl Recorder {
 
 impl Notes {
     fn write_out(&mut self) -> std::io::Result<()> {
-        for note in self.pending.drain(..) {
-            if !self.is_closed
-                && let Err(error) = write_note(&mut self.file, &note)
-            {
-                self.is_closed = true;
-                return Err(error);
-            }
+        let Self { pending, file, is_closed, .. } = self;
+        let mut pending = pending.drain(..);
+        if *is_closed {
+            return Ok(());
         }
-        Ok(())
+        let written = pending.try_for_each(|note| write_note(file, &note)).and_then(|()| file.flush());
+        *is_closed = written.is_err();
+        written
     }
 
     fn close(&mut self) -> std::io::Result<()> {

@@ -39,6 +39,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::error::_in_name_of;
     #[pymodule_export]
+    use crate::extension::exit::_end_functions;
+    #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
     use crate::extension::sdk::_sdk;
@@ -51,7 +53,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::promote::result_type;
     #[pymodule_export]
-    use crate::start::{_flags, get_flags, set_flags};
+    use crate::start::{_flags, _layers_left_out, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
     #[pymodule_export]

@@ -26,10 +26,15 @@ static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
 /// Whether this process is the child of one in which the runtime had started. Its threads stayed behind.
 static WAS_FORKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether this process is a child that was forked after the runtime had started.
+pub(crate) fn was_forked() -> bool {
+    WAS_FORKED.load(Ordering::Relaxed)
+}
+
 /// The runtime.
 #[inline]
 pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
-    if WAS_FORKED.load(Ordering::Relaxed) {
+    if was_forked() {
         return Err(forked());
     }
     match RUNTIME.get() {
@@ -80,7 +85,30 @@ fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
         flags.set(name, value).or_raise()?;
     }
     let runtime = Runtime::start(options, flags).or_raise()?;
+    for note in layers_left_out(&runtime) {
+        crate::warning::keep("oarlock", &note);
+    }
     Ok(RUNTIME.get_or_init(|| Arc::new(runtime)))
+}
+
+/// What layers that were asked for do not watch, and why, each reason once.
+fn layers_left_out(runtime: &Runtime) -> Vec<String> {
+    let report = runtime.host().report();
+    let mut all = report.notes.clone();
+    let mut reasons = std::collections::HashSet::new();
+    for note in report.plugins.iter().flat_map(|plugin| &plugin.notes) {
+        let is_of_layer = note.starts_with("the layer ");
+        if is_of_layer && reasons.insert(note.split_once(": ").map_or(&**note, |(_, reason)| reason)) {
+            all.push(note.clone());
+        }
+    }
+    all
+}
+
+/// What layers that were asked for do not watch, and why.
+#[pyfunction]
+pub(crate) fn _layers_left_out(py: Python<'_>) -> PyResult<Vec<String>> {
+    runtime(py).map(|runtime| layers_left_out(runtime))
 }
 
 /// Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with

@@ -27,17 +27,21 @@ static IS_ANY: AtomicBool = AtomicBool::new(false);
 
 impl LogSink for Listener {
     fn log(&self, plugin: &str, level: LogLevel, message: &str) {
-        if level.0 > LogLevel::WARNING.0 {
-            return;
+        if level.0 <= LogLevel::WARNING.0 {
+            keep(plugin, message);
         }
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.warnings.len() < MOST {
-            waiting.warnings.push_back((plugin.to_owned(), message.to_owned()));
-        } else {
-            waiting.more += 1;
-        }
-        IS_ANY.store(true, Ordering::Relaxed);
     }
+}
+
+/// Keeps a warning until somebody can be warned.
+pub(crate) fn keep(plugin: &str, message: &str) {
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    if waiting.warnings.len() < MOST {
+        waiting.warnings.push_back((plugin.to_owned(), message.to_owned()));
+    } else {
+        waiting.more += 1;
+    }
+    IS_ANY.store(true, Ordering::Relaxed);
 }
 
 /// Warns of what was said since the last time. Where warnings are errors, the first one is, and the rest waits on.

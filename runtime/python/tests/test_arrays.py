@@ -170,6 +170,14 @@ def test_a_copy_that_a_library_made_is_none_of_its_arrays():
         ol.from_dlpack(Copies(), copy=False)
 
 
+@pytest.mark.parametrize("scalar", [np.longdouble(1) / 3, np.clongdouble(1j)])
+def test_scalars_of_numpy_whose_dtype_is_not_known_are_refused(scalar):
+    x = ol.ones(2)
+    for call in (lambda: ol.asarray(scalar), lambda: ol.asarray([scalar]), lambda: x + scalar, lambda: ol.full(2, scalar)):
+        with pytest.raises(TypeError, match="longdouble"):
+            call()
+
+
 def test_scalars_of_numpy_keep_their_dtype():
     for scalar in [np.float64(1.5), np.int8(3), np.float16(2), np.complex128(1j), np.bool_(True), np.uint64(2**63)]:
         same(ol.asarray(scalar), scalar)

@@ -45,6 +45,10 @@ try: x + ol.ones(1, dtype=ol.float32)
 except ValueError as error: print(str(error).replace("\\n", " "))
 try: ol.concat([x, ol.ones(1, dtype=x.dtype)])
 except ValueError as error: print(str(error).replace("\\n", " "))
+for key in [ol.asarray([0]), ol.asarray([True])]:
+    for pick in (lambda: x[key], lambda: x.__setitem__(key, 0)):
+        try: pick()
+        except ValueError as error: print(str(error).replace("\\n", " "))
 ol.set_device("CustomCPU")
 print(ol.to_tensor([2.5]).place, ol.get_device())
 """
@@ -52,7 +56,7 @@ print(ol.to_tensor([2.5]).place, ol.get_device())
     assert outcome.returncode == 0, outcome.stderr
     first, *others = outcome.stdout.splitlines()
     assert first == "Tensor(shape=[1], dtype=int64, place=Place(CustomCPU:0), stop_gradient=True,"
-    for refused in others[1:4]:
+    for refused in others[1:8]:
         assert "CustomCPU:0" in refused and "`cpu:0" in refused and "`to_device`" in refused, others
     assert others[-1] == "CustomCPU:0 CustomCPU:0"
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 
 import numpy as np
 import oarlock as ol
@@ -79,6 +80,29 @@ static const oarlock_operand limit = [] {
 }();
 OARLOCK_OP(split, "test.cpp", 0, (&x, &limit), (&low, &high), oarlock_infer_like_first, sorted);
 OARLOCK_EXTENSION(&split_op);
+"""
+
+THROWING = """
+#include <stdexcept>
+
+#include "oarlock/op.h"
+
+#define THROW if (call != nullptr) { THROWN; }
+
+static oarlock_error infer(void *context, const oarlock_call *call) {
+    INFER
+    return oarlock_infer_like_first(context, call);
+}
+
+static oarlock_error run(void *, void *, const oarlock_call *call) {
+    RUN
+    return OARLOCK_CAST(oarlock_error, call == nullptr);
+}
+
+OARLOCK_OPERAND(x, OARLOCK_DTYPE_SET_F32, 0);
+OARLOCK_OPERAND(y, OARLOCK_DTYPE_SET_F32, 0);
+OARLOCK_OP(throws, DOMAIN, 0, (&x), (&y), infer, run);
+OARLOCK_EXTENSION(&throws_op);
 """
 
 RUST = """
@@ -224,6 +248,18 @@ def test_cpp_has_optional_inputs_several_outputs_and_exceptions(place):
         split(ol.zeros(0, dtype=ol.float64))
 
 
+@pytest.mark.parametrize(("thrown", "words"), [('std::runtime_error("what went wrong")', "what went wrong"), ("7", "not a std::exception")])
+@pytest.mark.parametrize("slot", ["infer", "run"])
+def test_an_exception_of_cpp_that_nobody_catches_is_an_error(place, thrown, words, slot):
+    name = f"throwing-{slot}-{len(thrown)}"
+    source = THROWING.replace("DOMAIN", f'"test.{name}"').replace("THROWN", f"throw {thrown}")
+    source = source.replace("INFER", "THROW" if slot == "infer" else "").replace("RUN", "THROW" if slot == "run" else "")
+    (place / f"{name}.cpp").write_text(source)
+    throwing = extension.load(name, place / f"{name}.cpp", cache=place / "cache")
+    with pytest.raises(ol.Error, match=words):
+        throwing.throws(ol.ones(1))
+
+
 def test_a_model_has_nodes_of_the_ops(scaling):
     model = model_with("test.scaling", "scale", by=5.0)
     for size in (0, 1, 5):
@@ -356,6 +392,12 @@ def test_names_and_sources_that_cannot_be_are_refused(place, monkeypatch, name, 
     monkeypatch.chdir(place)
     with pytest.raises(error, match=words):
         extension.load(name, sources)
+
+
+@pytest.mark.parametrize(("which", "given"), [("flags", "-O2"), ("include", "a"), ("libraries", "m"), ("include", Path("a"))])
+def test_one_text_in_the_place_of_a_list_is_refused(place, which, given):
+    with pytest.raises(TypeError, match=f"expected a list as `{which}`, such as `\\[.*{given}"):
+        extension.load("lists", place / "ops.c", **{which: given})
 
 
 def test_what_is_loaded_is_the_same_again_and_cannot_change(place, scaling):

@@ -53,6 +53,38 @@ def test_an_array_that_a_function_kept_stays_as_it_was():
     assert [int(each[0]) for each in kept] == list(range(5))
 
 
+@pytest.mark.parametrize("seconds", [0.01, 60])
+def test_the_end_of_the_interpreter_is_no_end_of_functions_on_other_threads(seconds):
+    code = f"""
+        import threading, time
+        import oarlock as ol
+        entered = threading.Semaphore(0)
+
+        @ol.extension.op("test.python::slow")
+        def slow(x):
+            entered.release()
+            time.sleep({seconds})
+            return x
+
+        def work():
+            while True:
+                ol.op("slow", [ol.ones(2)], domain="test.python")
+
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        for _ in range(4):
+            entered.acquire()
+        print("over")
+    """
+    assert child(code) == "over\n"
+
+
+@pytest.mark.parametrize("outputs", [-1, 0, 65537, 10**9, 10**30])
+def test_a_number_of_outputs_that_no_op_has_is_refused(outputs):
+    with pytest.raises(ValueError, match=f"at most 65536, found {outputs}"):
+        extension.op("test.python::many", outputs=outputs)(abs)
+
+
 def test_what_a_function_raises_is_the_cause_of_the_error():
     @extension.op("test.python::raises")
     def raises(x):

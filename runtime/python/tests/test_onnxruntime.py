@@ -1,6 +1,7 @@
 """Programs for onnxruntime, which change one import. Where onnxruntime is installed it is held to the same."""
 
 import importlib
+import json
 import threading
 from pathlib import Path
 
@@ -224,3 +225,87 @@ def test_exceptions_are_those_of_oarlock_and_of_python_as_well(tmp_path):
 def test_text_is_called_text_as_there(either):
     session = either.InferenceSession(model("Identity", element="STRING"), providers=["CPUExecutionProvider"])
     assert session.get_inputs()[0].type == "tensor(string)"
+
+
+def test_outputs_may_be_written_and_are_nobody_elses(either):
+    def runs(source, names, feeds):
+        session = either.InferenceSession(source, providers=["CPUExecutionProvider"])
+        kept = {name: array.copy() for name, array in feeds.items()}
+        first = session.run(names, feeds)
+        expected = [array.copy() for array in first]
+        for at, array in enumerate(first):
+            assert array.flags.writeable
+            array += 1
+            assert all(np.array_equal(first[i], expected[i] + (i <= at)) for i in range(len(first)))
+        assert all(np.array_equal(feeds[name], array) for name, array in kept.items())
+        assert all(map(np.array_equal, session.run(names, feeds), expected))
+
+    x = np.ones(6, np.float32)
+    runs(model("Relu"), None, {"x": x})
+    if either is ort:
+        # There both are one array.
+        runs(model("Relu"), ["y", "y"], {"x": x})
+    runs(model("Identity"), None, {"x": x})
+    runs(model("Relu"), None, {"x": x[:0]})
+    runs(str(MODELS / "digits.onnx"), None, {"image": np.load(MODELS / "digits.npy")})
+
+
+def test_lists_of_whole_numbers_are_numbers_of_any_kind(either):
+    session = either.InferenceSession(model("Relu"), providers=["CPUExecutionProvider"])
+    (made,) = session.run(None, {"x": [-1, 2]})
+    assert made.dtype == np.float32 and made.tolist() == [0, 2]
+    assert session.run(None, {"x": []})[0].shape == (0,)
+
+
+def test_what_ran_is_written_where_profiling_ends(either, tmp_path):
+    options = either.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "what ran")
+    session = either.InferenceSession(model("Relu"), options, providers=["CPUExecutionProvider"])
+    session.run(None, {"x": np.ones(3, np.float32)})
+    file = Path(session.end_profiling())
+    assert file.parent == tmp_path and file.name.startswith("what ran_")
+    assert "Relu" in json.dumps(json.loads(file.read_text()))
+
+
+def test_the_model_is_written_as_it_was_made_ready(either, tmp_path):
+    options = either.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "ready.onnx")
+    either.InferenceSession(model("Relu"), options, providers=["CPUExecutionProvider"])
+    session = either.InferenceSession(str(tmp_path / "ready.onnx"), providers=["CPUExecutionProvider"])
+    assert session.run(None, {"x": np.array([-1, 1], np.float32)})[0].tolist() == [0, 1]
+
+
+def test_options_that_are_not_there_or_of_another_kind_are_refused(either):
+    options = either.SessionOptions()
+    options.intra_op_num_threads = np.int64(1)
+    assert options.intra_op_num_threads == 1
+    for name, value in [("intra_op_num_threads", "x"), ("graph_optimization_level", "all"), ("enable_profiling", "x"), ("logid", 1)]:
+        with pytest.raises(TypeError):
+            setattr(options, name, value)
+    with pytest.raises(AttributeError):
+        options.optimized_model_file_path = "x"
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [(ort, "set_seed"), (ort.SessionOptions(), "register_custom_ops_library"), ("session", "set_providers")],
+)
+def test_what_is_not_there_is_said_with_what_to_do(session, where, name):
+    with pytest.raises(AttributeError, match=f"found `{name}`\nhint: "):
+        getattr(session if where == "session" else where, name)
+    with pytest.raises(AttributeError, match="found `nonsense`$"):
+        getattr(session if where == "session" else where, "nonsense")  # noqa: B009
+
+
+def test_a_sequence_may_be_empty(either):
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    given = helper.make_tensor_sequence_value_info("s", types.FLOAT, None)
+    made = helper.make_tensor_value_info("n", types.INT64, [])
+    graph = helper.make_graph([helper.make_node("SequenceLength", ["s"], ["n"])], "graph", [given], [made])
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    session = either.InferenceSession(source, providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].type == "seq(tensor(float))"
+    for sequence in ([], [np.ones(2, np.float32)]):
+        assert session.run(None, {"s": sequence})[0] == len(sequence)

@@ -66,3 +66,30 @@ def test_nothing_is_wrong_without_plugins(installed, tmp_path):
     outcome = python("-m", "oarlock", "doctor", environment=environment)
     assert outcome.returncode == 0 and "nothing is wrong" in outcome.stdout, outcome.stdout + outcome.stderr
     assert "cpu:0" in python("-m", "oarlock", "devices", environment=environment).stdout
+
+
+def test_a_package_whose_words_cannot_be_read_is_a_finding_and_hinders_no_other(installed, tmp_path):
+    installed("good", {})
+    environment = installed("spoilt", {})
+    (tmp_path / "spoilt-1.0.dist-info/entry_points.txt").write_bytes("[oarlock.plugins]\nspoilt = spoilt\n# gr\xfcn".encode("latin-1"))
+    outcome = python("-c", "import oarlock as ol; print(ol.ones(1).tolist())", environment=environment)
+    assert outcome.stdout == "[1.0]\n", outcome.stderr
+    outcome = python("-m", "oarlock", "doctor", "--json", environment=environment)
+    found = {package["name"]: package["problem"] for package in json.loads(outcome.stdout)["packages"]}
+    assert found["good"] is None and "UnicodeDecodeError" in found["spoilt-1.0.dist-info"]
+    assert outcome.returncode == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("OARLOCK_CONFIG", "/nonexistent"), ("OARLOCK_THREADS", "x")])
+def test_what_keeps_all_from_starting_is_a_finding(name, value):
+    outcome = python("-m", "oarlock", "doctor", environment=os.environ | {name: value})
+    assert outcome.returncode == 1 and outcome.stderr == ""
+    assert "Oarlock does not start" in outcome.stdout and value in outcome.stdout
+    report = json.loads(python("-m", "oarlock", "doctor", "--json", environment=os.environ | {name: value}).stdout)
+    assert report["devices"] == [] and value in report["start"]
+
+
+def test_who_reads_only_the_first_lines_is_no_error():
+    command = f"{sys.executable} -m oarlock flags | head -1"
+    outcome = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert outcome.stdout and outcome.stderr == ""

@@ -1,6 +1,11 @@
 """What plugins warn of is a warning of Python, of the line that called the package."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 import warnings
 
 import oarlock as ol
@@ -79,3 +84,49 @@ def test_an_option_with_a_wrong_value_is_warned_of_once(tmp_path):
     )
     (said,) = json.loads(told)
     assert said.startswith("`oarlock-cpu`: expected `isa` to be `scalar`, ") and "found `best`" in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (['layers = ["nobody"]'], "`nobody`"),
+        (['layers = ["trace"]', "[plugin.trace]", 'file = "/nonexistent/calls.json"'], "/nonexistent/calls.json"),
+    ],
+)
+def test_a_layer_that_does_not_watch_is_warned_of_once_and_found_by_the_doctor(tmp_path, lines, words):
+    file = tmp_path / "layers.toml"
+    file.write_text("\n".join(["[plugins]", *lines]))
+    code = """
+        import warnings
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            import oarlock as ol
+            ol.ones(1)
+        print(*(str(each.message).replace("\\n", " ") for each in heard), sep="\\n")
+    """
+    (told,) = child(code, OARLOCK_CONFIG=file).splitlines()
+    assert words in told
+    command = [sys.executable, "-m", "oarlock", "doctor"]
+    environment = os.environ | {"OARLOCK_CONFIG": str(file)}
+    doctor = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert doctor.returncode == 1 and words in doctor.stdout
+
+
+def test_a_program_that_is_killed_leaves_what_was_traced_more_than_a_second_ago(tmp_path):
+    file = tmp_path / "layers.toml"
+    record = tmp_path / "calls"
+    file.write_text(f'[plugins]\nlayers = ["trace"]\n[plugin.trace]\nfile = "{record}"\n')
+    code = """
+        import os, signal, time
+        import oarlock as ol
+        made = ol.ones(3)
+        made + made
+        time.sleep(1.1)
+        made * made
+        os.kill(os.getpid(), signal.SIGTERM)
+    """
+    environment = os.environ | {"OARLOCK_CONFIG": str(file)}
+    outcome = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=60, env=environment)
+    assert outcome.returncode == -signal.SIGTERM
+    lines = record.read_text().rstrip().removesuffix(",")
+    assert any("Add" in json.dumps(event) for event in json.loads(lines + "]"))

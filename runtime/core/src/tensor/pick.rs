@@ -163,6 +163,17 @@ impl Tensor {
         Ok(())
     }
 
+    /// Where its first element lies, for whoever writes its elements while it is there and gives it to nobody: none where others
+    /// see its memory, the host cannot write that, or it has gaps.
+    pub fn address_of_own(&mut self) -> Result<Option<*mut u8>> {
+        if !self.is_replaceable() || !self.is_alone() {
+            return Ok(None);
+        }
+        self.wait()?;
+        let (memory, offset) = self.place();
+        Ok(Some((memory.0 + offset) as *mut u8))
+    }
+
     fn is_replaceable(&self) -> bool {
         let is_number = self.dtype() != Dtype::String && !self.dtype().is_packed();
         is_number && self.device().shares_host_memory()

@@ -103,6 +103,9 @@ def recipe(
     version: str = "0",
 ) -> Recipe:
     """A recipe of what users write: one source or several, as paths of any kind."""
+    for given, which in ((flags, "flags"), (include, "include"), (libraries, "libraries")):
+        if isinstance(given, (str, bytes, os.PathLike)):
+            raise TypeError(f"expected a list as `{which}`, such as `[{given!r}]`, found {type(given).__name__}")
     listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     paths = tuple(Path(source).absolute() for source in listed)
     directories = tuple(Path(directory).absolute() for directory in include)

@@ -71,12 +71,23 @@ def doctor(as_json: bool) -> int:
 
 def examined() -> dict[str, Any]:
     """Everything there is to know."""
+    there: list[Device] = []
+    start, plugins, layers = None, [], []
+    try:
+        there = list(devices())
+        plugins = json.loads(_oarlock._plugins())
+        layers = _oarlock._layers_left_out()
+    except Exception as error:  # noqa: BLE001  it is what is looked for
+        # A wrong variable or configuration keeps everything from starting.
+        start = f"{type(error).__name__}: {error}"
     return {
         "version": _oarlock.__version__,
         "python": f"{sys.implementation.name} {sys.version.split()[0]}, {sys.executable}",
         "package": os.path.dirname(os.path.abspath(_plugins.__file__)),
-        "devices": [asdict(check(device)) for device in devices()],
-        "plugins": json.loads(_oarlock._plugins()),
+        "start": start,
+        "devices": [asdict(check(device)) for device in there],
+        "plugins": plugins,
+        "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],
     }
 
@@ -86,7 +97,9 @@ def problems(report: dict[str, Any]) -> list[str]:
     of_devices = [f"device `{device['device']}`: {device['problem']}" for device in report["devices"] if device["problem"]]
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["outcome"] == "refused"]
-    return of_devices + of_packages + of_plugins
+    of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
+    of_layers: list[str] = report["layers left out"]
+    return of_start + of_devices + of_packages + of_plugins + of_layers
 
 
 def refused(plugin: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import warnings
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,8 +22,13 @@ class Registered(NamedTuple):
     deterministic: bool
 
 
+MOST_OUTPUTS = 65536
+
 _registered: dict[str, Registered] = {}
 _registering = Lock()
+
+# Threads that are in functions when the interpreter ends would end the process otherwise.
+atexit.register(_oarlock._end_functions)
 
 
 def register(name: str, function: Callable[..., Any], outputs: int, deterministic: bool) -> None:
@@ -30,8 +36,8 @@ def register(name: str, function: Callable[..., Any], outputs: int, deterministi
     domain, is_there, op = name.partition("::")
     if not (domain and is_there and op):
         raise ValueError(f"expected a domain and an op, such as `acme::swish`, found {name!r}")
-    if outputs < 1:
-        raise ValueError(f"expected at least one output, found {outputs}")
+    if not 1 <= outputs <= MOST_OUTPUTS:
+        raise ValueError(f"expected one output or more, at most {MOST_OUTPUTS}, found {outputs}")
     made = Registered(function, inputs_of(function), outputs, deterministic)
     with _registering:
         known = _registered.get(name)

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 GROUP = "oarlock.plugins"
 
+ENTRY_POINTS = "entry_points.txt"
+
 
 class Announced(NamedTuple):
     """What a package says that it brings: the directories, or the problem for which there are none."""
@@ -30,9 +32,29 @@ def announced() -> tuple[Announced, ...]:
     """What all installed packages say."""
     if not any(_mentioned(directory) for directory in sys.path):
         return ()
-    from importlib.metadata import entry_points
+    from importlib.metadata import distributions
 
-    return tuple(_found(entry.name, entry.value.partition(":")[0]) for entry in entry_points(group=GROUP))
+    said: dict[str, tuple[Announced, ...]] = {}
+    for installed in distributions():
+        try:
+            text = installed.read_text(ENTRY_POINTS)
+            # Of two packages of one name only the first can be imported.
+            if text is not None and GROUP in text and installed.name not in said and text == _first(installed.name):
+                entries = installed.entry_points.select(group=GROUP)
+                said[installed.name] = tuple(_found(entry.name, entry.value.partition(":")[0]) for entry in entries)
+        except Exception as error:  # noqa: BLE001  what a package has written wrong is a problem of that package only
+            if not isinstance(error, UnicodeDecodeError) or GROUP.encode() in error.object:
+                name = os.path.basename(str(getattr(installed, "_path", installed.locate_file(""))))
+                problem = f"expected an `{ENTRY_POINTS}` that can be read, found {type(error).__name__}: {error}"
+                said[name] = (Announced(name, "", (), problem),)
+    return tuple(entry for entries in said.values() for entry in entries)
+
+
+def _first(name: str) -> str | None:
+    """What the first package of a name says."""
+    from importlib.metadata import distribution
+
+    return distribution(name).read_text(ENTRY_POINTS)
 
 
 def directories() -> list[str]:
@@ -54,7 +76,7 @@ def _mentioned(directory: str) -> bool:
 
 def _mentions(about: str) -> bool:
     try:
-        with open(os.path.join(about, "entry_points.txt"), "rb") as file:
+        with open(os.path.join(about, ENTRY_POINTS), "rb") as file:
             return GROUP.encode() in file.read()
     except OSError:
         return False

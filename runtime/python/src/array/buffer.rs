@@ -46,12 +46,13 @@ struct Lent {
     _tensor: Tensor,
 }
 
-/// Fills a view of a tensor, which keeps both alive.
+/// Fills a view of a tensor, which keeps both alive. What may be written is nobody else's.
 pub(super) fn fill(
     owner: Bound<'_, PyAny>,
     tensor: Tensor,
     view: *mut ffi::Py_buffer,
     flags: c_int,
+    may_write: bool,
 ) -> PyResult<()> {
     let refused = |message: String| Err(PyBufferError::new_err(message));
     if view.is_null() {
@@ -59,7 +60,7 @@ pub(super) fn fill(
     }
     // SAFETY: the interpreter hands over a view that may be written.
     unsafe { (*view).obj = ptr::null_mut() };
-    if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+    if !may_write && flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
         return refused(
             "expected a reader, found one that writes: arrays share memory with others".to_owned(),
         );
@@ -96,7 +97,7 @@ pub(super) fn fill(
         let (view, lent) = (&mut *view, &mut *lent);
         view.buf = address.cast_mut().cast::<c_void>();
         view.len = narrow((tensor.element_count() as i64).saturating_mul(size as i64));
-        view.readonly = 1;
+        view.readonly = c_int::from(!may_write);
         view.itemsize = size;
         view.format = if asks(ffi::PyBUF_FORMAT) { lent.format.as_ptr().cast_mut() } else { ptr::null_mut() };
         view.ndim = lent.shape.len() as c_int;

@@ -4,7 +4,7 @@
 //! Numbers and slices are written where the elements lie, or in a copy where others hold them; by masks and places a new tensor
 //! is made.
 
-use oarlock_core::{Attribute, Attributes, Dtype, Pick, Source, Tensor};
+use oarlock_core::{Attribute, Attributes, Device, Dtype, Pick, Source, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
@@ -40,7 +40,8 @@ impl Part<'_> {
     }
 }
 
-fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
+/// A part, whose places lie on the device of what is picked from.
+fn part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     // What is nearly always given is known by its type, without asking it for anything.
     if key.is_exact_instance_of::<PyInt>() {
         return at(key);
@@ -55,7 +56,14 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
         return Ok(Part::Slice(slice.clone()));
     }
     if let Ok(array) = key.cast::<Array>() {
-        return places(array.get().tensor());
+        let tensor = array.get().tensor();
+        if !tensor.device().is(device) {
+            return Err(PyValueError::new_err(format!(
+                "expected places on `{device}`, where the array lies, found them on `{}`\nhint: move them with `to_device`",
+                tensor.device()
+            )));
+        }
+        return places(tensor);
     }
     let is_array =
         key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
@@ -63,10 +71,11 @@ fn part<'py>(key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
         return Ok(Part::Places(Tensor::from_slice::<i64>(&super::host(key.py())?, &[0], &[]).or_raise()?));
     }
     if is_array {
-        return places(super::read::asarray(key, None, None, None)?.get().tensor());
+        let read = super::read::asarray(key, None, None, None)?.get().tensor();
+        return places(read.to(device).or_raise()?);
     }
     if let Some(truth @ Number::Bool(_)) = scalar(key)? {
-        return places(truth.tensor(&super::host(key.py())?, Dtype::Bool)?);
+        return places(truth.tensor(device, Dtype::Bool)?);
     }
     let index = key.call_method0("__index__").map_err(|_| {
         let found = type_name(key);
@@ -97,10 +106,11 @@ fn places<'py>(tensor: Tensor) -> PyResult<Part<'py>> {
 
 /// The parts of a key, with as many whole slices as there are dimensions that it does not name: behind `...`, which tells parts
 /// apart even where it stands for none, or at the end.
-fn parts<'py>(rank: usize, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
+fn parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
+    let (rank, device) = (tensor.dims().len(), tensor.device());
     let mut parts = match key.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().map(|key| part(&key)).collect::<PyResult<Vec<_>>>()?,
-        Err(_) => vec![part(key)?],
+        Ok(tuple) => tuple.iter().map(|key| part(device, &key)).collect::<PyResult<Vec<_>>>()?,
+        Err(_) => vec![part(device, key)?],
     };
     let taken: usize = parts.iter().map(Part::takes).sum();
     if taken > rank {
@@ -138,12 +148,13 @@ enum Gathered {
 }
 
 impl Key {
-    fn new(dims: &[i64], key: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let dims = tensor.dims();
         let mut found = Self::default();
         // The next dimension of the tensor, and of the view.
         let (mut own, mut axis) = (0, 0);
         let (mut has_places, mut has_ended) = (false, false);
-        for part in parts(dims.len(), key)? {
+        for part in parts(tensor, key)? {
             let taken = part.takes();
             if part.is_of_places() {
                 found.is_apart |= has_ended;
@@ -232,7 +243,7 @@ fn range(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(Pick, bool)> {
 
 /// The part of a tensor that a key means.
 pub(super) fn get(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    take(py, tensor, &Key::new(tensor.dims(), key)?)
+    take(py, tensor, &Key::new(tensor, key)?)
 }
 
 fn take(py: Python<'_>, tensor: &Tensor, key: &Key) -> PyResult<Tensor> {
@@ -343,7 +354,7 @@ fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)], is_apar
 pub(super) fn set(py: Python<'_>, array: &Array, key: &Bound<'_, PyAny>, value: &Operand) -> PyResult<()> {
     let tensor = array.tensor();
     let (dtype, device) = (tensor.dtype(), tensor.device().clone());
-    let key = Key::new(tensor.dims(), key)?;
+    let key = Key::new(&tensor, key)?;
     let can_write =
         key.is_view() && device.shares_host_memory() && dtype.bytes().is_some() && dtype != Dtype::String;
     if can_write && let Operand::Number(number) = value {

@@ -9,6 +9,7 @@ mod buffer;
 mod convert;
 pub(crate) mod create;
 mod dlpack;
+mod given;
 mod index;
 mod numpy;
 pub(crate) mod operand;
@@ -206,6 +207,17 @@ impl Array {
         py.import("numpy")?.call_method1("asarray", (Self::new(here),))
     }
 
+    /// Its elements as an array of NumPy that may be written, in its memory where nobody else has that. It has none afterwards.
+    fn _given_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let host = host(py)?;
+        let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
+        let tensor = self.change(|tensor| std::mem::replace(tensor, nothing)).to(&host).or_raise()?;
+        if !buffer::has(tensor.dtype()) {
+            return unusual::write(py, &tensor);
+        }
+        given::to_numpy(py, tensor)
+    }
+
     /// The same for NumPy, which asks this way where there is no buffer to share.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
@@ -292,7 +304,7 @@ impl Array {
         flags: std::ffi::c_int,
     ) -> PyResult<()> {
         let tensor = slf.get().tensor();
-        buffer::fill(slf.into_any(), tensor, view, flags)
+        buffer::fill(slf.into_any(), tensor, view, flags, false)
     }
 
     /// # Safety

@@ -206,7 +206,18 @@ pub(super) fn own_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> 
 #[cold]
 pub(super) fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
     let is_scalar = object.hasattr("dtype")? && object.hasattr("item")? && !object.hasattr("__dlpack__")?;
-    if is_scalar { Number::of(&object.call_method0("item")?) } else { Ok(None) }
+    if !is_scalar {
+        return Ok(None);
+    }
+    let item = object.call_method0("item")?;
+    if item.hasattr("dtype")? {
+        // Python has no number that is as exact, and no dtype here is.
+        let found = object.get_type().fully_qualified_name()?;
+        return Err(PyTypeError::new_err(format!(
+            "expected a scalar of a dtype that is known, found `{found}`\nhint: convert it with `float(…)` or `complex(…)`"
+        )));
+    }
+    Number::of(&item)
 }
 
 /// What may be an operand of a function of two.

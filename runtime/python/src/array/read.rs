@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
-use super::operand::{Number, own_number};
+use super::operand::{Number, own_number, scalar};
 use super::{Array, cast, copied, dlpack};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
@@ -219,6 +219,8 @@ impl Leaves {
         {
             return self.stack(tensor, depth);
         }
+        // One of NumPy that is more exact than any dtype is refused.
+        scalar(object)?;
         // Numbers of other libraries say what they are as numbers.
         for way in ["__index__", "__float__", "__complex__"] {
             if object.hasattr(way)? {

@@ -18,6 +18,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::exit::Turn;
 use crate::array::{Array, host};
 use crate::error::OrRaise as _;
 use crate::start::runtime;
@@ -114,6 +115,7 @@ impl Function {
                 "expected an op that is a function of Python outside of streams, found it in one",
             ));
         }
+        let _turn = Turn::take()?;
         Python::attach(|py| {
             let made = self.call(py, call).map_err(|error| noted(py, error))?;
             let (expected, found) = (call.output_count(), made.len());
@@ -136,7 +138,7 @@ impl Function {
             });
         let inputs = PyTuple::new(py, inputs.collect::<PyResult<Vec<_>>>()?)?;
         let attributes = attributes(py, call).map_err(of_sdk)?;
-        let given = self.call.bind(py).call(inputs, Some(&attributes))?;
+        let given = super::exit::call(self.call.bind(py), &inputs, &attributes)?;
         let given = match given.cast::<PyTuple>() {
             Ok(several) => several.to_list(),
             Err(_) => PyList::new(py, [given])?,

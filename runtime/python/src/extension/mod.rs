@@ -1,6 +1,7 @@
 //! What `oarlock.extension` needs of the runtime: the headers that kernels are compiled with, plugins that are added, and
 //! what their kernels do.
 
+pub(crate) mod exit;
 pub(crate) mod function;
 pub(crate) mod sdk;
 

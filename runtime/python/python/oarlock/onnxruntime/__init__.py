@@ -8,12 +8,21 @@ Exceptions have the names that they have there, in `oarlock.onnxruntime.capi.onn
 Oarlock and of Python as well.
 """
 
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
 from .._oarlock import __version__
+from ._absent import absent
 from ._binding import IOBinding
 from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._providers import get_all_providers, get_available_providers, get_device, set_default_logger_severity
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._values import OrtValue
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 __all__ = [
     "ExecutionMode",
@@ -31,3 +40,8 @@ __all__ = [
     "get_device",
     "set_default_logger_severity",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Says what to do instead of what is not there."""
+    raise absent(sys.modules[__name__], name, "oarlock.onnxruntime")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import Device
 from ._errors import InvalidArgument
-from ._values import Bound, OrtValue, to_numpy
+from ._values import Bound, OrtValue
 
 if TYPE_CHECKING:
     from ._session import InferenceSession
@@ -71,7 +71,7 @@ class IOBinding:
 
     def copy_outputs_to_cpu(self) -> list[Any]:
         """The same as arrays of NumPy."""
-        return [to_numpy(value._array) for value in self._made]
+        return [value.numpy().copy() for value in self._made]
 
     def clear_binding_inputs(self) -> None:
         """Binds no input any more."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from enum import IntEnum
+from operator import index
+from typing import Any
+
+from ._absent import absent
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -22,8 +28,41 @@ class ExecutionMode(IntEnum):
     ORT_PARALLEL = 1
 
 
-class SessionOptions:
-    """Options of a session. `intra_op_num_threads` counts if it is there before the first session; the others are kept."""
+def _itself(value: Any) -> Any:
+    return value
+
+
+# What else may be given for options of a kind: numbers of NumPy, 0 and 1, and paths.
+_READ: dict[type, Callable[[Any], Any]] = {int: index, bool: lambda value: bool(index(value)), str: os.fspath}
+
+
+class _Options:
+    """Options, each of which is of the kind that it was made with."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known: dict[str, object] = self.__dict__
+        # The last one is there when all are.
+        if "_entries" in known:
+            if name not in known:
+                raise absent(self, name, type(self).__name__)
+            kind = type(known[name])
+            found = type(value).__name__
+            try:
+                value = _READ.get(kind, _itself)(value)
+            except TypeError:
+                value = None
+            if not isinstance(value, kind):
+                raise TypeError(f"expected {kind.__name__} as `{name}`, found {found}")
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent(self, name, type(self).__name__)
+
+
+class SessionOptions(_Options):
+    """Options of a session. `intra_op_num_threads` counts if it is there before the first session, `enable_profiling` with
+    `profile_file_prefix` has the session note what runs, `optimized_model_filepath` is where the model is written as it was
+    made ready, and the others are kept."""
 
     def __init__(self) -> None:
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -54,7 +93,7 @@ class SessionOptions:
         """Keeps the size of a dimension. Shapes are those of the arrays that a run is given."""
 
 
-class RunOptions:
+class RunOptions(_Options):
     """Options of a run, which are kept."""
 
     def __init__(self) -> None:
@@ -63,6 +102,8 @@ class RunOptions:
         self.logid = ""
         self.only_execute_path_to_fetches = False
         self.terminate = False
+        self._entries: dict[str, str] = {}
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry of a run's configuration."""
+        self._entries[key] = value

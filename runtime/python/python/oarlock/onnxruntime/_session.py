@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from datetime import datetime
 from os import PathLike
 from threading import Thread
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 from .. import Error, set_flags
 from .._model import Session
 from .._oarlock import Slot
+from ..profiler import Profiler
+from ._absent import absent
 from ._binding import IOBinding
 from ._errors import InvalidArgument, of_load, of_run
 from ._options import RunOptions, SessionOptions
@@ -59,6 +63,12 @@ class InferenceSession:
         except Exception as error:
             raise of_load(error) from error
         self._names = [slot.name for slot in self._session.outputs]
+        self._dtypes = {slot.name: slot.dtype for slot in [*self._session.inputs, *self._session.optional_inputs]}
+        if self._options.optimized_model_filepath:
+            self._session.save(self._options.optimized_model_filepath)
+        self._profiler = Profiler() if self._options.enable_profiling else None
+        if self._profiler:
+            self._profiler.start()
 
     def run(
         self,
@@ -68,7 +78,12 @@ class InferenceSession:
     ) -> list[Any]:
         """Runs the model; gives the outputs of these names, or all, as arrays of NumPy."""
         made = self._run(output_names, input_feed)
-        return [to_numpy(value) for value in made]
+        given = list[Any]()
+        for at, value in enumerate(made):
+            # An output that is asked for twice is two arrays.
+            same = next((given[before] for before in range(at) if made[before] is value), None)
+            given.append(to_numpy(value) if same is None else deepcopy(same))
+        return given
 
     def run_with_ort_values(
         self,
@@ -124,7 +139,8 @@ class InferenceSession:
             if name not in self._names:
                 raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
         try:
-            made = self._session.run({name: fed(value) for name, value in feeds.items() if value is not None})
+            given = {name: fed(value, self._dtypes.get(name)) for name, value in feeds.items() if value is not None}
+            made = self._session.run(given)
         except Exception as error:
             raise of_run(error) from error
         return [made[name] for name in wanted]
@@ -157,6 +173,22 @@ class InferenceSession:
         """The options that it was made with."""
         return self._options
 
+    def end_profiling(self) -> str:
+        """Ends what `enable_profiling` began: writes a trace of what ran since the session was made, of this session and others,
+        and gives the path of its file, or no text where nothing is noted."""
+        if self._profiler is None:
+            log.warning("nothing was noted: the session was made without `enable_profiling`, or its profiling has ended")
+            return ""
+        profiler, self._profiler = self._profiler, None
+        profiler.stop()
+        prefix = self._options.profile_file_prefix or "onnxruntime_profile_"
+        file = f"{prefix}_{datetime.now():%Y-%m-%d_%H-%M-%S_%f}.json"
+        profiler.export_chrome_tracing(file)
+        return file
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent(self, name, type(self).__name__)
+
     def disable_fallback(self) -> None:
         """Nothing: there is no second attempt that could be disabled."""
 
@@ -171,5 +203,6 @@ def _choose_threads(options: SessionOptions) -> None:
 
 def _type(slot: Slot) -> str:
     if slot.dtype is not None:
-        return type_of(slot.dtype)
-    return slot.kind.replace("sequence of ", "seq(") + (")" if slot.kind.startswith("sequence") else "")
+        return type_of(slot.dtype.name)
+    outer, _, inner = slot.kind.partition("sequence of ")
+    return slot.kind if outer or not inner else f"seq({type_of(inner.partition('[')[0])})"

@@ -21,6 +21,8 @@ _NUMBERED = [
     "", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "str", "bool", "float16", "float64", "uint32", "uint64",
     "complex64", "complex128", "bfloat16",
 ]  # fmt: skip
+_WHOLE = ("int32", "int64")
+_FLOATS = ("float16", "float32", "float64", "bfloat16")
 _ELEMENTS = {"float32": "float", "float64": "double", "str": "string"}
 
 
@@ -63,7 +65,7 @@ class OrtValue:
 
     def data_type(self) -> str:
         """What it is, such as `tensor(float)`."""
-        return type_of(self._array.dtype)
+        return type_of(self._array.dtype.name)
 
     def element_type(self) -> int:
         """The number that ONNX has for its dtype."""
@@ -164,24 +166,29 @@ def _named(element_type: Any) -> str:
     return element_type if isinstance(element_type, str) else numpy.dtype(element_type).name
 
 
-def type_of(dtype: DType) -> str:
+def type_of(dtype: str) -> str:
     """What onnxruntime calls arrays of a dtype."""
-    return f"tensor({_ELEMENTS.get(dtype.name, dtype.name)})"
+    return f"tensor({_ELEMENTS.get(dtype, dtype)})"
 
 
-def fed(value: Any) -> Any:
-    """What a run of ours is given for what a run is given there."""
+def fed(value: Any, dtype: DType | None = None) -> Any:
+    """What a run of ours is given for what a run is given there, for an input of a dtype if it is an array."""
     if isinstance(value, OrtValue):
         return value._array
+    if is_list(value) and dtype is not None:
+        array = asarray(value)
+        # Whole numbers are numbers of any dtype, and no numbers are as well.
+        is_any = array.size == 0 or (array.dtype.name in _WHOLE and dtype.name in _FLOATS)
+        return array.astype(dtype) if is_any else array
     if is_list(value) and value and isinstance(value[0], numpy.ndarray):
         return [asarray(each) for each in value]
     return value
 
 
 def to_numpy(value: Any) -> Any:
-    """What a run gives there for what a run of ours gives."""
+    """What a run gives there for what a run of ours gives, which is nobody else's: arrays that may be written."""
     if isinstance(value, Tensor):
-        return value.numpy()
+        return value._given_up()
     return [to_numpy(each) for each in value] if is_list(value) else value
 
 
