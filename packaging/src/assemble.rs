@@ -12,8 +12,8 @@ pub struct Plugin {
     pub name: String,
     /// The shared object.
     pub library: Vec<u8>,
-    /// Its manifest, by which the host knows it without running it.
-    pub manifest: String,
+    /// Its manifest, by which a host knows it without running it.
+    pub manifest: Option<String>,
 }
 
 /// The group of entry points by which the core finds plugins.
@@ -71,8 +71,11 @@ pub fn one_file(row: &Row, core: &Wheel, plugins: &[Plugin]) -> Result<Wheel, Er
         put(&mut wheel, &module, plugin);
         modules.push((plugin.name.as_str(), module));
     }
-    let modules: Vec<(&str, &str)> = modules.iter().map(|(name, module)| (*name, module.as_str())).collect();
-    wheel.say("entry_points.txt", entry_points(&modules).into_bytes());
+    if !modules.is_empty() {
+        let modules: Vec<(&str, &str)> =
+            modules.iter().map(|(name, module)| (*name, module.as_str())).collect();
+        wheel.say("entry_points.txt", entry_points(&modules).into_bytes());
+    }
     Ok(wheel)
 }
 
@@ -90,8 +93,10 @@ fn put(wheel: &mut Wheel, module: &str, plugin: &Plugin) {
     );
     wheel.add(&format!("{module}/__init__.py"), text.into_bytes());
     wheel.add_executable(&format!("{module}/{file}"), plugin.library.clone());
-    let manifest = file.replace(".so", ".oarlock.toml");
-    wheel.add(&format!("{module}/{manifest}"), plugin.manifest.clone().into_bytes());
+    if let Some(manifest) = &plugin.manifest {
+        let file = file.replace(".so", ".oarlock.toml");
+        wheel.add(&format!("{module}/{file}"), manifest.clone().into_bytes());
+    }
 }
 
 fn check_parts(row: &Row, before: &[&str], plugins: &[Plugin]) -> Result<(), Error> {

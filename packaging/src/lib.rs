@@ -5,6 +5,7 @@
 //! about that one table.
 
 pub mod assemble;
+pub mod build;
 mod error;
 pub mod file;
 mod html;

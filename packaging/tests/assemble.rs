@@ -13,7 +13,7 @@ fn built(name: &str) -> Plugin {
     Plugin {
         name: name.to_owned(),
         library: vec![0x7f, b'E', b'L', b'F'],
-        manifest: "name = \"x\"\n".to_owned(),
+        manifest: Some("name = \"x\"\n".to_owned()),
     }
 }
 

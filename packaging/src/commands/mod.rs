@@ -1,5 +1,6 @@
 //! What the command can be asked, and how it shows the answer.
 
+mod build;
 mod index;
 mod inspect;
 mod matrix;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Matrix(matrix::Call),
     /// Write the pages of links to wheels that `pip install --find-links` reads
     Pages(pages::Call),
+    /// Build wheels: what they are put together of is compiled once for all of them
+    Build(build::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
     /// Say which instructions lie in a library
@@ -89,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     match &arguments.command {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
+        Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),
