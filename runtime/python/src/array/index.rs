@@ -68,7 +68,7 @@ fn part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
     let is_array =
         key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
     if key.cast::<PyList>().is_ok_and(|list| list.is_empty()) {
-        return Ok(Part::Places(Tensor::from_slice::<i64>(&super::host(key.py())?, &[0], &[]).or_raise()?));
+        return Ok(Part::Places(Tensor::from_slice::<i64>(device, &[0], &[]).or_raise()?));
     }
     if is_array {
         let read = super::read::asarray(key, None, None, None)?.get().tensor();

@@ -21,7 +21,7 @@ mod unusual;
 
 use std::sync::{Mutex, PoisonError};
 
-use oarlock_core::Tensor;
+use oarlock_core::{Dtype, Tensor};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
