@@ -17,6 +17,10 @@ use crate::error::OrRaise as _;
 
 /// The kind of device that is the host.
 const HOST: i32 = 1;
+/// The kinds of types of devices.
+const KINDS: [(&str, i32); 4] = [("cuda", 2), ("opencl", 4), ("rocm", 10), ("xpu", 14)];
+/// The kind of all devices that the protocol does not know.
+const OTHER: i32 = 12;
 /// The newest version of the protocol that is spoken.
 const VERSION: (u32, u32) = (1, 1);
 /// The elements may be read and not written.
@@ -99,13 +103,33 @@ pub(super) struct Wish {
 
 /// Where the elements of a tensor are, as the protocol says it.
 pub(super) fn device(tensor: &Tensor) -> PyResult<(i32, i32)> {
-    let device = tensor.device();
     if tensor.host_address().or_raise()?.is_some() {
         return Ok((HOST, 0));
     }
-    Err(PyBufferError::new_err(format!(
-        "expected an array in the memory of the host, found one on {device}\nhint: copy it with `to_device(\"cpu\")`"
-    )))
+    let device = tensor.device();
+    let kind = KINDS.iter().find(|(name, _)| *name == device.device_type()).map_or(OTHER, |(_, kind)| *kind);
+    Ok((kind, i32::try_from(device.id())?))
+}
+
+/// The tensor in memory of the host, and whether that is another one than its own: where others cannot reach that, who asks for
+/// the host gets a copy.
+fn in_reach(py: Python<'_>, tensor: &Tensor, wish: &Wish) -> PyResult<(Tensor, bool)> {
+    let own = device(tensor)?;
+    let wanted = wish.device.unwrap_or(own);
+    let may_copy = wish.copy != Some(false);
+    match (own.0, wanted) {
+        (HOST, (HOST, 0)) if wish.copy == Some(true) => Ok((super::copied(py, tensor)?, true)),
+        (HOST, (HOST, 0)) => Ok((tensor.clone(), false)),
+        (_, (HOST, 0)) if may_copy => Ok((tensor.to(&super::host(py)?).or_raise()?, true)),
+        (kind, _) if kind != HOST && (wanted == own || wanted == (HOST, 0)) => {
+            Err(PyBufferError::new_err(format!(
+                "expected an array in the memory of the host, found one on {}\nhint: copy it with `to_device(\"cpu\")`, or ask for the \
+             device of the host",
+                tensor.device()
+            )))
+        }
+        _ => Err(PyBufferError::new_err(format!("expected the device {own:?}, found {wanted:?} asked for"))),
+    }
 }
 
 /// What an exported tensor points to.
@@ -118,27 +142,15 @@ struct Lent<M> {
 
 /// A tensor for another library, in a capsule.
 pub(super) fn export<'py>(py: Python<'py>, tensor: &Tensor, wish: &Wish) -> PyResult<Bound<'py, PyCapsule>> {
-    let own = device(tensor)?;
-    if let Some(wanted) = wish.device.filter(|wanted| *wanted != own) {
-        return Err(PyBufferError::new_err(format!(
-            "expected the device {own:?}, found {wanted:?} asked for"
-        )));
-    }
     let Some((_, code, bits)) = TYPES.iter().find(|(dtype, ..)| *dtype == tensor.dtype()) else {
         let found = tensor.dtype().numpy_name();
         return Err(PyBufferError::new_err(format!("expected a dtype that DLPack has, found {found}")));
     };
-    let is_copy = wish.copy == Some(true);
-    let tensor = if is_copy {
-        Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), &tensor.to_bytes().or_raise()?)
-            .or_raise()?
-    } else {
-        tensor.clone()
-    };
+    let (tensor, is_copy) = in_reach(py, tensor, wish)?;
     let address = tensor.host_address().or_raise()?.unwrap_or(ptr::null());
     let mut described = DlTensor {
         data: address.cast_mut().cast::<c_void>(),
-        device: DlDevice { kind: own.0, id: own.1 },
+        device: DlDevice { kind: HOST, id: 0 },
         rank: i32::try_from(tensor.dims().len()).unwrap_or(i32::MAX),
         code: *code,
         bits: *bits,
