@@ -51,12 +51,16 @@ def model_with(domain, op, **attributes):
     return ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
+def c_template():
+    """What a compiler is told to make the template for plugins in C."""
+    sources = sorted((REPOSITORY / "device-sdk/templates/c").glob("*.c"))
+    return ["-std=c11", f"-I{REPOSITORY / 'device-sdk/include'}", *sources]
+
+
 @pytest.fixture(scope="session")
 def with_custom_cpu(tmp_path_factory):
     """The variables of a process that finds the device of the template for plugins in C, `CustomCPU`."""
     directory = tmp_path_factory.mktemp("plugins")
-    sources = sorted((REPOSITORY / "device-sdk/templates/c").glob("*.c"))
-    include = REPOSITORY / "device-sdk/include"
     library = directory / "libcustom_cpu.so"
-    subprocess.run(["cc", "-std=c11", "-O2", "-fPIC", "-shared", f"-I{include}", "-o", library, *sources], check=True)
+    subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-o", library, *c_template()], check=True)
     return os.environ | {"OARLOCK_PLUGIN_PATH": str(directory)}

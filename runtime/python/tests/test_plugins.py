@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import c_template
 
 
 def python(*arguments, environment):
@@ -87,6 +88,17 @@ def test_what_keeps_all_from_starting_is_a_finding(name, value):
     assert "Oarlock does not start" in outcome.stdout and value in outcome.stdout
     report = json.loads(python("-m", "oarlock", "doctor", "--json", environment=os.environ | {name: value}).stdout)
     assert report["devices"] == [] and value in report["start"]
+
+
+def test_what_a_plugin_prints_is_no_part_of_the_report(installed, tmp_path):
+    source = tmp_path / "prints.c"
+    source.write_text('#include <stdio.h>\n__attribute__((constructor)) static void say(void) { puts("from a plugin"); fflush(stdout); }\n')
+    plugin = tmp_path / "libprints.so"
+    subprocess.run(["cc", "-fPIC", "-shared", "-o", plugin, source, *c_template()], check=True)
+    environment = installed("vendor_loud", {"libprints.so": plugin.read_bytes()})
+    outcome = python("-m", "oarlock", "doctor", "--json", environment=environment)
+    assert json.loads(outcome.stdout)["version"]
+    assert "from a plugin" in outcome.stderr
 
 
 def test_who_reads_only_the_first_lines_is_no_error():

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import _oarlock, __version__, devices
@@ -65,7 +66,16 @@ def kernels_of(op: str | None) -> str:
     return "\n".join(sorted(told))
 
 
+def keep_output() -> None:
+    """Has the standard output for this program alone: what plugins print there goes where errors go."""
+    with suppress(OSError):
+        own = os.dup(1)
+        os.dup2(2, 1)
+        sys.stdout = os.fdopen(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
+
+
 if __name__ == "__main__":
+    keep_output()
     try:
         status = main()
         sys.stdout.flush()
