@@ -208,6 +208,16 @@ def test_ranges_are_those_of_numpy(start, stop, step):
     )
 
 
+@pytest.mark.parametrize("ends", [(1j, 3), (0, 2 - 4j), (-1 + 1j, 5 + 5j)])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_numbers_at_equal_distances_may_be_complex(ends, endpoint):
+    made = ol.linspace(*ends, 7, endpoint=endpoint)
+    assert made.dtype == ol.complex64
+    np.testing.assert_allclose(np.asarray(made), np.linspace(*ends, 7, endpoint=endpoint), rtol=1e-6)
+    exact = ol.linspace(*ends, 7, dtype=ol.complex128, endpoint=endpoint)
+    np.testing.assert_allclose(np.asarray(exact), np.linspace(*ends, 7, endpoint=endpoint), rtol=1e-14)
+
+
 def test_products_of_matrices_are_those_of_numpy():
     generator = np.random.default_rng(7)
     a, b = generator.standard_normal((3, 4)), generator.standard_normal((4, 5))

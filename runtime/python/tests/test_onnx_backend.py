@@ -26,3 +26,15 @@ for name, case in suite.test_cases.items():
             if not WANTED.match(test) or test in NOT_COMPARED:
                 delattr(case, test)
         globals()[name] = case
+
+
+def test_one_node_runs_by_itself():
+    import numpy as np
+
+    node = onnx.helper.make_node("Add", ["a", "b"], ["y"])
+    (made,) = onnx_backend.run_node(node, [np.float32([1, 2]), np.float32([10])])
+    assert made.tolist() == [11, 12] and made.dtype == np.float32
+    node = onnx.helper.make_node("Softmax", ["x"], ["y"])
+    x = np.ones((1, 2, 2), np.float32)
+    assert onnx_backend.run_node(node, x, opset_version=11)[0].ravel().tolist() == [0.25] * 4
+    assert onnx_backend.run_node(node, x, opset_version=13)[0].ravel().tolist() == [0.5] * 4

@@ -447,8 +447,10 @@ pi = 3.141592653589793
 __array_api_version__ = "2024.12"
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Parts of the package that are loaded when they are used."""
-    if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler"):
-        return import_module(f".{name}", __name__)
-    raise AttributeError(f"module `oarlock` has no `{name}`")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Parts of the package that are loaded when they are used."""
+        if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler"):
+            return import_module(f".{name}", __name__)
+        raise AttributeError(f"module `oarlock` has no `{name}`")

@@ -81,8 +81,8 @@ def arange(
 
 @in_own_name
 def linspace(
-    start: float,
-    stop: float,
+    start: complex,
+    stop: complex,
     /,
     num: int,
     *,
@@ -91,6 +91,11 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """So many numbers at equal distances, the last of them `stop` unless `endpoint` is false."""
+    if isinstance(start, complex) or isinstance(stop, complex):
+        ends = [(complex(start).real, complex(stop).real), (complex(start).imag, complex(stop).imag)]
+        parts = [linspace(*each, num, dtype=_oarlock.float64, device=device, endpoint=endpoint) for each in ends]
+        made = op("Complex", parts, domain="oarlock")
+        return made.astype(_oarlock.complex64 if dtype is None else dtype, copy=False)
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     wide = _oarlock.float64

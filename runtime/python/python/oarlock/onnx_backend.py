@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper
 from onnx.backend.base import Backend, BackendRep
 
 from . import devices
 from ._model import Session
 from .onnxruntime._values import fed, to_numpy
 
-__all__ = ["OarlockBackend", "OarlockModel", "prepare", "run_model", "supports_device"]
+__all__ = ["OarlockBackend", "OarlockModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
 
 class OarlockModel(BackendRep):
@@ -53,6 +53,23 @@ class OarlockBackend(Backend):
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
+    def run_node(
+        cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **others: Any
+    ) -> tuple[Any, ...]:
+        """Runs one node, of the newest opset unless `opset_version` names another, on arrays of NumPy."""
+        names = [name for name in node.input if name]
+        given = dict(zip(names, inputs if _is_sequence(inputs) else [inputs], strict=True))
+        slots = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            for name, value in given.items()
+        ]
+        ends = [ValueInfoProto(name=name) for name in node.output if name]
+        newest = 1 if node.domain else defs.onnx_opset_version()
+        opset = helper.make_opsetid(node.domain, others.get("opset_version", newest))
+        model = helper.make_model(helper.make_graph([node], "node", slots, ends), opset_imports=[opset])
+        return cls.run_model(model, given, device)
+
+    @classmethod
     def supports_device(cls, device: str) -> bool:
         """Whether there is such a device."""
         wanted = device.lower()
@@ -69,4 +86,6 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
 
 prepare = OarlockBackend.prepare
 run_model = OarlockBackend.run_model
+run_node = OarlockBackend.run_node
+is_compatible = OarlockBackend.is_compatible
 supports_device = OarlockBackend.supports_device
