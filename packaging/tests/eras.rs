@@ -22,22 +22,18 @@ fn published(table: &str, channel: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_wheels_of_1_5_are_those_that_were_published() {
-    let table = include_str!("published/wheels-1.5.tsv");
-    for (channel, count) in [("release", 34), ("dev", 30)] {
+fn the_wheels_of_an_era_are_those_that_were_published() {
+    let first = include_str!("published/wheels-1.5.tsv");
+    let second = include_str!("published/wheels-2.2.1.tsv");
+    for (era, table, channel, count) in [
+        ("1.5", first, "release", 34),
+        ("1.5", first, "dev", 30),
+        ("2.2.1", second, "release", 63),
+        ("2.2.1", second, "develop", 62),
+    ] {
         let published = published(table, channel);
         assert_eq!(published.len(), count);
-        assert_eq!(paths("1.5", channel), published);
-    }
-}
-
-#[test]
-fn the_wheels_of_2_2_1_are_those_that_were_published() {
-    let table = include_str!("published/wheels-2.2.1.tsv");
-    for (channel, count) in [("release", 63), ("develop", 62)] {
-        let published = published(table, channel);
-        assert_eq!(published.len(), count);
-        assert_eq!(paths("2.2.1", channel), published);
+        assert_eq!(paths(era, channel), published);
     }
 }
 

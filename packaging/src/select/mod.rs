@@ -100,14 +100,12 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
         requirements.push(first(&beside, &demands)?.requirement());
         reasons.push(format!("products of matrices are left to {blas}, as was asked for"));
     }
-    let arguments = match &*core.directory {
-        "" => vec!["--index-url".to_owned(), format!("{}/simple/", matrix.host)],
-        directory => {
-            reasons.push("no instruction of AVX lies in the file, as was asked for".to_owned());
-            let page = |directory: &str| ["--find-links".to_owned(), format!("{}{directory}/", matrix.host)];
-            [page(directory), page("/simple")].concat()
-        }
-    };
+    let mut arguments = vec!["--index-url".to_owned(), format!("{}/simple/", matrix.host)];
+    if !core.directory.is_empty() {
+        // The index has the plugins; the core is on a page of its own.
+        reasons.push("no instruction of AVX lies in the file, as was asked for".to_owned());
+        arguments.extend(["--find-links".to_owned(), format!("{}{}/", matrix.host, core.directory)]);
+    }
     Ok(Choice { requirements, arguments, reasons })
 }
 

@@ -13,6 +13,7 @@ mod given;
 mod index;
 mod numpy;
 pub(crate) mod operand;
+mod operators;
 pub(crate) mod pickle;
 mod print;
 pub(crate) mod read;
@@ -30,6 +31,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 pub(crate) use self::convert::cast;
 use self::convert::copied;
 pub(crate) use self::operand::Operand;
+use self::operators::no_modulo;
 use crate::device::{self, Device};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
@@ -60,27 +62,6 @@ impl Array {
     /// Changes what it holds, while nobody looks at it. Nothing of Python is called meanwhile.
     fn change<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
         by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Holds what an operator in place has made of it, which has the dtype and the shape that it has.
-    fn become_result(&self, operator: &str, made: Self) -> PyResult<()> {
-        let (own, made) = (self.tensor(), made.tensor());
-        if own.dtype() == made.dtype() && own.dims() == made.dims() {
-            self.change(|tensor| *tensor = made);
-            return Ok(());
-        }
-        Err(operand::not_in_place(operator, &own, &made))
-    }
-
-    fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {
-        match by {
-            CompareOp::Eq => ops::equal(py, self, other),
-            CompareOp::Ne => ops::not_equal(py, self, other),
-            CompareOp::Lt => ops::less(py, self, other),
-            CompareOp::Le => ops::less_equal(py, self, other),
-            CompareOp::Gt => ops::greater(py, self, other),
-            CompareOp::Ge => ops::greater_equal(py, self, other),
-        }
     }
 }
 
@@ -583,15 +564,6 @@ impl Array {
 
     fn __rdivmod__(&self, other: Operand, py: Python<'_>) -> PyResult<(Self, Self)> {
         Ok((ops::floor_divide(py, &other, self)?, ops::remainder(py, &other, self)?))
-    }
-}
-
-fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    match modulo {
-        Some(modulo) if !modulo.is_none() => {
-            Err(PyTypeError::new_err("expected two operands for `pow` of arrays, found a third"))
-        }
-        _ => Ok(()),
     }
 }
 

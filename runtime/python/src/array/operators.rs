@@ -1,0 +1,43 @@
+//! What operators of arrays have in common.
+
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::Array;
+use super::operand::{self, Operand};
+use crate::elementwise as ops;
+
+impl Array {
+    /// Holds what an operator in place has made of it, which has the dtype and the shape that it has.
+    pub(super) fn become_result(&self, operator: &str, made: Self) -> PyResult<()> {
+        let (own, made) = (self.tensor(), made.tensor());
+        if own.dtype() == made.dtype() && own.dims() == made.dims() {
+            self.change(|tensor| *tensor = made);
+            return Ok(());
+        }
+        Err(operand::not_in_place(operator, &own, &made))
+    }
+
+    /// What a comparison with something says of each element.
+    pub(super) fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {
+        match by {
+            CompareOp::Eq => ops::equal(py, self, other),
+            CompareOp::Ne => ops::not_equal(py, self, other),
+            CompareOp::Lt => ops::less(py, self, other),
+            CompareOp::Le => ops::less_equal(py, self, other),
+            CompareOp::Gt => ops::greater(py, self, other),
+            CompareOp::Ge => ops::greater_equal(py, self, other),
+        }
+    }
+}
+
+/// That nobody gives `pow` a third operand, which it has for numbers of Python.
+pub(super) fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo {
+        Some(modulo) if !modulo.is_none() => {
+            Err(PyTypeError::new_err("expected two operands for `pow` of arrays, found a third"))
+        }
+        _ => Ok(()),
+    }
+}
