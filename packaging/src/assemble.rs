@@ -1,75 +1,118 @@
-//! Wheels that are put together of what was built, without compiling anything: one for each plugin, and such in which the core
-//! and some plugins are one file.
+//! Wheels that are put together of what was built, without compiling anything: one for each plugin, the core, and such in which
+//! the core and some plugins are one file.
 
 use crate::error::Error;
-use crate::matrix::Wheel as Row;
+use crate::matrix::{Matrix, Wheel as Row};
 use crate::wheel::Wheel;
+
+/// What comes of a part of the matrix when it is compiled.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// What the matrix calls it, such as `cuda12`.
+    pub part: String,
+    /// The package of cargo that it is, such as `oarlock-plugin-cuda`.
+    pub package: String,
+    /// What it opens while it runs.
+    pub opens: Vec<String>,
+    /// Its bill of materials.
+    pub bill: String,
+    /// The licences of the crates of others in it.
+    pub licences: String,
+    /// Our own licence.
+    pub licence: String,
+}
 
 /// A plugin as a shared object, with what it says of itself.
 #[derive(Clone, Debug)]
 pub struct Plugin {
-    /// What the matrix calls it, such as `cuda`.
-    pub name: String,
+    /// How it was built.
+    pub built: Built,
     /// The shared object.
     pub library: Vec<u8>,
     /// Its manifest, by which a host knows it without running it.
     pub manifest: Option<String>,
 }
 
+/// The Python package, as a wheel of any name.
+#[derive(Debug)]
+pub struct Core {
+    /// How it was built.
+    pub built: Built,
+    /// All that is in it.
+    pub wheel: Wheel,
+}
+
 /// The group of entry points by which the core finds plugins.
 const GROUP: &str = "oarlock.plugins";
+
+/// How the packages of plugins are called.
+const PLUGIN: &str = "oarlock-plugin-";
 
 /// A wheel that brings a plugin to a core that is installed beside it.
 ///
 /// # Errors
 ///
-/// When the row of the matrix has other parts than the plugin.
-pub fn plugin(row: &Row, plugin: &Plugin, licence: &[u8]) -> Result<Wheel, Error> {
-    check_parts(row, &[], std::slice::from_ref(plugin))?;
+/// When the row of the matrix has other parts than the plugin, or its manifest cannot be read.
+pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
+    check_parts(row, &[&plugin.built])?;
     let module = row.name.distribution.replace('-', "_");
     let mut wheel = Wheel::new(&named(row));
-    put(&mut wheel, &module, plugin);
-    let summary = format!("The plugin `{}` of Oarlock", plugin.name);
-    let about = [
+    put(&mut wheel, &module, plugin, row)?;
+    let name = plugin.name();
+    let mut about = vec![
         "Metadata-Version: 2.4".to_owned(),
         format!("Name: {}", row.name.distribution),
         format!("Version: {}", row.name.version),
-        format!("Summary: {summary}"),
+        format!("Summary: The plugin `{name}` of Oarlock"),
         "License-Expression: Apache-2.0".to_owned(),
-        "License-File: LICENSE".to_owned(),
         "Requires-Python: >=3.11".to_owned(),
     ];
-    wheel.say("METADATA", (about.join("\n") + "\n").into_bytes());
+    about.extend(tell(&mut wheel, &[&plugin.built]));
+    about.push("Description-Content-Type: text/markdown".to_owned());
+    let text = format!(
+        "The plugin `{name}` of Oarlock. Where it is installed beside `oarlock`, its devices and kernels are there; \
+         `python -m oarlock doctor` shows them.\n"
+    );
+    wheel.say("METADATA", (about.join("\n") + "\n\n" + &text).into_bytes());
     wheel.say("WHEEL", tags(row).into_bytes());
-    wheel.say("entry_points.txt", entry_points(&[(&plugin.name, &module)]).into_bytes());
-    wheel.say("licenses/LICENSE", licence.to_vec());
+    wheel.say("entry_points.txt", entry_points(&[(name, &module)]).into_bytes());
     Ok(wheel)
 }
 
-/// A wheel of the core that has plugins in it. It is the same distribution as the core, of another version, so that pip
+/// A wheel of the core, alone or with plugins in it. It is the same distribution either way, of another version, so that pip
 /// replaces one by the other and never mixes them.
 ///
 /// # Errors
 ///
 /// When the row of the matrix has other parts, or the core is no whole wheel.
-pub fn one_file(row: &Row, core: &Wheel, plugins: &[Plugin]) -> Result<Wheel, Error> {
-    check_parts(row, &["core"], plugins)?;
-    let mut wheel = core.renamed(&named(row));
+pub fn whole(row: &Row, core: &Core, plugins: &[Plugin], extras: &[Extra]) -> Result<Wheel, Error> {
+    let built: Vec<&Built> =
+        std::iter::once(&core.built).chain(plugins.iter().map(|plugin| &plugin.built)).collect();
+    check_parts(row, &built)?;
+    let mut wheel = core.wheel.renamed(&named(row));
     let metadata = std::str::from_utf8(wheel.information("METADATA")?)
         .map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
     let (head, text) = metadata.split_once("\n\n").unwrap_or((metadata.trim_end(), ""));
+    let text = text.to_owned();
     let lines = head.lines().map(|line| match line.split_once(": ") {
         Some(("Version", _)) => format!("Version: {}", row.name.version),
         _ => line.to_owned(),
     });
-    let metadata = lines.collect::<Vec<_>>().join("\n") + "\n\n" + text;
-    wheel.say("METADATA", metadata.into_bytes());
+    let mut lines: Vec<String> = lines.collect();
+    lines.extend(tell(&mut wheel, &built));
+    for extra in extras {
+        lines.push(format!("Provides-Extra: {}", extra.name));
+        let asked = |needed: &String| format!("Requires-Dist: {needed} ; extra == '{}'", extra.name);
+        lines.extend(extra.requirements.iter().map(asked));
+    }
+    wheel.say("METADATA", (lines.join("\n") + "\n\n" + &text).into_bytes());
+    wheel.say("WHEEL", tags(row).into_bytes());
     let mut modules = Vec::new();
     for plugin in plugins {
         // Not the name that the package of the plugin alone has: if both are installed, neither overwrites the other.
-        let module = format!("oarlock_with_{}", plugin.name);
-        put(&mut wheel, &module, plugin);
-        modules.push((plugin.name.as_str(), module));
+        let module = format!("oarlock_with_{}", plugin.name());
+        put(&mut wheel, &module, plugin, row)?;
+        modules.push((plugin.name(), module));
     }
     if !modules.is_empty() {
         let modules: Vec<(&str, &str)> =
@@ -79,9 +122,64 @@ pub fn one_file(row: &Row, core: &Wheel, plugins: &[Plugin]) -> Result<Wheel, Er
     Ok(wheel)
 }
 
+/// What can be asked for with the core, such as `oarlock[cuda12]`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Extra {
+    /// What stands between the brackets.
+    pub name: String,
+    /// What is installed then.
+    pub requirements: Vec<String>,
+}
+
+/// The extras of the core in a channel: each plugin that is built, with the libraries of its vendor; and without them, for
+/// machines that have them, as one whose name ends with `-local`.
+#[must_use]
+pub fn extras(matrix: &Matrix, channel: &str) -> Vec<Extra> {
+    let mut extras = Vec::new();
+    let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_whole();
+    for row in matrix.wheels.iter().filter(is_beside) {
+        let distribution = &row.name.distribution;
+        let name = distribution.strip_prefix("oarlock-").unwrap_or(distribution);
+        let parts = row.parts.iter().filter_map(|part| matrix.parts.get(part));
+        let libraries: Vec<String> = parts.flat_map(|part| part.libraries.clone()).collect();
+        let alone = vec![row.requirement()];
+        if !libraries.is_empty() {
+            extras.push(Extra { name: format!("{name}-local"), requirements: alone.clone() });
+        }
+        extras.push(Extra { name: name.to_owned(), requirements: [alone, libraries].concat() });
+    }
+    extras
+}
+
+impl Plugin {
+    /// What users call it, such as `cuda`.
+    fn name(&self) -> &str {
+        self.built.package.strip_prefix(PLUGIN).unwrap_or(&self.built.package)
+    }
+
+    /// What its file is called.
+    pub(crate) fn file(package: &str) -> String {
+        format!("lib{}.so", package.replace('-', "_"))
+    }
+
+    /// Its manifest in a wheel: with the distribution to update, and what it opens.
+    fn manifest_in(&self, row: &Row) -> Result<Option<String>, Error> {
+        let Some(text) = &self.manifest else { return Ok(None) };
+        let mut manifest: toml::Table =
+            toml::from_str(text).map_err(|error| Error::of_syntax("the manifest", text, &error))?;
+        manifest.insert("package".to_owned(), row.name.distribution.clone().into());
+        let opens = self.built.opens.iter().map(|soname| {
+            let entries = [("soname", soname.clone().into()), ("optional", true.into())];
+            toml::Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
+        });
+        manifest.insert("requires".to_owned(), opens.collect::<Vec<_>>().into());
+        toml::to_string(&manifest).map(Some).map_err(|error| Error::new(format!("the manifest: {error}")))
+    }
+}
+
 /// The module of a plugin, which Python need not import for the core to find the plugin.
-fn put(wheel: &mut Wheel, module: &str, plugin: &Plugin) {
-    let file = format!("liboarlock_plugin_{}.so", plugin.name);
+fn put(wheel: &mut Wheel, module: &str, plugin: &Plugin, row: &Row) -> Result<(), Error> {
+    let file = Plugin::file(&plugin.built.package);
     let text = format!(
         "\"\"\"The plugin `{}` of Oarlock. Where it is installed, `oarlock` finds it.\"\"\"\n\n\
          from __future__ import annotations\n\n\
@@ -89,18 +187,35 @@ fn put(wheel: &mut Wheel, module: &str, plugin: &Plugin) {
          def library_path() -> str:\n    \
              \"\"\"Where the shared object lies, for programs that load it themselves.\"\"\"\n    \
              return os.path.join(os.path.dirname(__file__), \"{file}\")\n",
-        plugin.name
+        plugin.name()
     );
     wheel.add(&format!("{module}/__init__.py"), text.into_bytes());
-    wheel.add_executable(&format!("{module}/{file}"), plugin.library.clone());
-    if let Some(manifest) = &plugin.manifest {
+    if let Some(manifest) = plugin.manifest_in(row)? {
         let file = file.replace(".so", ".oarlock.toml");
-        wheel.add(&format!("{module}/{file}"), manifest.clone().into_bytes());
+        wheel.add(&format!("{module}/{file}"), manifest.into_bytes());
     }
+    wheel.add_executable(&format!("{module}/{file}"), plugin.library.clone());
+    Ok(())
 }
 
-fn check_parts(row: &Row, before: &[&str], plugins: &[Plugin]) -> Result<(), Error> {
-    let found: Vec<&str> = before.iter().copied().chain(plugins.iter().map(|it| it.name.as_str())).collect();
+/// Tells in a wheel what is in it and under which licences; gives the lines that say where.
+fn tell(wheel: &mut Wheel, built: &[&Built]) -> Vec<String> {
+    let mut lines = vec!["License-File: LICENSE".to_owned()];
+    let mut opens = Vec::new();
+    for part in built {
+        let licences = format!("THIRD-PARTY-{}.txt", part.package);
+        wheel.say("licenses/LICENSE", part.licence.clone().into_bytes());
+        wheel.say(&format!("licenses/{licences}"), part.licences.clone().into_bytes());
+        wheel.say(&format!("sboms/{}.cyclonedx.json", part.package), part.bill.clone().into_bytes());
+        lines.push(format!("License-File: {licences}"));
+        opens.extend(part.opens.iter().map(|soname| format!("Requires-External: {soname}")));
+    }
+    lines.extend(opens);
+    lines
+}
+
+fn check_parts(row: &Row, built: &[&Built]) -> Result<(), Error> {
+    let found: Vec<&str> = built.iter().map(|it| it.part.as_str()).collect();
     if row.parts == found {
         return Ok(());
     }

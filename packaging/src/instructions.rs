@@ -49,7 +49,7 @@ fn name(kind: EncodingKind) -> &'static str {
     }
 }
 
-fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Error> {
+pub(crate) fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Error> {
     let refuse = |error: object::Error| Error::new(format!("expected a library: {error}"));
     let library = object::File::parse(bytes).map_err(refuse)?;
     if library.architecture() != object::Architecture::X86_64 {

@@ -5,13 +5,18 @@
 //! about that one table.
 
 pub mod assemble;
+pub mod bill;
 pub mod build;
+pub mod crates;
 mod error;
 pub mod file;
 mod html;
 pub mod index;
 pub mod instructions;
+pub mod library;
+pub mod licences;
 pub mod matrix;
+pub mod packed;
 pub mod page;
 pub mod select;
 pub mod serve;

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{Cursor, Read as _, Write as _};
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+use zip::{ZipArchive, ZipWriter};
 
 use crate::error::Error;
+use crate::packed::Packer;
 
 /// The files of a wheel by their paths, without the list of them, which is made when it is written.
 #[derive(Debug, Default)]
@@ -28,18 +28,6 @@ struct File {
     bytes: Vec<u8>,
     is_executable: bool,
 }
-
-/// How hard the writer tries to make a wheel small.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Effort {
-    /// As other tools do it.
-    Usual,
-    /// By some hundredths smaller; takes minutes for a large library.
-    Most,
-}
-
-/// How many bytes Zopfli splits into blocks together. It makes few blocks of what it is given, so more would be packed worse.
-const AT_A_TIME: usize = 512 << 10;
 
 /// More than any wheel of ours holds; what claims more is not unpacked.
 const LARGEST: u64 = 4 << 30;
@@ -121,10 +109,18 @@ impl Wheel {
 
     /// A file of what is said about the wheel, such as `METADATA`.
     pub(crate) fn information(&self, name: &str) -> Result<&[u8], Error> {
-        let path = format!("{}/{name}", self.information);
-        let file =
-            self.files.get(&path).ok_or_else(|| Error::new(format!("expected `{path}`, found none")))?;
-        Ok(&file.bytes)
+        self.file(&format!("{}/{name}", self.information))
+    }
+
+    /// Where its files lie.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// What is in a file of the wheel.
+    pub(crate) fn file(&self, path: &str) -> Result<&[u8], Error> {
+        let file = self.files.get(path);
+        file.map(|it| &*it.bytes).ok_or_else(|| Error::new(format!("expected `{path}`, found none")))
     }
 
     /// That the list of files is true; takes it away, for it is made anew when the wheel is written.
@@ -170,12 +166,12 @@ impl Wheel {
         }
     }
 
-    /// The wheel as a file. All of it depends on the contents and the effort alone.
+    /// The wheel as a file. All of it depends on the contents and the effort of the packer alone.
     ///
     /// # Errors
     ///
     /// When memory runs out while it is packed.
-    pub fn to_bytes(&self, effort: Effort) -> Result<Vec<u8>, Error> {
+    pub fn to_bytes(&self, packer: &Packer) -> Result<Vec<u8>, Error> {
         let failed = |error: zip::result::ZipError| Error::new(format!("packing failed: {error}"));
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         let last = |path: &str| path.starts_with(&self.information);
@@ -184,10 +180,9 @@ impl Wheel {
         let record = File { bytes: self.record().into_bytes(), is_executable: false };
         let place = format!("{}/RECORD", self.information);
         for (path, file) in before.into_iter().chain(after).chain([(&place, &record)]) {
-            writer.start_file(path.as_str(), options(file, effort)).map_err(failed)?;
-            for part in file.bytes.chunks(AT_A_TIME) {
-                writer.write_all(part)?;
-            }
+            let packed = packer.pack(&file.bytes, file.is_executable)?;
+            let mut archive = ZipArchive::new(Cursor::new(packed)).map_err(failed)?;
+            writer.raw_copy_file_rename(archive.by_index_raw(0).map_err(failed)?, path).map_err(failed)?;
         }
         Ok(writer.finish().map_err(failed)?.into_inner())
     }
@@ -201,23 +196,6 @@ impl Wheel {
         }
         text + &format!("{}/RECORD,,\n", self.information)
     }
-}
-
-fn options(file: &File, effort: Effort) -> SimpleFileOptions {
-    /// Rounds of Zopfli, which more than these hardly gain from, after the nine levels of the usual way.
-    const MOST: i64 = 9 + 5;
-    let level = match effort {
-        Effort::Usual => 9,
-        Effort::Most => MOST,
-    };
-    SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Deflated)
-        .compression_level(Some(level))
-        // It is given as much as it should see.
-        .with_zopfli_buffer(None)
-        // The earliest that an archive can say.
-        .last_modified_time(DateTime::default())
-        .unix_permissions(if file.is_executable { 0o755 } else { 0o644 })
 }
 
 /// That a path stays where the wheel is unpacked.
@@ -260,7 +238,12 @@ fn quoted(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use zip::write::SimpleFileOptions;
+
     use super::*;
+    use crate::packed::Effort;
 
     /// A wheel of these files, beside what is said about it.
     fn wheel(files: &[(&str, &[u8])]) -> Wheel {
@@ -289,24 +272,25 @@ mod tests {
         let text = "many words ".repeat(1000);
         for effort in [Effort::Usual, Effort::Most] {
             let bytes = wheel(&[("example/words.txt", text.as_bytes()), ("empty", b"")])
-                .to_bytes(effort)
+                .to_bytes(&effort.into())
                 .expect("a wheel");
             let again = Wheel::read_bytes(&bytes).expect("what was written");
             assert_eq!(again.files["example/words.txt"].bytes, text.as_bytes());
-            assert_eq!(again.to_bytes(effort).expect("a wheel"), bytes);
+            assert_eq!(again.to_bytes(&effort.into()).expect("a wheel"), bytes);
         }
     }
 
     #[test]
     fn more_effort_makes_smaller_files() {
         let text: String = (0..5000).map(|number| format!("{} ", number * number % 977)).collect();
-        let size = |effort| wheel(&[("numbers", text.as_bytes())]).to_bytes(effort).expect("a wheel").len();
+        let size =
+            |effort| wheel(&[("numbers", text.as_bytes())]).to_bytes(&effort.into()).expect("a wheel").len();
         assert!(size(Effort::Most) < size(Effort::Usual));
     }
 
     #[test]
     fn what_is_said_about_a_wheel_comes_last() {
-        let bytes = wheel(&[("zebra.py", b"1")]).to_bytes(Effort::Usual).expect("a wheel");
+        let bytes = wheel(&[("zebra.py", b"1")]).to_bytes(&Effort::Usual.into()).expect("a wheel");
         let archive = ZipArchive::new(Cursor::new(bytes)).expect("an archive");
         let names: Vec<String> =
             archive.file_names().map(|name| name.expect("a name in UTF-8").into_owned()).collect();
@@ -344,7 +328,7 @@ mod tests {
     fn what_is_no_archive_is_refused() {
         let error = Wheel::read_bytes(b"PK").expect_err("two letters");
         assert!(error.to_string().starts_with("expected a wheel, which is a ZIP archive: "));
-        let whole = wheel(&[]).to_bytes(Effort::Usual).expect("a wheel");
+        let whole = wheel(&[]).to_bytes(&Effort::Usual.into()).expect("a wheel");
         assert!(Wheel::read_bytes(&whole[..whole.len() / 2]).is_err());
     }
 }

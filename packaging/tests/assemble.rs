@@ -1,36 +1,48 @@
 //! Wheels that are put together of what was built.
 
-use oarlock_pack::assemble::{self, Plugin};
+use oarlock_pack::assemble::{self, Built, Core, Plugin};
 use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
-use oarlock_pack::wheel::{Effort, Wheel};
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
 
 fn row(label: &str) -> Row {
     let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
     matrix.wheels.into_iter().find(|row| row.label == label).unwrap_or_else(|| panic!("no row `{label}`"))
 }
 
-fn built(name: &str) -> Plugin {
-    Plugin {
-        name: name.to_owned(),
-        library: vec![0x7f, b'E', b'L', b'F'],
-        manifest: Some("name = \"x\"\n".to_owned()),
+fn built(part: &str, package: &str) -> Built {
+    Built {
+        part: part.to_owned(),
+        package: package.to_owned(),
+        opens: vec!["libfar.so.1".to_owned()],
+        bill: "{}\n".to_owned(),
+        licences: "of others".to_owned(),
+        licence: "ours".to_owned(),
     }
 }
 
-fn core() -> Wheel {
-    let mut core = Wheel::new("oarlock-0.1.0");
-    core.add("oarlock/__init__.py", Vec::new());
-    core.say(
+fn plugin(part: &str, name: &str) -> Plugin {
+    Plugin {
+        built: built(part, &format!("oarlock-plugin-{name}")),
+        library: vec![0x7f, b'E', b'L', b'F'],
+        manifest: Some("name = \"x\"\npackage = \"y\"\n".to_owned()),
+    }
+}
+
+fn core() -> Core {
+    let mut wheel = Wheel::new("oarlock-0.1.0");
+    wheel.add("oarlock/__init__.py", Vec::new());
+    wheel.say(
         "METADATA",
         b"Metadata-Version: 2.4\nName: oarlock\nVersion: 0.1.0\n\n# Version: none\n".to_vec(),
     );
-    core.say("WHEEL", b"Tag: cp311-abi3-manylinux_2_28_x86_64\n".to_vec());
-    core
+    wheel.say("WHEEL", b"Tag: cp311-abi3-linux_x86_64\n".to_vec());
+    Core { built: Built { opens: Vec::new(), ..built("core", "oarlock-python") }, wheel }
 }
 
 /// The paths of a wheel as it is written, and the text of one of them.
 fn written(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
-    let bytes = wheel.to_bytes(Effort::Usual).expect("a wheel");
+    let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("wheel.whl");
     std::fs::write(&file, &bytes).expect("a file");
@@ -49,7 +61,7 @@ fn written(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
 
 #[test]
 fn a_plugin_is_announced_by_its_wheel() {
-    let wheel = assemble::plugin(&row("CUDA 12"), &built("cuda"), b"the licence").expect("a wheel");
+    let wheel = assemble::plugin(&row("CUDA 12"), &plugin("cuda12", "cuda")).expect("a wheel");
     let files = written(&wheel);
     let paths: Vec<&str> = files.keys().map(String::as_str).collect();
     assert_eq!(
@@ -60,6 +72,8 @@ fn a_plugin_is_announced_by_its_wheel() {
             "oarlock_cuda12-0.1.0.dist-info/WHEEL",
             "oarlock_cuda12-0.1.0.dist-info/entry_points.txt",
             "oarlock_cuda12-0.1.0.dist-info/licenses/LICENSE",
+            "oarlock_cuda12-0.1.0.dist-info/licenses/THIRD-PARTY-oarlock-plugin-cuda.txt",
+            "oarlock_cuda12-0.1.0.dist-info/sboms/oarlock-plugin-cuda.cyclonedx.json",
             "oarlock_cuda12/__init__.py",
             "oarlock_cuda12/liboarlock_plugin_cuda.oarlock.toml",
             "oarlock_cuda12/liboarlock_plugin_cuda.so",
@@ -70,21 +84,52 @@ fn a_plugin_is_announced_by_its_wheel() {
         "[oarlock.plugins]\ncuda = oarlock_cuda12\n"
     );
     assert!(files["oarlock_cuda12-0.1.0.dist-info/WHEEL"].ends_with("Tag: py3-none-manylinux_2_28_x86_64\n"));
-    assert!(
-        files["oarlock_cuda12-0.1.0.dist-info/METADATA"].contains("Name: oarlock-cuda12\nVersion: 0.1.0\n")
+    let about = &files["oarlock_cuda12-0.1.0.dist-info/METADATA"];
+    assert!(about.contains("Name: oarlock-cuda12\nVersion: 0.1.0\n"), "{about}");
+    assert!(about.contains("\nRequires-External: libfar.so.1\n"), "{about}");
+    // A host that knows of a library says so where it is not; the package is the one that pip can bring up to date.
+    assert_eq!(
+        files["oarlock_cuda12/liboarlock_plugin_cuda.oarlock.toml"],
+        "name = \"x\"\npackage = \"oarlock-cuda12\"\n\n[[requires]]\noptional = true\nsoname = \"libfar.so.1\"\n"
     );
 }
 
 #[test]
+fn the_core_can_be_asked_for_with_plugins_and_what_their_vendors_give() {
+    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    let extras = assemble::extras(&matrix, "release");
+    let wheel = assemble::whole(&row("core"), &core(), &[], &extras).expect("a wheel");
+    let about = &written(&wheel)["oarlock-0.1.0.dist-info/METADATA"];
+    for line in [
+        "Provides-Extra: cuda12\nRequires-Dist: oarlock-cuda12==0.1.0 ; extra == 'cuda12'\n",
+        "Requires-Dist: nvidia-cuda-nvrtc-cu12>=12.0,<13 ; extra == 'cuda12'\n",
+        "Provides-Extra: cuda12-local\nRequires-Dist: oarlock-cuda12==0.1.0 ; extra == 'cuda12-local'\nProvides-Extra",
+        "Provides-Extra: opencl\nRequires-Dist: oarlock-opencl==0.1.0 ; extra == 'opencl'\n",
+    ] {
+        assert!(about.contains(line), "{line} in {about}");
+    }
+    assert!(!about.contains("opencl-local") && !about.contains("rocm"), "{about}");
+    assert!(about.ends_with("\n\n# Version: none\n"), "{about}");
+}
+
+#[test]
 fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
-    let wheel =
-        assemble::one_file(&row("cuda13, mkl"), &core(), &[built("cuda"), built("mkl")]).expect("a wheel");
+    let plugins = [plugin("cuda13", "cuda"), plugin("mkl", "mkl")];
+    let wheel = assemble::whole(&row("cuda13, mkl"), &core(), &plugins, &[]).expect("a wheel");
     let files = written(&wheel);
     let about = "oarlock-0.1.0+cuda13.mkl.dist-info";
-    assert_eq!(
-        files[&format!("{about}/METADATA")],
-        "Metadata-Version: 2.4\nName: oarlock\nVersion: 0.1.0+cuda13.mkl\n\n# Version: none\n"
+    let metadata = &files[&format!("{about}/METADATA")];
+    assert!(
+        metadata
+            .starts_with("Metadata-Version: 2.4\nName: oarlock\nVersion: 0.1.0+cuda13.mkl\nLicense-File: "),
+        "{metadata}"
     );
+    for part in ["oarlock-python", "oarlock-plugin-cuda", "oarlock-plugin-mkl"] {
+        let licences = format!("licenses/THIRD-PARTY-{part}.txt");
+        assert!(files.contains_key(&format!("{about}/{licences}")) && metadata.contains(&licences[9..]));
+        assert!(files.contains_key(&format!("{about}/sboms/{part}.cyclonedx.json")));
+    }
+    assert!(files[&format!("{about}/WHEEL")].ends_with("Tag: cp311-abi3-manylinux_2_28_x86_64\n"));
     assert_eq!(
         files[&format!("{about}/entry_points.txt")],
         "[oarlock.plugins]\ncuda = oarlock_with_cuda\nmkl = oarlock_with_mkl\n"
@@ -98,12 +143,12 @@ fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
 
 #[test]
 fn other_parts_than_the_matrix_names_are_refused() {
-    let error = assemble::plugin(&row("CUDA 12"), &built("opencl"), b"").expect_err("another plugin");
-    assert_eq!(error.to_string(), "expected for `CUDA 12` of the matrix the parts cuda, found opencl");
-    let error =
-        assemble::one_file(&row("cuda13, mkl"), &core(), &[built("cuda")]).expect_err("a plugin too few");
+    let error = assemble::plugin(&row("CUDA 12"), &plugin("opencl", "opencl")).expect_err("another plugin");
+    assert_eq!(error.to_string(), "expected for `CUDA 12` of the matrix the parts cuda12, found opencl");
+    let too_few = [plugin("cuda13", "cuda")];
+    let error = assemble::whole(&row("cuda13, mkl"), &core(), &too_few, &[]).expect_err("a plugin too few");
     assert_eq!(
         error.to_string(),
-        "expected for `cuda13, mkl` of the matrix the parts core, cuda, mkl, found core, cuda"
+        "expected for `cuda13, mkl` of the matrix the parts core, cuda13, mkl, found core, cuda13"
     );
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use oarlock_pack::index::Index;
 use oarlock_pack::matrix::Matrix;
-use oarlock_pack::wheel::{Effort, Wheel};
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
 use tempfile::TempDir;
 
 const MATRIX: &str = r#"
@@ -43,7 +44,7 @@ fn put(directory: &Path, distribution: &str, version: &str) {
     wheel.say("WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec());
     wheel.add(&format!("{distribution}.py"), format!("version = '{version}'\n").into_bytes());
     let file = directory.join(format!("{distribution}-{version}-py3-none-any.whl"));
-    std::fs::write(file, wheel.to_bytes(Effort::Usual).expect("a wheel")).expect("a file");
+    std::fs::write(file, wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
 }
 
 /// Wheels of two projects, two of them of one variant each, and the index of them.

@@ -18,6 +18,7 @@ mod generated;
 mod host;
 mod kernel;
 mod panics;
+mod place;
 mod plugin;
 mod pointer;
 
@@ -73,5 +74,6 @@ pub use generated::{Async, Collective, Core, Graph, Interop, Profile};
 pub use host::{Host, LogLevel};
 pub use kernel::{Kernel, KernelFlags, Layout, MemoryKind, Operand, OperandFlags};
 pub use panics::keep_panics_quiet;
+pub use place::directory_of_plugin;
 pub use plugin::{Plugin, SupportLevel, answer, instance_of};
 pub use pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};

@@ -4,10 +4,12 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::build::{Plan, Workshop};
-use oarlock_pack::wheel::Effort;
+use oarlock_pack::build::{Outcome, Plan, Workshop};
+use oarlock_pack::packed::Effort;
+use serde_json::json;
 
 use super::MatrixChoice;
+use super::progress::Progress;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -16,8 +18,8 @@ pub(crate) struct Call {
     /// A row of the matrix, such as `OpenCL`; may be given several times. Without it all that can be built
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
-    /// Where the wheels are written
-    #[arg(long, value_name = "DIRECTORY", default_value = "dist/wheels")]
+    /// Where the wheels are written, and in `debug` below it what debuggers find by build id
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
     /// Pack as other tools do, in a moment; the files are larger by some hundredths
     #[arg(long)]
@@ -27,19 +29,50 @@ pub(crate) struct Call {
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let matrix = call.choice.read()?;
     let plan = Plan::new(&matrix, &call.rows)?;
-    let names: Vec<String> = plan.rows().iter().map(|row| row.name.to_string()).collect();
-    let parts: Vec<String> = plan.parts().iter().map(ToString::to_string).collect();
-    if !dry_run {
-        let effort = if call.quick { Effort::Usual } else { Effort::Most };
-        let tell = |text: &str| eprintln!("==> {text}");
-        Workshop::new(".".as_ref())?.build(&plan, &call.out, effort, &tell)?;
-    }
-    if json {
-        println!("{:#}", serde_json::json!({ "wheels": names, "compiled": parts, "out": call.out }));
+    if dry_run {
+        show_plan(&plan, call, json);
         return Ok(());
     }
-    let verb = if dry_run { "would be compiled" } else { "compiled" };
-    parts.iter().for_each(|part| println!("{part}: {verb}"));
-    names.iter().for_each(|name| println!("{}", call.out.join(name).display()));
+    let effort = if call.quick { Effort::Usual } else { Effort::Most };
+    let progress = Progress::new();
+    let outcome = Workshop::new(".".as_ref())?.build(&plan, &call.out, effort, &|step| {
+        progress.step(step.done, step.all, &step.text);
+    });
+    drop(progress);
+    show(&outcome?, json);
     Ok(())
+}
+
+fn show_plan(plan: &Plan<'_>, call: &Call, json: bool) {
+    let names: Vec<PathBuf> = plan.rows().iter().map(|row| call.out.join(row.name.to_string())).collect();
+    let parts: Vec<String> = plan.recipes().iter().map(ToString::to_string).collect();
+    if json {
+        println!("{:#}", json!({ "compiled": parts, "wheels": names }));
+        return;
+    }
+    parts.iter().for_each(|part| println!("would compile {part}"));
+    names.iter().for_each(|name| println!("would write {}", name.display()));
+}
+
+fn show(outcome: &Outcome, json: bool) {
+    let Outcome { wheels, took, apart, notes } = outcome;
+    let saved = apart.saturating_sub(*took);
+    if json {
+        let wheels: Vec<_> =
+            wheels.iter().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })).collect();
+        let seconds = json!({ "took": took.as_secs_f64(), "saved": saved.as_secs_f64() });
+        println!("{:#}", json!({ "wheels": wheels, "seconds": seconds, "notes": notes }));
+        return;
+    }
+    for (file, bytes) in wheels {
+        println!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
+    }
+    notes.iter().for_each(|note| println!("note: {note}"));
+    println!(
+        "{} wheels in {:.0} s; compiling for each alone would have taken {:.0} s, of which {:.0} s were saved",
+        wheels.len(),
+        took.as_secs_f64(),
+        apart.as_secs_f64(),
+        saved.as_secs_f64()
+    );
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use oarlock_pack::file;
-use oarlock_pack::wheel::{Effort, Wheel};
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -37,7 +38,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         if !call.quick {
             eprintln!("packing {}, which takes some minutes", target.display());
         }
-        let bytes = wheel.to_bytes(effort)?;
+        let bytes = wheel.to_bytes(&effort.into())?;
         file::write(&target, &bytes)?;
         if !json {
             println!("{} ({:.2} MB)", target.display(), bytes.len() as f64 / 1e6);

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::axis::{Axis, Combination};
-use super::file::{Channel, Exclusion, FileNames, Group, MatrixFile, Naming, PageGroup, Selection, Values};
+use super::file::{
+    Channel, Exclusion, FileNames, Group, MatrixFile, Naming, PageGroup, Part, Selection, Values,
+};
 use super::wheel_name::{self, WheelName, WheelVersion};
 use super::{Matrix, Page, Wheel};
 use crate::error::Error;
@@ -47,11 +49,13 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         )));
     }
     check_names(&wheels, file.file_names)?;
+    check_parts(&wheels, &file.parts)?;
     let pages = pages(&file, &channels, &wheels)?;
     Ok(Matrix {
         pages_host: file.pages_host.as_ref().unwrap_or(&file.host).trim_end_matches('/').to_owned(),
         host: file.host.trim_end_matches('/').to_owned(),
         axes: file.axes,
+        parts: file.parts,
         channels: channels.into_iter().map(|(name, _)| name).collect(),
         wheels,
         pages,
@@ -223,6 +227,20 @@ fn check_names(wheels: &[Wheel], file_names: FileNames) -> Result<(), Error> {
                 "expected a {kind} for each wheel; {} and {} are both `{key}`",
                 place(other),
                 place(wheel)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// That what a wheel is put together of is described.
+fn check_parts(wheels: &[Wheel], parts: &BTreeMap<String, Part>) -> Result<(), Error> {
+    for wheel in wheels.iter().filter(|wheel| wheel.planned.is_none()) {
+        if let Some(unknown) = wheel.parts.iter().find(|part| !parts.contains_key(*part)) {
+            let known = parts.keys().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+            return Err(Error::new(format!(
+                "wheel `{}` of channel `{}`: expected parts of [parts], which has {known}; found `{unknown}`",
+                wheel.label, wheel.channel
             )));
         }
     }

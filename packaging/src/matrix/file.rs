@@ -42,6 +42,9 @@ pub struct MatrixFile {
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) channels: Vec<Channel>,
+    /// What wheels are put together of.
+    #[serde(default)]
+    pub(crate) parts: BTreeMap<String, Part>,
     pub(crate) wheels: Vec<Group>,
     #[serde(default)]
     pub(crate) exclude: Vec<Exclusion>,
@@ -68,6 +71,26 @@ pub(crate) struct Channel {
     pub(crate) version: Option<String>,
     /// What stood where a version should; pip refuses such names.
     pub(crate) no_version: Option<String>,
+}
+
+/// Something that is compiled, and what it needs where it runs.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The package of cargo that it is.
+    pub package: String,
+    /// Features of that package; it has no others.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Libraries that it opens while it runs, which nothing that reads its header can see.
+    #[serde(default)]
+    pub opens: Vec<String>,
+    /// Libraries that its text names for another reason.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Packages of Python that bring such libraries to a machine that has none.
+    #[serde(default)]
+    pub libraries: Vec<String>,
 }
 
 /// One value of an axis, some, or with `"*"` all.

@@ -12,6 +12,7 @@ pub mod wheel_name;
 use std::collections::BTreeMap;
 
 pub use axis::{Axis, Combination};
+pub use file::Part;
 
 use self::wheel_name::WheelName;
 use crate::error::Error;
@@ -37,6 +38,8 @@ pub struct Matrix {
     pub axes: BTreeMap<Axis, Vec<String>>,
     /// What is published: channels in the order of the file.
     pub channels: Vec<String>,
+    /// What wheels are put together of, by name.
+    pub parts: BTreeMap<String, Part>,
     /// All wheels of all channels.
     pub wheels: Vec<Wheel>,
     /// Pages of links to them.

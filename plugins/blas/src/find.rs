@@ -1,7 +1,7 @@
 //! Where a library lies, found without opening it.
 //!
 //! The places are those of the dynamic linker: `LD_LIBRARY_PATH`, its cache and its default directories; after them the
-//! directories in which the vendor's installer puts the library. A directory that is not absolute is passed over, since
+//! directories in which package managers put the library beside the plugin, and those of the vendor's installer. A directory that is not absolute is passed over, since
 //! what lies in the working directory must not be run by accident. In a program with raised rights the variable is passed
 //! over as a whole, as the linker itself does.
 //!
@@ -11,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use oarlock_sdk::{Error, Result, ensure};
+use oarlock_sdk::{Error, Result, directory_of_plugin, ensure};
 
 use crate::Wanted;
 
@@ -22,6 +22,8 @@ pub(crate) struct Places {
     directories: Vec<PathBuf>,
     /// The bytes of the linker's cache, the list of installed libraries.
     cache: Vec<u8>,
+    /// Where the plugin lies.
+    plugin: Option<PathBuf>,
 }
 
 impl Places {
@@ -37,7 +39,11 @@ impl Places {
             .chain(multiarch)
             .chain(DEFAULT_DIRECTORIES.map(PathBuf::from))
             .collect();
-        Self { directories, cache: std::fs::read("/etc/ld.so.cache").unwrap_or_default() }
+        Self {
+            directories,
+            cache: std::fs::read("/etc/ld.so.cache").unwrap_or_default(),
+            plugin: directory_of_plugin(),
+        }
     }
 
     /// The file to open: the one the user names, or the first of those wanted that is there.
@@ -56,13 +62,14 @@ impl Places {
     }
 
     fn place(&self, wanted: &Wanted, file: &str) -> Option<PathBuf> {
-        let vendor = || wanted.directories.iter().map(Path::new);
+        let beside = |way: &&str| self.plugin.as_ref()?.join(way).canonicalize().ok();
+        let vendor = || wanted.directories.iter().map(PathBuf::from);
         let within = |directory: &Path| Some(directory.join(file)).filter(|path| path.is_file());
         self.directories
             .iter()
             .find_map(|directory| within(directory))
             .or_else(|| self.is_cached(file).then(|| PathBuf::from(file)))
-            .or_else(|| vendor().find_map(within))
+            .or_else(|| wanted.beside.iter().filter_map(beside).chain(vendor()).find_map(|it| within(&it)))
     }
 
     /// Whether the cache lists a library, which the linker then finds by its name alone. A name in the cache is a string of
@@ -98,6 +105,7 @@ mod tests {
         name: "Wanted",
         files: &["libwanted.so.1", "libwanted.so"],
         directories: &["/nowhere/wanted"],
+        beside: &["../../lib"],
         remedy: "`get wanted`",
     };
 
@@ -105,6 +113,7 @@ mod tests {
         Places {
             directories: directories.iter().map(|path| path.to_path_buf()).collect(),
             cache: cache.to_vec(),
+            plugin: None,
         }
     }
 
@@ -117,6 +126,21 @@ mod tests {
         assert_eq!(places(&here, b"").find(&WANTED, None).unwrap(), second);
         let cached = places(&here, b"magic\0libwanted.so.1\0/lib/libwanted.so.1\0");
         assert_eq!(cached.find(&WANTED, None).unwrap(), Path::new("libwanted.so.1"));
+    }
+
+    #[test]
+    fn what_a_package_manager_put_beside_the_plugin_comes_after_the_places_of_the_linker() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let [linker, lib, plugin] = ["linker", "lib", "packages/plugin"].map(|name| root.join(name));
+        for directory in [&linker, &lib, &plugin] {
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        std::fs::write(lib.join("libwanted.so.1"), "").unwrap();
+        let places = Places { plugin: Some(plugin), ..places(&[&linker], b"") };
+        assert_eq!(places.find(&WANTED, None).unwrap(), lib.join("libwanted.so.1"));
+        std::fs::write(linker.join("libwanted.so.1"), "").unwrap();
+        assert_eq!(places.find(&WANTED, None).unwrap(), linker.join("libwanted.so.1"));
     }
 
     #[test]

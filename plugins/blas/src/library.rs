@@ -21,6 +21,8 @@ pub struct Wanted {
     pub files: &'static [&'static str],
     /// Where it is installed outside of the places of the dynamic linker.
     pub directories: &'static [&'static str],
+    /// Where package managers put it, from the directory that the plugin lies in.
+    pub beside: &'static [&'static str],
     /// How to get it, as a command in backticks.
     pub remedy: &'static str,
 }

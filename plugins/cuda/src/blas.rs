@@ -12,6 +12,7 @@ use oarlock_sdk::{Dtype, Error, Result, ensure};
 
 use crate::context::{Context, Handle};
 use crate::error::blas_failed;
+use crate::libraries;
 use crate::product::Product;
 
 /// How much scratch memory a product may take, in bytes. It is what NVIDIA recommends for the newest chips.
@@ -23,13 +24,16 @@ const MOST_ALIGNED: u32 = 8;
 /// Refuses to go on without cuBLASLt.
 pub(crate) fn check() -> Result<()> {
     static IS_THERE: OnceLock<bool> = OnceLock::new();
-    // SAFETY: opening cuBLASLt runs nothing but its own start.
-    if *IS_THERE.get_or_init(|| unsafe { sys::is_culib_present() }) {
+    let is_there = IS_THERE.get_or_init(|| {
+        libraries::open(libraries::BLAS);
+        // SAFETY: opening cuBLASLt runs nothing but its own start.
+        unsafe { sys::is_culib_present() }
+    });
+    if *is_there {
         return Ok(());
     }
-    Err(Error::unimplemented(
-        "expected the library `libcublasLt.so.12`, found none; install cuBLAS of CUDA 12 for faster matrix products",
-    ))
+    let missing = libraries::missing(libraries::BLAS);
+    Err(Error::unimplemented(format!("matrix products are faster with cuBLAS: expected the {missing}")))
 }
 
 /// Where the operands of a product lie on the device. The scratch memory comes with its size.

@@ -9,6 +9,7 @@ use cudarc::nvrtc::{result, sys};
 use oarlock_sdk::{Error, Result, Version};
 
 use crate::error::nvrtc_failed;
+use crate::libraries;
 
 /// How many lines of what the compiler says a user gets to see.
 const LOG_LINES: usize = 12;
@@ -19,8 +20,11 @@ pub(crate) const OPTIONS: &str = "--disable-warnings";
 /// Whether NVRTC is on the machine. It has to be asked before anything else here is.
 pub(crate) fn is_there() -> bool {
     static IS_THERE: OnceLock<bool> = OnceLock::new();
-    // SAFETY: opening NVRTC runs nothing but its own start.
-    *IS_THERE.get_or_init(|| unsafe { sys::is_culib_present() })
+    *IS_THERE.get_or_init(|| {
+        libraries::open(libraries::NVRTC);
+        // SAFETY: opening NVRTC runs nothing but its own start.
+        unsafe { sys::is_culib_present() }
+    })
 }
 
 /// Refuses to go on without NVRTC.
@@ -28,10 +32,7 @@ pub(crate) fn check() -> Result<()> {
     if is_there() {
         return Ok(());
     }
-    Err(Error::unavailable(
-        "expected the compiler library `libnvrtc.so.12`, found none; install NVRTC of CUDA 12 (the Python package \
-         `nvidia-cuda-nvrtc-cu12` has it) and add its directory to `LD_LIBRARY_PATH`",
-    ))
+    Err(Error::unavailable(format!("expected the compiler {}", libraries::missing(libraries::NVRTC))))
 }
 
 /// The version of NVRTC.

@@ -19,6 +19,7 @@ mod event;
 mod find;
 mod gpu;
 mod idle;
+mod libraries;
 mod matmul;
 mod product;
 mod program;

@@ -30,6 +30,8 @@ const WANTED: Wanted = Wanted {
     name: "MKL",
     files: &["libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"],
     directories: &["/opt/intel/oneapi/mkl/latest/lib"],
+    // pip puts the plugin into `lib/python3.11/site-packages/oarlock_mkl`, and MKL into `lib`; with `--target` both lie side by side.
+    beside: &["../../..", "../lib"],
     remedy: "`pip install mkl`",
 };
 

@@ -32,6 +32,7 @@ const WANTED: Wanted = Wanted {
     name: "OpenBLAS",
     files: &["libopenblas.so.0", "libopenblasp.so.0", "libopenblas.so"],
     directories: &[],
+    beside: &[],
     remedy: "`apt install libopenblas0-pthread`",
 };
 

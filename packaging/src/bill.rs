@@ -1,0 +1,60 @@
+//! The bill of materials of what was compiled, in the form of CycloneDX: which crates are in it, and what it opens.
+
+use serde_json::{Value, json};
+
+use crate::crates::{Crates, Package};
+
+/// The bill of a package, which comes first, and of the crates that are linked with it. It depends on the sources alone: no
+/// time, no directory and no random number is in it.
+#[must_use]
+pub fn of_packages(crates: &Crates, packages: &[&Package], opens: &[String]) -> String {
+    let described: Vec<Value> = packages.iter().map(|package| describe(crates, package)).collect();
+    let opened = opens.iter().map(|soname| {
+        json!({
+            "type": "library",
+            "bom-ref": reference(soname),
+            "name": soname,
+            "scope": "optional",
+            "description": "not in this file: opened while the program runs, where the machine has it",
+        })
+    });
+    let dependencies = packages.iter().enumerate().map(|(place, package)| {
+        let is_here = |other: &&Package| packages.iter().any(|it| it.id == other.id);
+        let linked = crates.used_by(package).filter(is_here).map(Package::address);
+        let opened = opens.iter().filter(|_| place == 0).map(|soname| reference(soname));
+        json!({ "ref": package.address(), "dependsOn": linked.chain(opened).collect::<Vec<_>>() })
+    });
+    let bill = json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": { "component": described.first() },
+        "components": described.iter().skip(1).cloned().chain(opened).collect::<Vec<_>>(),
+        "dependencies": dependencies.collect::<Vec<_>>(),
+    });
+    format!("{bill:#}\n")
+}
+
+fn reference(soname: &str) -> String {
+    format!("opened:{soname}")
+}
+
+fn describe(crates: &Crates, package: &Package) -> Value {
+    let mut described = json!({
+        "type": "library",
+        "bom-ref": package.address(),
+        "name": package.name,
+        "version": package.version,
+        "purl": package.address(),
+    });
+    if let Some(licence) = package.licence() {
+        described["licenses"] = json!([{ "expression": licence }]);
+    }
+    if let Some(hash) = crates.hash(package) {
+        described["hashes"] = json!([{ "alg": "SHA-256", "content": hash }]);
+    }
+    if let Some(repository) = &package.repository {
+        described["externalReferences"] = json!([{ "type": "vcs", "url": repository }]);
+    }
+    described
+}

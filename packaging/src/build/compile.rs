@@ -1,0 +1,365 @@
+//! Compiling: cargo with zig as its linker, so that what is built runs with an older glibc than that of the builder, and with
+//! no path of the builder in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::assemble::{Built, Core, Plugin};
+use crate::bill;
+use crate::build::plan::Recipe;
+use crate::crates::Crates;
+use crate::error::Error;
+use crate::library::{self, Limits};
+use crate::licences;
+use crate::matrix::Wheel as Row;
+use crate::wheel::Wheel;
+
+/// What the tools are that a build needs beside cargo, as pip installs them.
+const TOOLS: [&str; 5] = [
+    "maturin==1.16.0",
+    "ziglang==0.17.1",
+    "cargo-zigbuild==0.24.0",
+    "auditwheel==6.8.2",
+    "abi3audit==0.0.26",
+];
+
+/// What compiles no instruction of AVX, in the crates of others too.
+const WITHOUT_AVX: [&str; 6] = [
+    "--cfg",
+    "oarlock_no_avx",
+    "--cfg",
+    "sha2_backend=\"soft\"",
+    "--cfg",
+    "curve25519_dalek_backend=\"serial\"",
+];
+
+/// What stands before the compiler then, from the root of the workspace.
+const COMPILER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
+
+/// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
+const CORE_LIBRARY: &str = "oarlock/_oarlock.";
+
+/// How many lines of what a tool said are shown when it failed.
+const LAST_LINES: usize = 20;
+
+/// What compiles parts.
+pub(crate) struct Compiler<'w> {
+    root: &'w Path,
+    target: &'w Path,
+    crates: Crates,
+    licence: String,
+    /// Flags of every part: no path of this machine, and a name for what debuggers need.
+    flags: Vec<String>,
+}
+
+impl<'w> Compiler<'w> {
+    /// Installs the tools where they are missing.
+    pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
+        let compiler = Self {
+            root,
+            target,
+            crates: Crates::of_workspace(root)?,
+            licence: fs::read_to_string(root.join("LICENSE"))?,
+            flags: flags(root, target)?,
+        };
+        compiler.install_tools()?;
+        Ok(compiler)
+    }
+
+    fn install_tools(&self) -> Result<(), Error> {
+        let tools = self.target.join("tools");
+        let list = tools.join("installed");
+        let wanted = TOOLS.join("\n");
+        if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
+            return Ok(());
+        }
+        if !tools.join("bin/python").exists() {
+            self.run(Command::new("python3").args(["-m", "venv"]).arg(&tools), "tools")?;
+        }
+        let mut pip = Command::new(tools.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check"]).args(TOOLS);
+        self.run(&mut pip, "tools")?;
+        fs::write(list, wanted)?;
+        Ok(())
+    }
+
+    /// Compiles the core; says how long that takes.
+    pub(crate) fn core(&self, recipe: &Recipe, debug: &Path) -> Result<(Core, Duration), Error> {
+        let made = self.target.join("made").join(recipe.directory());
+        if made.exists() {
+            fs::remove_dir_all(&made)?;
+        }
+        let mut maturin = self.tool("maturin", recipe);
+        maturin.args(["build", "--release", "--locked", "--zig"]);
+        maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
+        maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
+        if recipe.is_without_lock() {
+            maturin.args(["--interpreter", "python3.14t"]);
+        }
+        let begin = Instant::now();
+        self.run(&mut maturin, &recipe.directory())?;
+        let took = self.remember(recipe, begin.elapsed())?;
+        let found = fs::read_dir(&made)?.collect::<Result<Vec<_>, _>>()?;
+        let [one] = &found[..] else {
+            let found = found.len();
+            return Err(Error::new(format!("expected one wheel, found {found}")).of_file(made.display()));
+        };
+        let mut wheel = Wheel::read(&one.path())?;
+        let path = wheel.paths().find(|path| path.starts_with(CORE_LIBRARY) && path.ends_with(".so"));
+        let path =
+            path.ok_or_else(|| Error::new(format!("expected a library `{CORE_LIBRARY}…so`, found none")))?;
+        let path = path.to_owned();
+        let library = self.finish(recipe, wheel.file(&path)?, debug)?;
+        wheel.add_executable(&path, library);
+        Ok((Core { built: self.built(recipe)?, wheel }, took))
+    }
+
+    /// Compiles a plugin; says how long that takes, and why it has no manifest where that cannot be written here.
+    pub(crate) fn plugin(
+        &self,
+        recipe: &Recipe,
+        debug: &Path,
+    ) -> Result<(Plugin, Duration, Option<String>), Error> {
+        let package = &recipe.part.package;
+        let features = features(recipe).join(",");
+        let mut cargo = self.tool("cargo-zigbuild", recipe);
+        cargo.args([
+            "zigbuild",
+            "--release",
+            "--locked",
+            "--package",
+            package,
+            "--no-default-features",
+            "--features",
+            &features,
+        ]);
+        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
+        let begin = Instant::now();
+        self.run(&mut cargo, &recipe.directory())?;
+        let took = self.remember(recipe, begin.elapsed())?;
+        let file = Plugin::file(package);
+        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(&file);
+        let library = self.finish(recipe, &fs::read(built)?, debug)?;
+        let place = self.target.join("made").join(recipe.directory()).join(&file);
+        crate::file::write(&place, &library)?;
+        let (manifest, note) = match self.manifest(recipe, &place) {
+            Ok(text) => (Some(text), None),
+            Err(why) => (None, Some(format!("`{file}` has no manifest, so hosts will ask it: {why}"))),
+        };
+        Ok((Plugin { built: self.built(recipe)?, library, manifest }, took, note))
+    }
+
+    /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
+    fn manifest(&self, recipe: &Recipe, library: &Path) -> Result<String, Error> {
+        let first = self.ask(library, None);
+        if first.is_ok() || recipe.part.libraries.is_empty() {
+            return first;
+        }
+        let place = self.target.join("libraries").join(&recipe.name);
+        if !place.exists() {
+            let new = place.with_extension("new");
+            let mut pip = Command::new(self.target.join("tools/bin/python"));
+            pip.args([
+                "-m",
+                "pip",
+                "install",
+                "--disable-pip-version-check",
+                "--only-binary",
+                ":all:",
+                "--target",
+            ]);
+            self.run(pip.arg(&new).args(&recipe.part.libraries), "libraries")?;
+            fs::rename(new, &place)?;
+        }
+        self.ask(library, Some(&place))
+    }
+
+    /// Has the command ask a plugin; libraries lie anywhere below `libraries`.
+    fn ask(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
+        let mut command = Command::new("cargo");
+        command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--", "plugin", "manifest"]);
+        command.arg(library).current_dir(self.root);
+        if let Some(libraries) = libraries {
+            command.env(
+                "LD_LIBRARY_PATH",
+                std::env::join_paths(directories_of_libraries(libraries)).unwrap_or_default(),
+            );
+        }
+        let said = command.output()?;
+        if said.status.success() {
+            return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
+        }
+        let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+        Err(Error::new(complaint.lines().next().unwrap_or_default()))
+    }
+
+    /// Strips a library, keeps what was stripped by its build id, and holds it to what its recipe says.
+    fn finish(&self, recipe: &Recipe, bytes: &[u8], debug: &Path) -> Result<Vec<u8>, Error> {
+        let directory = self.target.join("made");
+        fs::create_dir_all(&directory)?;
+        let scratch = tempfile::tempdir_in(&directory)?;
+        let [whole, stripped, symbols] =
+            ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
+        fs::write(&whole, bytes)?;
+        self.run(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&whole), "strip")?;
+        self.run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), "strip")?;
+        let library = fs::read(&stripped)?;
+        let limits = Limits {
+            glibc: &recipe.glibc,
+            opens: &recipe.part.opens,
+            names: &recipe.part.names,
+            without_avx: recipe.without_avx,
+        };
+        let needs = library::check(&library, bytes, limits)?;
+        let id =
+            needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
+        let (first, rest) = id.split_at_checked(2).unwrap_or((&id, ""));
+        crate::file::write(
+            &debug.join(".build-id").join(first).join(format!("{rest}.debug")),
+            &fs::read(&symbols)?,
+        )?;
+        Ok(library)
+    }
+
+    fn built(&self, recipe: &Recipe) -> Result<Built, Error> {
+        let package = recipe.part.package.clone();
+        let crates = self.crates.of_package(&package, &features(recipe))?;
+        Ok(Built {
+            part: recipe.name.clone(),
+            opens: recipe.part.opens.clone(),
+            bill: bill::of_packages(&self.crates, &crates, &recipe.part.opens),
+            licences: licences::of_packages(&crates)?,
+            licence: self.licence.clone(),
+            package,
+        })
+    }
+
+    /// Has the tools of others judge a wheel: `auditwheel` whether it runs where its name says, and `abi3audit` whether it uses
+    /// of Python what every version has.
+    pub(crate) fn audit(&self, row: &Row, bytes: &[u8]) -> Result<(), Error> {
+        let scratch = tempfile::tempdir_in(self.target)?;
+        let wheel = &scratch.path().join(row.name.to_string());
+        fs::write(wheel, bytes)?;
+        let bin = self.target.join("tools/bin");
+        let mut audit = Command::new(bin.join("auditwheel"));
+        let said = self.run(audit.arg("show").arg(wheel), "audit")?;
+        let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let policy = format!("\"{}\"", row.name.platform);
+        // It names the oldest system that a wheel runs on, which may be older than what was asked for.
+        if !text.contains("is consistent with the following platform tag") {
+            return Err(
+                Error::new(format!("expected auditwheel to find {policy}, found: {text}")).of_file(&row.name)
+            );
+        }
+        if row.name.python.ends_with("abi3") {
+            let mut audit = Command::new(bin.join("abi3audit"));
+            self.run(audit.args(["--strict", "--summary"]).arg(wheel), "audit")?;
+        }
+        Ok(())
+    }
+
+    /// How long it takes to compile a part. It takes a moment where cargo has it already, so the longest time is kept.
+    fn remember(&self, recipe: &Recipe, took: Duration) -> Result<Duration, Error> {
+        let place = self.target.join("took").join(recipe.directory());
+        let before = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let longest = Duration::from_millis(before).max(took);
+        crate::file::write(&place, longest.as_millis().to_string().as_bytes())?;
+        Ok(longest)
+    }
+
+    /// Flags change everything that is compiled, so each set of them has a directory of its own.
+    fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
+        let is_core_without = recipe.without_avx && recipe.python.is_some();
+        self.target.join(if is_core_without { "cargo-without-avx" } else { "cargo" })
+    }
+
+    /// A tool that compiles for a recipe.
+    fn tool(&self, name: &str, recipe: &Recipe) -> Command {
+        let tools = self.target.join("tools/bin");
+        let mut command = Command::new(tools.join(name));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(tools).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(paths).unwrap_or(path));
+        command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
+        command
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
+            .env("CARGO_PROFILE_RELEASE_STRIP", "none");
+        let mut flags = self.flags.clone();
+        if recipe.without_avx && recipe.python.is_some() {
+            flags.extend(WITHOUT_AVX.map(str::to_owned));
+            command.env("RUSTC_WRAPPER", self.root.join(COMPILER_WITHOUT_AVX));
+        }
+        command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        command
+    }
+
+    /// Runs a tool. What it says is kept in a file, and the end of it shown where it fails.
+    fn run(&self, command: &mut Command, log: &str) -> Result<String, Error> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+        command.current_dir(self.root).stdin(Stdio::null());
+        let output = command
+            .output()
+            .map_err(|error| Error::new(format!("expected to start `{program}`: {error}; install it")))?;
+        let said = [&output.stdout[..], &output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let log = self.target.join("log").join(format!("{log}.txt"));
+        crate::file::write(&log, said.as_bytes())?;
+        if output.status.success() {
+            return Ok(said);
+        }
+        let lines: Vec<&str> = said.lines().collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        Err(Error::new(format!(
+            "`{program}` failed: {}; all it said is in `{}`\n{last}",
+            output.status,
+            log.display()
+        )))
+    }
+}
+
+/// The features of a package: a plugin exports what hosts ask for.
+fn features(recipe: &Recipe) -> Vec<String> {
+    let own = recipe.python.is_none().then(|| "shared-object".to_owned());
+    own.into_iter().chain(recipe.part.features.iter().cloned()).collect()
+}
+
+/// Flags that leave no path of this machine in what is compiled: the same sources are the same bytes wherever they lie.
+fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim());
+    let mut renamed = vec![
+        (home, "/cargo".to_owned()),
+        (sysroot.join("lib/rustlib/src/rust"), "/rust".to_owned()),
+        (root.to_owned(), "/oarlock".to_owned()),
+        (target.to_owned(), "/target".to_owned()),
+    ];
+    // The directories that crates of registries lie in are called after their hosts. The last that matches counts.
+    let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
+    renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
+    let mut flags: Vec<String> = renamed
+        .into_iter()
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect();
+    flags.extend(["-C", "link-arg=-Wl,--build-id=sha1"].map(str::to_owned));
+    Ok(flags)
+}
+
+/// All directories below one that shared objects lie in.
+fn directories_of_libraries(root: &Path) -> Vec<PathBuf> {
+    let (mut found, mut left) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = left.pop() {
+        let entries: Vec<PathBuf> =
+            fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        let is_library = |file: &PathBuf| file.to_string_lossy().contains(".so");
+        if entries.iter().any(is_library) {
+            found.push(directory);
+        }
+        left.extend(entries.into_iter().filter(|entry| entry.is_dir() && !entry.is_symlink()));
+    }
+    found
+}

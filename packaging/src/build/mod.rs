@@ -1,0 +1,166 @@
+//! Builds the wheels of the matrix. What they are put together of is compiled once for all of them, by cargo with zig for an
+//! older glibc than that of the builder; putting together and packing is kept too, so that a run that was interrupted goes on
+//! where it stood.
+
+mod compile;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub use plan::{Plan, Recipe};
+
+use crate::assemble::{self, Core, Plugin};
+use crate::error::Error;
+use crate::file;
+use crate::matrix::Wheel as Row;
+use crate::packed::{Effort, Packer};
+use crate::wheel::Wheel;
+use compile::Compiler;
+
+/// Where things are built.
+#[derive(Debug)]
+pub struct Workshop {
+    /// The root of the workspace.
+    root: PathBuf,
+    /// Where everything that is built and can be built again lies.
+    target: PathBuf,
+}
+
+/// What is done next, of all that there is to do.
+#[derive(Debug)]
+pub struct Step {
+    /// How many steps are behind.
+    pub done: usize,
+    /// How many there are.
+    pub all: usize,
+    /// What it is.
+    pub text: String,
+}
+
+/// What came of a plan.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The wheels, with their sizes in bytes.
+    pub wheels: Vec<(PathBuf, u64)>,
+    /// How long all of it took.
+    pub took: Duration,
+    /// How long compiling would have taken in all if each wheel compiled for itself, as measured when each part was compiled.
+    pub apart: Duration,
+    /// What has to be known of what was built, such as that a plugin has no manifest.
+    pub notes: Vec<String>,
+}
+
+/// What was compiled.
+enum Made {
+    Core(Core),
+    Plugin(Plugin),
+}
+
+impl Workshop {
+    /// In a workspace.
+    ///
+    /// # Errors
+    ///
+    /// When the directory is not the root of the workspace.
+    pub fn new(root: &Path) -> Result<Self, Error> {
+        let root = root.canonicalize().map_err(Error::from).map_err(|error| error.of_file(root.display()))?;
+        if !root.join("packaging/matrix.toml").is_file() {
+            return Err(Error::new("expected the root of the sources of Oarlock").of_file(root.display()));
+        }
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root.join("target"), |directory| root.join(directory))
+            .join("pack");
+        Ok(Self { root, target })
+    }
+
+    /// Builds all of a plan and writes the wheels, each whole or not at all, and beside them in `debug` what debuggers find by
+    /// build id; `tell` hears what happens next.
+    ///
+    /// # Errors
+    ///
+    /// When a part does not compile or is not what it should be.
+    pub fn build(
+        &self,
+        plan: &Plan<'_>,
+        out: &Path,
+        effort: Effort,
+        tell: &dyn Fn(&Step),
+    ) -> Result<Outcome, Error> {
+        let begin = Instant::now();
+        let all = 1 + plan.recipes().len() + plan.rows().len();
+        let mut done = 0;
+        let mut step = |text: String| {
+            tell(&Step { done, all, text });
+            done += 1;
+        };
+        step("installing maturin, zig and what checks wheels".to_owned());
+        let compiler = Compiler::new(&self.root, &self.target)?;
+        let mut made = BTreeMap::new();
+        let mut notes = Vec::new();
+        for recipe in plan.recipes() {
+            step(format!("compiling {recipe}"));
+            let debug = out.join("debug");
+            let (part, took, note) = match recipe.python {
+                Some(_) => compiler.core(recipe, &debug).map(|(core, took)| (Made::Core(core), took, None)),
+                None => compiler
+                    .plugin(recipe, &debug)
+                    .map(|(plugin, took, note)| (Made::Plugin(plugin), took, note)),
+            }
+            .map_err(|error| Error::new(format!("{recipe}: {error}")))?;
+            notes.extend(note);
+            made.insert(recipe.directory(), (part, took));
+        }
+        let packer = Packer::from(effort).keeping_in(&self.target.join("packed"));
+        let mut apart = Duration::ZERO;
+        let mut wheels = Vec::new();
+        for row in plan.rows() {
+            step(format!("packing {}", row.name));
+            let recipes = plan::recipes(plan.matrix, row)?;
+            let parts: Vec<&(Made, Duration)> =
+                recipes.iter().filter_map(|it| made.get(&it.directory())).collect();
+            apart += parts.iter().map(|(_, took)| *took).sum::<Duration>();
+            let wheel = put_together(plan, row, &parts)?;
+            let target = out.join(row.name.to_string());
+            let bytes = wheel.to_bytes(&packer)?;
+            check_size(row, bytes.len() as u64)?;
+            compiler.audit(row, &bytes)?;
+            file::write(&target, &bytes)?;
+            wheels.push((target, bytes.len() as u64));
+        }
+        Ok(Outcome { wheels, took: begin.elapsed(), apart, notes })
+    }
+}
+
+/// The wheel of a row, of what was compiled for it.
+fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&(Made, Duration)]) -> Result<Wheel, Error> {
+    let core = parts.iter().find_map(|(made, _)| match made {
+        Made::Core(core) => Some(core),
+        Made::Plugin(_) => None,
+    });
+    let plugins = parts.iter().filter_map(|(made, _)| match made {
+        Made::Core(_) => None,
+        Made::Plugin(plugin) => Some(plugin.clone()),
+    });
+    let plugins: Vec<Plugin> = plugins.collect();
+    match (core, &plugins[..]) {
+        // What one file brings along is not asked for again.
+        (Some(core), []) => assemble::whole(row, core, &[], &assemble::extras(plan.matrix, &row.channel)),
+        (Some(core), plugins) => assemble::whole(row, core, plugins, &[]),
+        (None, [plugin]) => assemble::plugin(row, plugin),
+        (None, several) => {
+            let found = several.len();
+            Err(Error::new(format!("expected one plugin in `{}` of the matrix, found {found}", row.label)))
+        }
+    }
+}
+
+fn check_size(row: &Row, found: u64) -> Result<(), Error> {
+    match row.budget {
+        Some(budget) if found > budget => {
+            Err(Error::new(format!("expected at most {budget} bytes, found {found}")).of_file(&row.name))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! What is to be built: rows of the matrix, and what they are put together of, each once.
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::matrix::{Axis, Matrix, Part, Wheel as Row};
+
+/// What the matrix calls the Python package.
+pub(crate) const CORE: &str = "core";
+
+/// Something that is compiled.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Recipe {
+    /// What the matrix calls it, such as `core`.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) part: Part,
+    /// Whether no instruction of AVX may lie in it.
+    pub(crate) without_avx: bool,
+    /// The oldest glibc that it runs with, such as `2_28`.
+    pub(crate) glibc: String,
+    /// The Python it is for, such as `cp311-abi3`; plugins are for every Python.
+    pub(crate) python: Option<String>,
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for glibc {}", self.name, self.glibc.replace('_', "."))?;
+        if self.is_without_lock() {
+            f.write_str(", free-threaded")?;
+        }
+        if self.without_avx { f.write_str(", without AVX") } else { Ok(()) }
+    }
+}
+
+impl Recipe {
+    /// A name for what is built by it, which no other recipe of the matrix has.
+    pub(crate) fn directory(&self) -> String {
+        let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
+        let without = if self.without_avx { "-without-avx" } else { "" };
+        format!("{}-{}{python}{without}", self.name, self.glibc)
+    }
+
+    /// Whether it is for a Python whose interpreter has no lock around it.
+    pub(crate) fn is_without_lock(&self) -> bool {
+        self.python.as_ref().is_some_and(|python| python.ends_with('t'))
+    }
+}
+
+/// Rows of the matrix, and the parts that they are put together of.
+#[derive(Debug)]
+pub struct Plan<'m> {
+    pub(crate) matrix: &'m Matrix,
+    rows: Vec<&'m Row>,
+    recipes: Vec<Recipe>,
+}
+
+impl<'m> Plan<'m> {
+    /// All rows of the matrix that can be built here, or those of these labels.
+    ///
+    /// # Errors
+    ///
+    /// When there is no row of a label, or one that cannot be built.
+    pub fn new(matrix: &'m Matrix, labels: &[String]) -> Result<Self, Error> {
+        let mut rows = Vec::new();
+        for label in labels {
+            let row = matrix.wheels.iter().find(|row| row.label == *label).ok_or_else(|| {
+                let all = matrix.wheels.iter().map(|row| row.label.as_str()).collect::<Vec<_>>().join("; ");
+                Error::new(format!("expected a row of the matrix, one of {all}; found `{label}`"))
+            })?;
+            if let Some(why) = &row.planned {
+                return Err(Error::new(format!("expected a row that can be built, found `{label}`: {why}")));
+            }
+            rows.push(row);
+        }
+        if labels.is_empty() {
+            rows = matrix.wheels.iter().filter(|row| row.planned.is_none()).collect();
+        }
+        let mut needed: Vec<Recipe> = Vec::new();
+        for row in &rows {
+            for recipe in recipes(matrix, row)? {
+                if !needed.contains(&recipe) {
+                    needed.push(recipe);
+                }
+            }
+        }
+        Ok(Self { matrix, rows, recipes: needed })
+    }
+
+    /// The rows.
+    #[must_use]
+    pub fn rows(&self) -> &[&'m Row] {
+        &self.rows
+    }
+
+    /// What is compiled, each once.
+    #[must_use]
+    pub fn recipes(&self) -> &[Recipe] {
+        &self.recipes
+    }
+}
+
+/// What a row is put together of, in its order.
+pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> {
+    let tag = &row.name.platform;
+    let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
+    let glibc = glibc.ok_or_else(|| {
+        Error::new(format!(
+            "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
+        ))
+    })?;
+    let without_avx = row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx");
+    let recipe = |name: &String| {
+        let part = matrix.parts.get(name).ok_or_else(|| {
+            Error::new(format!(
+                "expected in [parts] what `{}` is put together of, found no `{name}`",
+                row.label
+            ))
+        })?;
+        let is_core = name == CORE;
+        Ok(Recipe {
+            name: name.clone(),
+            part: part.clone(),
+            // Plugins are compiled for the least processor anyway, and are held to that.
+            without_avx: without_avx || !is_core,
+            glibc: glibc.to_owned(),
+            python: is_core.then(|| row.name.python.clone()),
+        })
+    };
+    row.parts.iter().map(recipe).collect()
+}

@@ -1,0 +1,171 @@
+//! The crates that a package is compiled of, as cargo knows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// What cargo says of a workspace and of everything that it depends on, for Linux on x86-64.
+#[derive(Debug)]
+pub struct Crates {
+    root: PathBuf,
+    packages: BTreeMap<String, Package>,
+    /// What the code of each package may use, by the ids that cargo gives.
+    uses: BTreeMap<String, BTreeSet<String>>,
+    /// The hashes of crates that come from a registry.
+    hashes: BTreeMap<(String, String), String>,
+}
+
+/// A crate and what it says of itself.
+#[derive(Debug, Deserialize)]
+pub struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) license: Option<String>,
+    pub(crate) repository: Option<String>,
+    /// Where it comes from; nothing for what lies in the workspace.
+    pub(crate) source: Option<String>,
+    manifest_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    /// Nothing for what the code uses; otherwise that it is for building or for testing it.
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Lock {
+    package: Vec<Locked>,
+}
+
+#[derive(Deserialize)]
+struct Locked {
+    name: String,
+    version: String,
+    checksum: Option<String>,
+}
+
+/// What everything is compiled for.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+impl Crates {
+    /// Asks cargo about a workspace.
+    ///
+    /// # Errors
+    ///
+    /// When cargo cannot say, such as where the lock file is not fresh.
+    pub fn of_workspace(root: &Path) -> Result<Self, Error> {
+        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", PLATFORM];
+        let said = cargo(root, &arguments)?;
+        let metadata: Metadata =
+            serde_json::from_slice(&said.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
+        let file = root.join("Cargo.lock");
+        let lock = std::fs::read_to_string(&file)?;
+        let lock: Lock = toml::from_str(&lock)
+            .map_err(|error| Error::of_syntax(&file.display().to_string(), &lock, &error))?;
+        let hash = |it: Locked| Some(((it.name, it.version), it.checksum?));
+        let is_used = |dependency: &Dependency| dependency.dep_kinds.iter().any(|it| it.kind.is_none());
+        let uses = |node: Node| {
+            let used = node.deps.into_iter().filter(is_used).map(|it| it.pkg).collect();
+            (node.id, used)
+        };
+        Ok(Self {
+            root: root.to_owned(),
+            packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
+            uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
+            hashes: lock.package.into_iter().filter_map(hash).collect(),
+        })
+    }
+
+    /// A package of the workspace, and after it all crates whose code is linked with it when it has these features, by name.
+    ///
+    /// # Errors
+    ///
+    /// When the workspace has no such package, or it no such features.
+    pub fn of_package(&self, name: &str, features: &[String]) -> Result<Vec<&Package>, Error> {
+        // Of the workspace as a whole cargo gives every feature that any package wants of another, so it is asked again.
+        let features = features.join(",");
+        let mut arguments =
+            vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
+        arguments.extend(["--target", PLATFORM, "--edges", "normal,no-proc-macro", "--no-dedupe"]);
+        arguments.extend(["--prefix", "none", "--format", "{p}"]);
+        let said = cargo(&self.root, &arguments)?.stdout;
+        let said = String::from_utf8_lossy(&said);
+        let linked: BTreeSet<(&str, &str)> = said
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split(' ');
+                Some((words.next()?, words.next()?.strip_prefix('v')?))
+            })
+            .collect();
+        let is_linked = |it: &&Package| linked.contains(&(it.name.as_str(), it.version.as_str()));
+        let mut packages: Vec<&Package> = self.packages.values().filter(is_linked).collect();
+        packages.sort_by_key(|it| (it.name != name, &it.name, &it.version));
+        Ok(packages)
+    }
+
+    /// The crates that the code of a package may use.
+    pub(crate) fn used_by<'s>(&'s self, package: &Package) -> impl Iterator<Item = &'s Package> {
+        self.uses.get(&package.id).into_iter().flatten().filter_map(|id| self.packages.get(id))
+    }
+
+    /// The hash of what the registry gives for a crate.
+    pub(crate) fn hash(&self, package: &Package) -> Option<&str> {
+        self.hashes.get(&(package.name.clone(), package.version.clone())).map(String::as_str)
+    }
+}
+
+impl Package {
+    /// Where its files lie.
+    pub(crate) fn directory(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new("."))
+    }
+
+    /// What it is licensed under, as SPDX writes it today.
+    pub(crate) fn licence(&self) -> Option<String> {
+        self.license.as_ref().map(|text| text.replace('/', " OR "))
+    }
+
+    /// What identifies it everywhere.
+    pub(crate) fn address(&self) -> String {
+        format!("pkg:cargo/{}@{}", self.name, self.version)
+    }
+}
+
+/// Asks cargo in a workspace.
+fn cargo(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
+    let said = Command::new("cargo").args(arguments).current_dir(root).output()?;
+    if said.status.success() {
+        return Ok(said);
+    }
+    let why = String::from_utf8_lossy(&said.stderr);
+    Err(Error::new(format!("`cargo {}` failed: {}", arguments[0], why.trim())))
+}
