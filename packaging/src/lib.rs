@@ -6,6 +6,7 @@
 
 pub mod assemble;
 pub mod build;
+pub mod carried;
 mod error;
 pub mod file;
 mod html;

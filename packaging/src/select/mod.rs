@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use machine::{Gpu, Machine, Number, Python, System, Vendor};
+pub use machine::{DRIVERS, Gpu, Machine, Number, Python, System, Vendor};
 
 use crate::error::Error;
 use crate::matrix::{Axis, Matrix, Wheel};
@@ -210,6 +210,8 @@ fn device(
         None => {
             let why = if machine.gpus.is_empty() {
                 "there is no GPU"
+            } else if has("opencl") {
+                "for the GPUs there is no wheel of their own yet; `--device opencl` uses one that has a driver of OpenCL"
             } else {
                 "for the GPUs there is nothing to install yet"
             };
