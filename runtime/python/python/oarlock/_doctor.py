@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import _oarlock, _plugins, asarray, devices
+from . import _missing, _oarlock, _plugins, asarray, devices
 from ._oarlock import Device
 
 
@@ -89,6 +89,7 @@ def examined() -> dict[str, Any]:
         "plugins": plugins,
         "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],
+        "advice": _missing.advice(_missing.here(), {device.type for device in there}, _missing.packages()),
     }
 
 
@@ -119,6 +120,8 @@ def in_words(report: dict[str, Any]) -> str:
             lines.append(f"  {plugin['name']} {plugin['version']}  {where}")
         else:
             lines.append(f"  {plugin['file']}: refused")
+    if report["advice"]:
+        lines += ["", "what could be used", *(f"  {sentence}" for sentence in report["advice"])]
     wrong = problems(report)
     lines += ["", "nothing is wrong" if not wrong else "what is wrong"]
     return "\n".join(lines + [f"  {problem}" for problem in wrong])
