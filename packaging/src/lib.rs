@@ -13,6 +13,7 @@ mod html;
 pub mod index;
 pub mod instructions;
 pub mod matrix;
+pub mod options;
 pub mod page;
 pub mod select;
 pub mod serve;
