@@ -14,7 +14,7 @@ core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
 core noavx cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0+noavx /noavx
 device cuda:12 py3-none manylinux_2_28_x86_64 oarlock-cuda12==0.1.0 -
 device cuda:13 py3-none manylinux_2_28_x86_64 oarlock-cuda13==0.1.0 -
-device opencl:- py3-none manylinux_2_28_x86_64 oarlock-opencl==0.1.0 -
+device opencl py3-none manylinux_2_28_x86_64 oarlock-opencl==0.1.0 -
 blas openblas py3-none manylinux_2_28_x86_64 oarlock-openblas==0.1.0 -
 blas mkl py3-none manylinux_2_28_x86_64 oarlock-mkl==0.1.0 -
 '
@@ -37,7 +37,8 @@ with pip, and has `python -m oarlock doctor` try it.
   --python FILE  the Python to install for; without it the first on the PATH that there is a wheel for
   --venv DIR     the virtual environment to install into, made where it is not there; without it the Python itself, or
                  ~/.local/share/oarlock/venv where the system keeps the Python to itself
-  --device NAME  the device to install for, such as cuda, opencl or cpu; without it the best for the GPUs that are here
+  --device NAME  the device to install for, such as cuda, opencl or cpu; without it the best for the GPUs that are here; cuda12
+                 or cuda13 also where no driver is, as where an image is made
   --blas NAME    the library to leave products of matrices to, such as openblas or mkl; without it Oarlock's own kernels
   --without-avx  only what has no instruction of AVX in it
   --index URL    where the wheels are, in place of the usual place
@@ -303,6 +304,15 @@ has_device() { case ", cpu, $(all_of device), " in *", $1, "*) return 0 ;; *) re
 choose_device() {
     accelerator=''
     chosen=$device
+    while read -r kind value rest; do
+        if [ "$kind-${value%%:*}${value#*:}" = "device-$device" ]; then
+            because "$device, as was asked for"
+            chosen=${value%%:*} accelerator=${value#*:}
+            return
+        fi
+    done <<END
+$rows
+END
     if [ -n "$device" ]; then
         has_device "$device" ||
             stop 4 "expected a device that there are wheels for (cpu, $(all_of device)), found \`$device\`"
@@ -330,7 +340,7 @@ choose_device() {
 choose_cuda() {
     known=''
     while read -r kind value rest; do
-        [ "$kind-${value%%:*}" = device-cuda ] || continue
+        case $kind-$value in device-cuda:*) ;; *) continue ;; esac
         number=${value#*:}
         case ", $known, " in *", $number, "*) ;; *) known="${known:+$known, }$number" ;; esac
         if [ -n "$cuda" ] && reaches "$cuda" "$number" && { [ -z "$accelerator" ] || reaches "$number" "$accelerator"; }; then
@@ -469,7 +479,7 @@ main() {
     choose_device
     set -- "$core"
     if [ "$chosen" != cpu ]; then
-        choose device "$chosen:${accelerator:--}" || stop 4 "expected a wheel for $chosen that runs here, found none"
+        choose device "$chosen${accelerator:+:$accelerator}" || stop 4 "expected a wheel for $chosen that runs here, found none"
         set -- "$@" "$requirement"
     fi
     if [ -n "$blas" ]; then

@@ -89,5 +89,6 @@ fn kind(wheel: &Wheel) -> Option<(&'static str, String)> {
     if wheel.combination.contains_key(&Axis::Blas) {
         return Some(("blas", on(Axis::Blas).to_owned()));
     }
-    Some(("device", format!("{}:{}", on(Axis::Device), on(Axis::Accelerator))))
+    let number = wheel.combination.get(&Axis::Accelerator).map_or_else(String::new, |it| format!(":{it}"));
+    Some(("device", on(Axis::Device).to_owned() + &number))
 }
