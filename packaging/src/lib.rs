@@ -7,6 +7,7 @@
 pub mod assemble;
 pub mod bill;
 pub mod build;
+pub mod carried;
 pub mod crates;
 mod error;
 pub mod file;
@@ -16,6 +17,7 @@ pub mod instructions;
 pub mod library;
 pub mod licences;
 pub mod matrix;
+pub mod options;
 pub mod packed;
 pub mod page;
 pub mod select;

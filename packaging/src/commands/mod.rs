@@ -4,6 +4,7 @@ mod build;
 mod index;
 mod inspect;
 mod matrix;
+mod options;
 mod pages;
 mod progress;
 mod repack;
@@ -38,6 +39,7 @@ Examples:
   oarlock-pack matrix --era 2.2.1 --paths      # what PaddlePaddle 2.2.1 published, a path a line
   oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given
   oarlock-pack select                          # what to install on this machine
+  oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index --wheels dist/wheels      # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP";
 
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Index(index::Call),
     /// Say which instructions lie in a library
     Inspect(inspect::Call),
+    /// Say which rows of the matrix the options of a build stand for, such as `-D WITH_GPU=OFF`
+    Options(options::Call),
     /// Say what to install on this machine, and why
     Select(select::Call),
     /// Serve an index over HTTP until it is interrupted
@@ -96,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
+        Command::Options(call) => options::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),
         Command::Serve(call) => serve::run(call, arguments.json),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),

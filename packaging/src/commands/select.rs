@@ -18,7 +18,8 @@ pub(crate) struct Call {
     /// A machine that is described in a file, in place of this one
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
-    /// The device to install for, such as `cuda`, `opencl` or `cpu`; without it the best one for the machine
+    /// The device to install for, such as `cuda`, `opencl` or `cpu`, or `cuda12` whatever driver is here; without it the
+    /// best one for the machine
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
     /// The library to leave products of matrices to, such as `mkl`

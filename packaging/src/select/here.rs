@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::machine::{Gpu, Machine, Number, Python, System, Vendor};
+use super::machine::{DRIVERS, Gpu, Machine, Number, Python, System, Vendor};
 use crate::error::Error;
 
 /// Has a Python say what it is. The words stand for what [`Python`] holds.
@@ -20,15 +20,15 @@ impl Machine {
     /// When that is no Python.
     pub fn here(python: &str) -> Result<Self, Error> {
         let (system, libc) = libc();
+        let cuda_driver = cuda_driver();
         Ok(Self {
             system,
             architecture: std::env::consts::ARCH.to_owned(),
             libc,
             python: Some(python_of(python)?),
             avx: has_avx(),
-            gpus: gpus(),
-            cuda_driver: said(Command::new("nvidia-smi"))
-                .and_then(|text| number_after(&text, "CUDA Version: ")),
+            gpus: gpus(cuda_driver.is_some()),
+            cuda_driver,
             cuda: cuda(Path::new("/usr/local/cuda")),
         })
     }
@@ -78,8 +78,25 @@ fn has_avx() -> bool {
     false
 }
 
-/// The GPUs on the bus, those of NVIDIA with what its tool says of them.
-fn gpus() -> Vec<Gpu> {
+/// The newest CUDA that the driver of NVIDIA runs: as its tool says, or by the version of the driver.
+fn cuda_driver() -> Option<Number> {
+    let text = said(Command::new("nvidia-smi")).unwrap_or_default();
+    let by_tool =
+        ["CUDA Version: ", "CUDA UMD Version: "].iter().find_map(|before| number_after(&text, before));
+    by_tool.or_else(|| cuda_of_driver(&fs::read_to_string("/proc/driver/nvidia/version").ok()?))
+}
+
+/// The CUDA that a driver runs, by what the kernel's part of it says of itself.
+fn cuda_of_driver(text: &str) -> Option<Number> {
+    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
+    let mut versions = line.split_whitespace().filter_map(|word| word.split_once('.')?.0.parse::<u32>().ok());
+    let driver = versions.next()?;
+    DRIVERS.iter().find(|(least, _)| driver >= *least).map(|(_, cuda)| *cuda)
+}
+
+/// The GPUs on the bus, those of NVIDIA with what its tool says of them. A container or a virtual machine may hide the bus,
+/// but not that there is a driver.
+fn gpus(has_driver: bool) -> Vec<Gpu> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let devices = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten().map(|it| it.path());
     // Class 3 is for what shows pictures, and class 0x12 for what only computes.
@@ -95,12 +112,17 @@ fn gpus() -> Vec<Gpu> {
     command.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
     let text = said(command).unwrap_or_default();
     let mut capabilities = text.lines().filter_map(|line| line.trim().parse().ok());
-    let found = devices.filter(|device| computes(device)).filter_map(|device| vendor(&device));
-    let gpu = |vendor: Vendor| Gpu {
+    let found: Vec<Vendor> =
+        devices.filter(|device| computes(device)).filter_map(|device| vendor(&device)).collect();
+    let mut gpu = |vendor: Vendor| Gpu {
         vendor,
         capability: (vendor == Vendor::Nvidia).then(|| capabilities.next()).flatten(),
     };
-    found.map(gpu).collect()
+    let mut gpus: Vec<Gpu> = found.into_iter().map(&mut gpu).collect();
+    if has_driver && !gpus.iter().any(|gpu| gpu.vendor == Vendor::Nvidia) {
+        gpus.push(gpu(Vendor::Nvidia));
+    }
+    gpus
 }
 
 /// The CUDA in a directory, by the file that it says its version in.
@@ -139,6 +161,17 @@ mod tests {
             Some(Number { major: 10, minor: 2 })
         );
         assert_eq!(number_after("none", "CUDA Version "), None);
+    }
+
+    #[test]
+    fn a_driver_runs_the_cuda_of_its_time() {
+        let said =
+            |text: &str| cuda_of_driver(&format!("NVRM version: NVIDIA UNIX {text}\nGCC version:  12.2.0\n"));
+        let cuda = |major: u32| Some(Number { major, minor: 0 });
+        assert_eq!(said("x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023"), cuda(12));
+        assert_eq!(said("Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder)"), cuda(13));
+        assert_eq!(said("x86_64 Kernel Module  390.157  Wed Oct 12 09:19:07 UTC 2022"), None);
+        assert_eq!(cuda_of_driver(""), None);
     }
 
     #[test]

@@ -38,6 +38,13 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
+/// Drivers of NVIDIA, the newest first: the version from which on one runs a CUDA, and any minor version of that.
+pub const DRIVERS: [(u32, Number); 3] = [
+    (580, Number { major: 13, minor: 0 }),
+    (525, Number { major: 12, minor: 0 }),
+    (450, Number { major: 11, minor: 0 }),
+];
+
 /// A machine. What is not known of it counts as not there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use machine::{Gpu, Machine, Number, Python, System, Vendor};
+pub use machine::{DRIVERS, Gpu, Machine, Number, Python, System, Vendor};
 
 use crate::error::Error;
 use crate::matrix::{Axis, Matrix, Wheel};
@@ -16,7 +16,7 @@ use crate::matrix::{Axis, Matrix, Wheel};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wish {
-    /// A value of the axis `device`.
+    /// A value of the axis `device`; with one of `accelerator` behind it, as `cuda12`, whatever driver is here.
     pub device: Option<String>,
     /// A value of the axis `blas`.
     pub blas: Option<String>,
@@ -191,6 +191,15 @@ fn device(
         wheels.iter().any(|it| it.combination.get(&Axis::Device).is_some_and(|it| it == device))
     };
     let made_by = |vendor: Vendor| machine.gpus.iter().any(|gpu| gpu.vendor == vendor);
+    let by_number = wheels.iter().find_map(|it| {
+        let (device, number) = (it.combination.get(&Axis::Device)?, it.combination.get(&Axis::Accelerator)?);
+        (wish.device.as_ref()? == &format!("{device}{number}"))
+            .then(|| (device.clone(), Some(number.clone())))
+    });
+    if let Some(device) = by_number {
+        reasons.push(format!("{}{}, as was asked for", device.0, device.1.as_deref().unwrap_or_default()));
+        return Ok(device);
+    }
     let device = match &wish.device {
         Some(device) if !has(device) => {
             return Err(Error::new(format!("expected a device that there are wheels for, found `{device}`")));
@@ -210,6 +219,8 @@ fn device(
         None => {
             let why = if machine.gpus.is_empty() {
                 "there is no GPU"
+            } else if has("opencl") {
+                "for the GPUs there is no wheel of their own yet; `--device opencl` uses one that has a driver of OpenCL"
             } else {
                 "for the GPUs there is nothing to install yet"
             };

@@ -1,10 +1,11 @@
 //! Devices, and which one is used when none is named.
 
+use oarlock_core::ErrorKind;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{Error, OrRaise as _};
+use crate::error::{Error, OrRaise as _, raised};
 use crate::start::runtime;
 
 /// A device on which arrays lie and ops run, such as `cpu:0`.
@@ -125,7 +126,23 @@ pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResul
             "expected a device or its name, such as `cpu` or `cuda:1`, found {found}"
         ))
     })?;
-    runtime.device(&name).or_raise()
+    runtime.device(&name).map_err(|error| missing(py, &name, error))
+}
+
+/// The exception for a device that cannot be had, with what to install for it.
+#[cold]
+fn missing(py: Python<'_>, name: &str, error: oarlock_core::Error) -> PyErr {
+    let is_not_there = error.kind() == ErrorKind::NotFound;
+    let raised = raised(error);
+    let hint = || -> PyResult<Option<String>> {
+        py.import("oarlock._missing")?.call_method1("hint", (name,))?.extract()
+    };
+    // That something can be installed matters less than what was wrong, whatever happens while it is looked for.
+    if is_not_there && let Ok(Some(hint)) = hint() {
+        let value = raised.value(py);
+        let _ = value.setattr("args", (format!("{value}; {hint}"),));
+    }
+    raised
 }
 
 /// Every device there is, in the order in which they are looked for.

@@ -15,6 +15,11 @@ import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from . import _owners
+
+# Before anything is loaded that may not fit the rest.
+_owners.check(__path__[0])
+
 from . import _absent, _oarlock
 from ._arguments import of_arrays
 from ._creation import (

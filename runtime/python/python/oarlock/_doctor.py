@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import _oarlock, _plugins, asarray, devices
+from . import _missing, _oarlock, _owners, _plugins, asarray, devices
 from ._oarlock import Device
 
 
@@ -80,15 +80,18 @@ def examined() -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001  it is what is looked for
         # A wrong variable or configuration keeps everything from starting.
         start = f"{type(error).__name__}: {error}"
+    package = os.path.dirname(os.path.abspath(_plugins.__file__))
     return {
         "version": _oarlock.__version__,
         "python": f"{sys.implementation.name} {sys.version.split()[0]}, {sys.executable}",
-        "package": os.path.dirname(os.path.abspath(_plugins.__file__)),
+        "package": package,
+        "owners": _owners.problem(package),
         "start": start,
         "devices": [asdict(check(device)) for device in there],
         "plugins": plugins,
         "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],
+        "advice": _missing.advice(_missing.here(), {device.type for device in there}, _missing.packages()),
     }
 
 
@@ -99,7 +102,8 @@ def problems(report: dict[str, Any]) -> list[str]:
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["outcome"] == "refused"]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
     of_layers: list[str] = report["layers left out"]
-    return of_start + of_devices + of_packages + of_plugins + of_layers
+    of_owners = [report["owners"]] if report["owners"] else []
+    return of_owners + of_start + of_devices + of_packages + of_plugins + of_layers
 
 
 def refused(plugin: dict[str, Any]) -> str:
@@ -119,6 +123,8 @@ def in_words(report: dict[str, Any]) -> str:
             lines.append(f"  {plugin['name']} {plugin['version']}  {where}")
         else:
             lines.append(f"  {plugin['file']}: refused")
+    if report["advice"]:
+        lines += ["", "what could be used", *(f"  {sentence}" for sentence in report["advice"])]
     wrong = problems(report)
     lines += ["", "nothing is wrong" if not wrong else "what is wrong"]
     return "\n".join(lines + [f"  {problem}" for problem in wrong])

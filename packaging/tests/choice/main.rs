@@ -1,7 +1,12 @@
-//! What is chosen for many machines.
+//! What is chosen for many machines: by the function, by the script that people install with, and by what goes along with
+//! them.
+
+mod carried;
+mod install;
+mod machine_here;
 
 use oarlock_pack::matrix::{Matrix, OWN};
-use oarlock_pack::select::{Machine, Wish, select};
+use oarlock_pack::select::{Choice, Machine, Wish, select};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -20,20 +25,32 @@ struct Case {
     gives: String,
 }
 
+impl Case {
+    fn all() -> Vec<Self> {
+        let cases: Cases = toml::from_str(include_str!("machines.toml")).expect("machines");
+        assert!(cases.case.len() >= 40);
+        cases.case
+    }
+
+    fn choice(&self) -> Result<Choice, oarlock_pack::Error> {
+        let matrix = if self.matrix == "own" { own() } else { Matrix::of_era(&self.matrix).expect("an era") };
+        select(&matrix, &self.machine, &self.wish)
+    }
+}
+
+fn own() -> Matrix {
+    Matrix::read("matrix.toml", OWN).expect("our own matrix")
+}
+
 #[test]
 fn each_machine_gets_what_runs_on_it() {
-    let cases: Cases = toml::from_str(include_str!("machines.toml")).expect("machines");
-    assert!(cases.case.len() >= 40);
     let mut wrong = Vec::new();
-    for Case { name, matrix, machine, wish, gives } in cases.case {
-        let matrix = match &*matrix {
-            "own" => Matrix::read("matrix.toml", OWN),
-            era => Matrix::of_era(era),
-        };
-        let found = match select(&matrix.expect("a matrix"), &machine, &wish) {
+    for case in Case::all() {
+        let found = match case.choice() {
             Ok(choice) => choice.command(),
             Err(error) => format!("error: {error}"),
         };
+        let Case { name, gives, .. } = case;
         let is_right = match gives.strip_prefix("error: ") {
             Some(part) => found.starts_with("error: ") && found.contains(part),
             None => found == gives,

@@ -1,0 +1,43 @@
+//! `oarlock-pack options`.
+
+use std::error::Error;
+
+use clap::Args;
+use oarlock_pack::options::{Chosen, Resolved, resolve};
+
+use super::MatrixChoice;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// An option such as `WITH_GPU=OFF`; may be given several times
+    #[arg(short = 'D', value_name = "NAME=VALUE")]
+    options: Vec<String>,
+}
+
+pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+    let resolved = resolve(&call.choice.read()?, &call.options)?;
+    if json {
+        println!("{:#}", serde_json::to_value(&resolved)?);
+    } else {
+        print!("{}", table(&resolved));
+    }
+    Ok(())
+}
+
+fn table(resolved: &Resolved) -> String {
+    let width = |of: fn(&Chosen) -> &str| resolved.options.iter().map(|it| of(it).len()).max().unwrap_or(0);
+    let (name, value) = (width(|it| it.name), width(|it| &it.value));
+    let mut text = String::new();
+    for option in &resolved.options {
+        let given = if option.is_given { "given" } else { "default" };
+        let instead = if option.has_meaning { "" } else { "means nothing here: " };
+        text += &format!(
+            "{:name$}  {:value$}  {given:7}  {instead}{}\n",
+            option.name, option.value, option.means
+        );
+    }
+    text += "\nwheels\n";
+    resolved.wheels.iter().fold(text, |text, wheel| format!("{text}  {wheel}\n"))
+}

@@ -1,0 +1,153 @@
+//! `scripts/install.sh` chooses what `select` chooses, in every shell that is here.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use oarlock_pack::select::{Machine, System, Vendor};
+
+use super::Case;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/install.sh");
+
+/// The shells that are here, one of which always is.
+fn shells() -> Vec<Vec<&'static str>> {
+    let known = [vec!["sh"], vec!["dash"], vec!["bash", "--posix"], vec!["busybox", "sh"]];
+    let is_here = |words: &Vec<&str>| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(["-c", ":"]).output().is_ok_and(|output| output.status.success())
+    };
+    known.into_iter().filter(is_here).collect()
+}
+
+/// The script, to be run by a shell.
+pub(super) fn script(shell: &[&str]) -> Command {
+    let mut command = Command::new(shell[0]);
+    command.args(&shell[1..]).arg(SCRIPT);
+    command
+}
+
+/// What the script is told of a machine.
+fn described(machine: &Machine) -> String {
+    let yes = |is: bool| if is { "yes" } else { "no" };
+    let system = match machine.system {
+        System::Linux => "linux",
+        System::Musl => "musl",
+        System::Macos => "macos",
+        System::Windows => "windows",
+    };
+    let mut words = vec![
+        format!("system={system}"),
+        format!("architecture={}", machine.architecture),
+        format!("avx={}", yes(machine.avx)),
+    ];
+    words.extend(machine.libc.map(|libc| format!("libc={libc}")));
+    if let Some(python) = machine.python {
+        words.push(format!("python={}", python.version));
+        words.push(format!("cpython={}", yes(python.cpython)));
+        words.push(format!("free_threaded={}", yes(python.free_threaded)));
+        words.push(format!("bits={}", if python.bits_32 { 32 } else { 64 }));
+    }
+    for gpu in &machine.gpus {
+        let vendor = match gpu.vendor {
+            Vendor::Nvidia => "nvidia",
+            Vendor::Amd => "amd",
+            Vendor::Intel => "intel",
+        };
+        words.push(format!("gpu={vendor}"));
+    }
+    words.extend(machine.cuda_driver.map(|cuda| format!("cuda={cuda}")));
+    words.join(" ")
+}
+
+/// What the script says for a case, in a shell.
+fn asked(shell: &[&str], case: &Case) -> Output {
+    let mut command = script(shell);
+    command.arg("--dry-run").env("OARLOCK_INSTALL_MACHINE", described(&case.machine));
+    command.args(case.wish.device.iter().flat_map(|device| ["--device", device]));
+    command.args(case.wish.blas.iter().map(|blas| format!("--blas={blas}")));
+    command.args(case.wish.without_avx.then_some("--without-avx"));
+    command.output().expect("a shell that starts")
+}
+
+#[test]
+fn the_script_chooses_what_the_function_chooses_and_says_the_same_reasons() {
+    let mut count = 0;
+    for case in Case::all().iter().filter(|case| case.matrix == "own") {
+        for shell in shells() {
+            let output = asked(&shell, case);
+            let (said, told) = (text(&output.stdout), text(&output.stderr));
+            let context = format!("{} in {shell:?}\n{said}{told}", case.name);
+            match case.choice() {
+                Ok(choice) => {
+                    assert!(output.status.success(), "{context}");
+                    assert_eq!(said.lines().next(), Some(&*choice.command()), "{context}");
+                    let reasons: Vec<&str> = told.lines().map(str::trim_start).collect();
+                    assert_eq!(reasons, choice.reasons, "{context}");
+                }
+                Err(_) => {
+                    assert!(matches!(output.status.code(), Some(3 | 4)), "{context}");
+                    let message = told.lines().last().unwrap_or_default();
+                    assert!(message.starts_with("error: expected "), "{context}");
+                    assert!(message.contains(", found ") && said.is_empty(), "{context}");
+                }
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count}");
+}
+
+#[test]
+fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
+    let machine = |python: &str| format!("system=linux architecture=x86_64 libc=2.36 avx=yes {python}");
+    for (described, options, code, words) in [
+        (machine(""), &["--dry-run"][..], 3, "found none; install CPython 3.11 or newer"),
+        (machine("python=3.10"), &[], 3, "found CPython 3.10 as `python`; install one beside it"),
+        (machine("python=3.11 bits=32"), &[], 3, "expected a Python of 64 bits, found one of 32"),
+        (machine("python=3.11 cpython=no"), &[], 3, "found another Python than CPython"),
+        (machine("python=3.14 free_threaded=yes"), &["--without-avx"], 4, "leave `--without-avx` out"),
+        (machine("python=3.11").replace("2.36", "2.17"), &[], 4, "found Linux with glibc 2.17 on x86_64"),
+        (machine("python=3.11").replace("linux", "musl"), &[], 4, "use a distribution with glibc"),
+        (machine("python=3.11"), &["--device", "tpu"], 4, "(cpu, cuda, opencl), found `tpu`"),
+        (machine("python=3.11"), &["--blas", "blis"], 4, "(openblas, mkl), found `blis`"),
+        (machine("python=3.11"), &["--devise"], 2, "expected an option, found `--devise`"),
+        (machine("python=3.11"), &["--device"], 2, "expected a value after `--device`"),
+    ] {
+        let mut command = script(&["sh"]);
+        // What is described has no distribution either.
+        let output =
+            command.args(options).env("OARLOCK_INSTALL_MACHINE", described).output().expect("a shell");
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(code) && told.contains(words), "{code}, {words}: {output:?}");
+    }
+}
+
+#[test]
+fn the_help_teaches_every_option() {
+    let output = script(&["sh"]).arg("--help").output().expect("a shell");
+    assert!(output.status.success());
+    let help = text(&output.stdout);
+    let source = std::fs::read_to_string(SCRIPT).expect("the script");
+    let (_, options) = source.split_once("\nread_options() {").expect("options are read");
+    let (options, _) = options.split_once("\n}").expect("the function ends");
+    let named = options.split_whitespace().map(|word| word.trim_end_matches(')'));
+    let mut named: Vec<&str> =
+        named.filter(|word| word.starts_with("--") && word.len() > 2 && !word.contains('*')).collect();
+    named.sort_unstable();
+    named.dedup();
+    assert_eq!(named.len(), 8, "{named:?}");
+    assert!(named.iter().all(|option| help.contains(option)), "{help}");
+}
+
+#[test]
+fn a_script_that_was_not_read_to_its_end_does_nothing() {
+    let source = std::fs::read_to_string(SCRIPT).expect("the script");
+    let half = Path::new(env!("CARGO_TARGET_TMPDIR")).join("half-of-install.sh");
+    std::fs::write(&half, &source[..source.len() - "main \"$@\"\n".len()]).expect("a file");
+    let output = Command::new("sh").arg(&half).output().expect("a shell");
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+}
+
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

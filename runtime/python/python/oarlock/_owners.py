@@ -1,0 +1,102 @@
+"""Whose files these are. pip lets two distributions own one directory: the later one overwrites files of the first, and whoever
+is removed takes files of the other along. So the import looks which there are, by names alone, as it must take no time.
+
+It raises, and does not warn: Python files of one version and a module of another do not fit each other, which shows late and
+in strange ways, and one command mends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+NAME = "oarlock"
+
+ENDING = ".dist-info"
+
+
+class Owner(NamedTuple):
+    """A distribution that is installed."""
+
+    name: str
+    version: str
+
+
+def check(package: str) -> None:
+    """Raises where the directory of the package has two owners, or holds a module of another version than its owner."""
+    above = os.path.dirname(package)
+    try:
+        found = [name for name in os.listdir(above) if name.startswith(NAME) and name.endswith(ENDING)]
+    except OSError:
+        # It lies in an archive, which no two can own.
+        return
+    owners = sorted(_owner(name) for name in found if _owns(os.path.join(above, name)))
+    if len(owners) > 1:
+        raise ImportError(_in_words(package, owners))
+    if owners and owners[0].name == NAME:
+        from ._oarlock import __version__
+
+        # That of a wheel may have words of its own behind it, and is written in another way before a release.
+        version = owners[0].version.partition("+")[0]
+        if version != __version__ and __version__.replace(".", "").isdigit():
+            raise ImportError(
+                f"expected files of one version in `{package}`, found a module of {__version__} in `{NAME}` {owners[0].version}\n"
+                f"hint: run `{_install()} --force-reinstall --no-deps {NAME}=={owners[0].version}`"
+            )
+
+
+def _owner(about: str) -> Owner:
+    name, _, version = about.removesuffix(ENDING).partition("-")
+    return Owner(name.replace("_", "-"), version)
+
+
+def _owns(about: str) -> bool:
+    """Whether a distribution has the package in it. Those of plugins begin with the same word, and have a few files each."""
+    if os.path.basename(about).startswith(f"{NAME}-"):
+        return True
+    try:
+        with open(os.path.join(about, "RECORD"), "rb") as file:
+            return any(line.startswith(b"oarlock/__init__.py,") for line in file)
+    except OSError:
+        return False
+
+
+def others() -> list[str]:
+    """Distributions of any name that own the package beside its own. This reads what all say, which takes a while."""
+    from importlib.metadata import distributions
+
+    found: set[str] = set()
+    for each in distributions():
+        said = each.read_text("RECORD") or ""
+        if any(line.startswith("oarlock/__init__.py,") for line in said.splitlines()):
+            found.add(each.name)
+    return sorted(found - {NAME}) if NAME in found else []
+
+
+def problem(package: str) -> str | None:
+    """What the import could not see of this."""
+    found = others()
+    if not found:
+        return None
+    return f"expected one distribution that owns `{package}`, found `{NAME}` and `{'`, `'.join(found)}`; {_remedy(package, [NAME, *found])}"
+
+
+def _in_words(package: str, owners: list[Owner]) -> str:
+    told = " and ".join(f"`{name}` {version}" for name, version in owners)
+    names = list(dict.fromkeys(name for name, _ in owners))
+    return f"expected one distribution that owns `{package}`, found {told}, whose files may be mixed\nhint: {_remedy(package, names)}"
+
+
+def _remedy(package: str, names: list[str]) -> str:
+    if not package.startswith(sys.prefix + os.sep):
+        # pip removes nothing from a directory that it was told of by `--target`.
+        return f"remove `{package}` and what is about {' and '.join(names)} beside it, then install one of them again"
+    often = " once for each" if len(names) == 1 else ""
+    return f"run `python -m pip uninstall --yes {' '.join(names)}`{often}, then `{_install()} {NAME}`"
+
+
+def _install() -> str:
+    from ._wheels import INDEX
+
+    return f"python -m pip install --index-url {INDEX}"

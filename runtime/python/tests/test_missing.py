@@ -1,0 +1,101 @@
+"""What to install for devices that could be here and are not."""
+
+import json
+import os
+import subprocess
+import sys
+
+import oarlock as ol
+import pytest
+from oarlock import _missing
+from oarlock._missing import Machine, advice
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """A function that has the driver of NVIDIA run a CUDA."""
+    return lambda cuda: monkeypatch.setattr(_missing, "_cuda", lambda: cuda)
+
+
+NVIDIA = ("NVIDIA",)
+
+
+@pytest.mark.parametrize(
+    ("machine", "there", "installed", "words"),
+    [
+        (Machine((), None), {"cpu"}, set(), None),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, set(), "`pip install oarlock-cuda12 "),
+        (Machine(NVIDIA, (13, 1)), {"cpu"}, set(), "`pip install oarlock-cuda13 "),
+        (Machine(NVIDIA, (99, 0)), {"cpu"}, set(), "`pip install oarlock-cuda13 "),
+        (Machine(NVIDIA, (11, 4)), {"cpu"}, set(), "up to 11.4, and it takes one for 12 or 13; install a newer driver"),
+        (Machine(NVIDIA, None), {"cpu"}, set(), "no driver of NVIDIA is here"),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` needs a newer one; `pip install oarlock-cuda12 "),
+        # It has its say as a plugin that was refused.
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda12"}, None),
+        (Machine(NVIDIA, (13, 0)), {"cpu"}, {"oarlock_cuda12"}, None),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_with_cuda"}, None),
+        (Machine(NVIDIA, (12, 4)), {"cpu", "cuda"}, set(), None),
+        (Machine(("AMD",), None), {"cpu"}, set(), "a GPU of AMD, and nothing uses it: `pip install oarlock-opencl "),
+        (Machine(("Intel",), None), {"cpu"}, set(), "a GPU of Intel, and nothing uses it: `pip install oarlock-opencl "),
+        (Machine(("AMD",), None), {"cpu", "opencl"}, set(), None),
+        (Machine(("AMD",), None), {"cpu"}, {"oarlock_opencl"}, None),
+    ],
+)
+def test_a_gpu_that_nothing_uses_is_told_of_with_the_wheel_that_would(machine, there, installed, words):
+    told = advice(machine, there, installed)
+    assert len(told) == (words is not None)
+    assert words is None or words in told[0]
+
+
+def test_gpus_of_several_makers_are_told_of_one_by_one():
+    told = advice(Machine(("AMD", "NVIDIA"), (12, 8)), {"cpu"}, set())
+    assert [sentence.split(",")[0] for sentence in told] == ["there is a GPU of AMD", "there is a GPU of NVIDIA"]
+
+
+def test_gpus_are_found_on_the_bus_or_by_their_driver(tmp_path, driver):
+    for place, kind, maker in [("0", "0x030000", "0x1002"), ("1", "0x060000", "0x8086"), ("2", "0x120000", "0x1002"), ("3", "0x030200", "0x10de")]:
+        device = tmp_path / "sys/bus/pci/devices" / place
+        device.mkdir(parents=True)
+        (device / "class").write_text(f"{kind}\n")
+        (device / "vendor").write_text(f"{maker}\n")
+    driver(None)
+    assert _missing.here(str(tmp_path)) == Machine(("AMD", "NVIDIA"), None)
+    assert _missing.here(str(tmp_path / "nothing")) == Machine((), None)
+    driver((12, 2))
+    assert _missing.here(str(tmp_path / "nothing")) == Machine(("NVIDIA",), (12, 2))
+
+
+def test_a_device_that_a_wheel_brings_is_missing_with_the_command_that_installs_it(driver):
+    driver((12, 4))
+    for name in ["cuda", "cuda:1", "gpu"]:
+        for use in (ol.Device, ol.set_device, lambda name: ol.ones(1, device=name), lambda name: ol.load(b"", device=name)):
+            with pytest.raises(ValueError, match=r"`pip install oarlock-cuda12 .*` brings `cuda` devices; the driver runs CUDA up to 12\.4$"):
+                use(name)
+    with pytest.raises(ValueError, match="`pip install oarlock-opencl "):
+        ol.Device("opencl")
+    for name in ["cpu:7", "npu"]:
+        with pytest.raises(ValueError, match="found") as raised:
+            ol.Device(name)
+        assert "pip" not in str(raised.value)
+
+
+def test_a_device_without_a_driver_is_missing_with_what_needs_one(driver):
+    driver(None)
+    with pytest.raises(ValueError, match="no driver of NVIDIA is here; `oarlock-cuda12` needs one for CUDA 12, `oarlock-cuda13` needs one for CUDA 13$"):
+        ol.Device("cuda")
+
+
+def test_the_doctor_advises_and_finds_nothing_wrong_in_that(monkeypatch, capsys):
+    from oarlock import _doctor
+
+    monkeypatch.setattr(_missing, "here", lambda: Machine(NVIDIA, (12, 4)))
+    assert _doctor.doctor(as_json=True) == 0
+    assert "oarlock-cuda12" in json.loads(capsys.readouterr().out)["advice"][0]
+    assert _doctor.doctor(as_json=False) == 0
+    assert "what could be used\n  there is a GPU of NVIDIA" in capsys.readouterr().out
+
+
+def test_the_import_reads_nothing_of_it():
+    code = "import sys, oarlock as ol; print([name for name in sys.modules if name in ('oarlock._missing', 'oarlock._wheels', 'ctypes')])"
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=os.environ)
+    assert outcome.stdout == "[]\n", outcome.stderr

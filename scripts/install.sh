@@ -1,0 +1,506 @@
+#!/bin/sh
+# Installs Oarlock for the Python of this machine; `--help` says how. It is written for any POSIX shell, and everything is in
+# functions, so that a download that ends half-way does nothing. `packaging/tests/install.rs` holds it to what
+# `oarlock-pack select` says; for that OARLOCK_INSTALL_MACHINE describes another machine, and OARLOCK_INSTALL_ROOT is a directory
+# in place of `/` where `proc`, `sys` and `etc` are read.
+set -eu
+
+# of packaging/matrix.toml {
+host=https://oarlock.example/wheels
+# What it brings, Python, platform, what pip is asked for, and where it lies if the index has it not.
+rows='
+core any cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0 -
+core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
+core noavx cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0+noavx /noavx
+device cuda:12 py3-none manylinux_2_28_x86_64 oarlock-cuda12==0.1.0 -
+device cuda:13 py3-none manylinux_2_28_x86_64 oarlock-cuda13==0.1.0 -
+device opencl py3-none manylinux_2_28_x86_64 oarlock-opencl==0.1.0 -
+blas openblas py3-none manylinux_2_28_x86_64 oarlock-openblas==0.1.0 -
+blas mkl py3-none manylinux_2_28_x86_64 oarlock-mkl==0.1.0 -
+'
+# Drivers of NVIDIA, the newest first: from which version on, and the CUDA that it runs.
+drivers='
+580 13.0
+525 12.0
+450 11.0
+'
+# }
+
+help() {
+    cat <<'END'
+Usage: install.sh [OPTION...]
+
+Installs Oarlock for the Python of this machine: finds out what fits, says why, installs it with uv where there is one, or
+with pip, and has `python -m oarlock doctor` try it.
+
+  --dry-run      print the commands, and do nothing
+  --python FILE  the Python to install for; without it the first on the PATH that there is a wheel for
+  --venv DIR     the virtual environment to install into, made where it is not there; without it the Python itself, or
+                 ~/.local/share/oarlock/venv where the system keeps the Python to itself
+  --device NAME  the device to install for, such as cuda, opencl or cpu; without it the best for the GPUs that are here; cuda12
+                 or cuda13 also where no driver is, as where an image is made
+  --blas NAME    the library to leave products of matrices to, such as openblas or mkl; without it Oarlock's own kernels
+  --without-avx  only what has no instruction of AVX in it
+  --index URL    where the wheels are, in place of the usual place
+  --help         print this text
+
+Examples:
+  sh install.sh                       what is best for this machine
+  sh install.sh --dry-run             what that would be, and why
+  sh install.sh --device cpu          nothing for the GPU
+  sh install.sh --venv ~/oarlock      into an environment of its own
+  curl -fsSL ADDRESS | sh -s -- --device opencl
+
+It ends with 0 when Oarlock is installed and works, 1 when it could not be installed, 2 when an option is wrong, 3 when no
+Python is there that it could be installed for, 4 when there is nothing for this machine or what was asked for, and 5 when it
+is installed and the doctor found something wrong.
+END
+}
+
+# Says why the script ends, and ends it with a number.
+stop() {
+    code=$1
+    shift
+    printf 'error: %s\n' "$*" >&2
+    exit "$code"
+}
+
+because() { printf '  %s\n' "$*" >&2; }
+
+is_there() { command -v "$1" >/dev/null 2>&1; }
+
+read_options() {
+    dry_run=no wanted_python='' venv='' device='' blas='' without_avx=no
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --*=*)
+            option=${1%%=*} value=${1#*=}
+            shift
+            set -- "$option" "$value" "$@"
+            ;;
+        --dry-run) dry_run=yes && shift ;;
+        --without-avx) without_avx=yes && shift ;;
+        --help | -h) help && exit ;;
+        --python | --venv | --device | --blas | --index)
+            [ -n "${2:-}" ] || stop 2 "expected a value after \`$1\`, found none; \`--help\` says which"
+            case $1 in
+            --python) wanted_python=$2 ;;
+            --venv) venv=$2 ;;
+            --device) device=$2 ;;
+            --blas) blas=$2 ;;
+            --index) host=${2%/} ;;
+            esac
+            shift 2
+            ;;
+        *) stop 2 "expected an option, found \`$1\`; \`--help\` lists them" ;;
+        esac
+    done
+}
+
+# Finds out about this machine. What cannot be found out counts as not there.
+look_around() {
+    root=${OARLOCK_INSTALL_ROOT:-}
+    architecture=$(uname -m)
+    libc=''
+    case $(uname -s) in
+    Linux) find_libc ;;
+    Darwin) system=macos ;;
+    *) system=$(uname -s) ;;
+    esac
+    avx=no
+    if grep -qw avx "$root/proc/cpuinfo" 2>/dev/null; then avx=yes; fi
+    find_gpus
+    find_driver
+    uv=no
+    if is_there uv; then uv=yes; fi
+}
+
+find_libc() {
+    system=linux
+    said=$(getconf GNU_LIBC_VERSION 2>/dev/null) || said=''
+    case $said in "glibc "*) libc=${said#glibc } && return ;; esac
+    said=$(ldd --version 2>&1) || true
+    case $said in
+    *musl*)
+        system=musl
+        libc=$(printf '%s\n' "$said" | sed -n 's/^Version \([0-9][0-9.]*\).*/\1/p')
+        ;;
+    *) libc=$(printf '%s\n' "$said" | sed -n '1s/.* \([0-9][0-9.]*\)$/\1/p') ;;
+    esac
+}
+
+# Who made the GPUs on the bus. Class 3 is for what shows pictures, and class 0x12 for what only computes.
+find_gpus() {
+    vendors=''
+    for place in "$root"/sys/bus/pci/devices/*; do
+        class=$(cat "$place/class" 2>/dev/null) || continue
+        vendor=$(cat "$place/vendor" 2>/dev/null) || continue
+        case $class-$vendor in
+        0x03*-0x10de | 0x12*-0x10de) vendors="$vendors nvidia" ;;
+        0x03*-0x1002 | 0x12*-0x1002) vendors="$vendors amd" ;;
+        0x03*-0x8086 | 0x12*-0x8086) vendors="$vendors intel" ;;
+        esac
+    done
+}
+
+# The newest CUDA that the driver of NVIDIA runs: as its tool says, or by the version of the driver.
+find_driver() {
+    cuda=''
+    if is_there nvidia-smi; then
+        cuda=$(nvidia-smi 2>/dev/null </dev/null | sed -n 's/.*CUDA[A-Z ]* Version: *\([0-9][0-9.]*\).*/\1/p' | head -n 1)
+    fi
+    if [ -z "$cuda" ] && [ -r "$root/proc/driver/nvidia/version" ]; then
+        driver=$(sed -n 's/^NVRM version:.* \([0-9][0-9][0-9]*\)\.[0-9].*/\1/p' "$root/proc/driver/nvidia/version")
+        while read -r least runs; do
+            if [ -z "$cuda" ] && [ -n "$least" ] && [ "${driver:-0}" -ge "$least" ]; then cuda=$runs; fi
+        done <<END
+$drivers
+END
+    fi
+    # A container or a virtual machine may hide the bus.
+    if [ -n "$cuda" ] && ! made_by nvidia; then vendors="$vendors nvidia"; fi
+}
+
+# Asks a Python what it is.
+ask() {
+    said=$("$1" -I -c '
+import os, struct, sys, sysconfig
+yes = lambda it: "yes" if it else "no"
+apart = sys.prefix != sys.base_prefix
+managed = not apart and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
+print("python", "%d.%d" % sys.version_info[:2], yes(sys.implementation.name == "cpython"), struct.calcsize("P") * 8,
+      yes(sysconfig.get_config_var("Py_GIL_DISABLED")), yes(managed))
+' 2>/dev/null </dev/null) || return 1
+    case $said in "python "*) ;; *) return 1 ;; esac
+    read -r _ version cpython bits free_threaded managed <<END
+$said
+END
+}
+
+# Finds the Python to install for. Where none on the PATH fits, the first is the one to speak of.
+find_python() {
+    python=$wanted_python
+    if [ -z "$python" ] && [ -n "$venv" ] && [ -x "$venv/bin/python" ]; then python=$venv/bin/python; fi
+    if [ -n "$python" ]; then
+        ask "$python" || stop 3 "expected a Python as \`$python\`, found none; name one with \`--python FILE\`"
+        return
+    fi
+    first=''
+    before=$IFS
+    IFS=:
+    for directory in $PATH; do
+        IFS=$before
+        for candidate in "$directory/python3" "$directory"/python3.[0-9]*; do
+            case ${candidate##*/python3} in .*[!0-9]*) continue ;; esac
+            if [ -x "$candidate" ] && ask "$candidate"; then
+                if has_core_for_python; then python=$candidate && return; fi
+                first=${first:-$candidate}
+            fi
+        done
+    done
+    IFS=$before
+    python=$first
+    if [ -n "$python" ]; then ask "$python"; else version='' bits=64; fi
+}
+
+# Takes a machine as the tests describe it.
+take_described() {
+    system=linux architecture='' libc='' version='' cpython=yes bits=64 free_threaded=no avx=no vendors='' cuda=''
+    root=/nowhere uv=no managed=no python=python
+    for word in $OARLOCK_INSTALL_MACHINE; do
+        value=${word#*=}
+        case $word in
+        system=*) system=$value ;;
+        architecture=*) architecture=$value ;;
+        libc=*) libc=$value ;;
+        python=*) version=$value ;;
+        cpython=*) cpython=$value ;;
+        bits=*) bits=$value ;;
+        free_threaded=*) free_threaded=$value ;;
+        avx=*) avx=$value ;;
+        gpu=*) vendors="$vendors $value" ;;
+        cuda=*) cuda=$value ;;
+        *) stop 2 "expected what OARLOCK_INSTALL_MACHINE may say, found \`$word\`" ;;
+        esac
+    done
+}
+
+made_by() { case " $vendors " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# Whether a number such as 12.4 is as high as another.
+reaches() {
+    major=${1%%.*} minor=0 least_major=${2%%.*} least_minor=0
+    case $1 in *.*) minor=${1#*.} && minor=${minor%%.*} ;; esac
+    case $2 in *.*) least_minor=${2#*.} && least_minor=${least_minor%%.*} ;; esac
+    [ "$major" -gt "$least_major" ] || { [ "$major" -eq "$least_major" ] && [ "$minor" -ge "$least_minor" ]; }
+}
+
+# Whether programs with the tag of a platform run here.
+runs() {
+    case $1 in
+    any) return 0 ;;
+    manylinux_*) family=linux ;;
+    musllinux_*) family=musl ;;
+    *) return 1 ;;
+    esac
+    rest=${1#*_}
+    release=${rest%%_*} rest=${rest#*_}
+    release=$release.${rest%%_*}
+    [ "$system-$bits-$architecture" = "$family-64-${rest#*_}" ] && [ -n "$libc" ] && reaches "$libc" "$release"
+}
+
+# Whether the Python loads modules with a tag of interpreter and ABI.
+loads() {
+    interpreter=${1%%-*} own=cp${version%%.*}${version#*.}
+    case ${1#*-} in
+    none) [ "$interpreter" = "py${version%%.*}" ] || { [ "$cpython" = yes ] && [ "$interpreter" = "$own" ]; } ;;
+    abi3) [ "$cpython-$free_threaded-${version%%.*}" = yes-no-3 ] && [ "${version#*.}" -ge "${interpreter#cp3}" ] ;;
+    "${own}t") [ "$cpython-$free_threaded-$interpreter" = "yes-yes-$own" ] ;;
+    "$own") [ "$cpython-$free_threaded-$interpreter" = "yes-no-$own" ] ;;
+    *) return 1 ;;
+    esac
+}
+
+# Whether the instructions in a file are those that the processor has and that were asked for.
+has_instructions() {
+    case $1 in
+    avx) [ "$avx-$without_avx" = yes-no ] ;;
+    noavx) [ "$avx" = no ] || [ "$without_avx" = yes ] ;;
+    *) [ "$without_avx" = no ] ;;
+    esac
+}
+
+# Finds the first row of a kind with a value that fits. What does not matter for it is left out as further words.
+choose() {
+    while read -r kind value tag platform requirement directory; do
+        [ "$kind" = "$1" ] || continue
+        case $kind in core) has_instructions "$value" || continue ;; *) [ "$value" = "$2" ] || continue ;; esac
+        case " $* " in *' any-platform '*) ;; *) runs "$platform" || continue ;; esac
+        case " $* " in *' any-python '*) ;; *) loads "$tag" || continue ;; esac
+        return 0
+    done <<END
+$rows
+END
+    return 1
+}
+
+has_core_for_python() { choose core core any-platform; }
+
+# What there is of a kind, each once; of devices without the version of what drives them.
+all_of() {
+    found=''
+    while read -r kind value rest; do
+        value=${value%%:*}
+        if [ "$kind" = "$1" ]; then case ", $found, " in *", $value, "*) ;; *) found="${found:+$found, }$value" ;; esac; fi
+    done <<END
+$rows
+END
+    printf %s "$found"
+}
+
+has_device() { case ", cpu, $(all_of device), " in *", $1, "*) return 0 ;; *) return 1 ;; esac; }
+
+# Chooses the device to install for; `accelerator` is the version of what drives it.
+choose_device() {
+    accelerator=''
+    chosen=$device
+    while read -r kind value rest; do
+        if [ "$kind-${value%%:*}${value#*:}" = "device-$device" ]; then
+            because "$device, as was asked for"
+            chosen=${value%%:*} accelerator=${value#*:}
+            return
+        fi
+    done <<END
+$rows
+END
+    if [ -n "$device" ]; then
+        has_device "$device" ||
+            stop 4 "expected a device that there are wheels for (cpu, $(all_of device)), found \`$device\`"
+        because "$device, as was asked for"
+    elif made_by nvidia && has_device cuda; then
+        chosen=cuda
+        because 'there is a GPU of NVIDIA'
+    elif made_by amd && has_device rocm; then
+        chosen=rocm
+        because 'there is a GPU of AMD'
+    else
+        chosen=cpu
+        if [ -z "$vendors" ]; then
+            because 'there is no GPU'
+        elif has_device opencl; then
+            because 'for the GPUs there is no wheel of their own yet; `--device opencl` uses one that has a driver of OpenCL'
+        else
+            because 'for the GPUs there is nothing to install yet'
+        fi
+    fi
+    if [ "$chosen" = cuda ]; then choose_cuda; fi
+}
+
+# Chooses the newest CUDA that the driver runs. What was not asked for is no reason to install nothing.
+choose_cuda() {
+    known=''
+    while read -r kind value rest; do
+        case $kind-$value in device-cuda:*) ;; *) continue ;; esac
+        number=${value#*:}
+        case ", $known, " in *", $number, "*) ;; *) known="${known:+$known, }$number" ;; esac
+        if [ -n "$cuda" ] && reaches "$cuda" "$number" && { [ -z "$accelerator" ] || reaches "$number" "$accelerator"; }; then
+            accelerator=$number
+        fi
+    done <<END
+$rows
+END
+    if [ -n "$accelerator" ]; then
+        because "the driver runs CUDA up to $cuda"
+        return
+    fi
+    problem='expected a driver of NVIDIA, found none'
+    if [ -n "$cuda" ]; then problem="expected a driver for CUDA $known, found one for $cuda; install a newer one"; fi
+    [ -z "$device" ] || stop 4 "$problem"
+    because "so the CPU alone is used: $problem"
+    chosen=cpu
+}
+
+# Says that there is no core for this machine, and what to do.
+stop_without_core() {
+    case $system in
+    linux) here='Linux with glibc' ;;
+    musl) here='Linux with musl' ;;
+    *) here=$system ;;
+    esac
+    here="$here${libc:+ $libc} on $architecture"
+    if [ -n "$version" ] && [ "$bits" != 64 ]; then
+        stop 3 "expected a Python of 64 bits, found one of $bits as \`$python\`; install another, and name it with \`--python FILE\`"
+    fi
+    if ! choose core core any-python; then
+        platforms=''
+        while read -r kind value tag platform rest; do
+            if [ "$kind" = core ]; then case ", $platforms, " in *", $platform, "*) ;; *) platforms="${platforms:+$platforms, }$platform" ;; esac; fi
+        done <<END
+$rows
+END
+        case $system in
+        musl) advice='use a distribution with glibc, such as Debian in a container' ;;
+        linux) advice='use a newer distribution or one for another processor, or build Oarlock from its source tree' ;;
+        *) advice='use Linux, such as in a container or a virtual machine' ;;
+        esac
+        stop 4 "expected a machine that there is a wheel for ($platforms), found $here; $advice"
+    fi
+    [ -n "$version" ] || stop 3 "expected a Python to install for, found none; $(advice_without_python)"
+    if [ "$without_avx" = yes ] && without_avx=no && has_core_for_python; then
+        stop 4 "expected a wheel without AVX for Python $version, found none; leave \`--without-avx\` out, or use another Python"
+    fi
+    found="CPython $version"
+    [ "$cpython" = yes ] || found="another Python than CPython, of version $version,"
+    [ "$free_threaded" = no ] || found="$found without a lock around the interpreter"
+    stop 3 "expected $(all_pythons), found $found as \`$python\`; install one beside it, and name it with \`--python FILE\`"
+}
+
+# The Pythons that there are wheels for, in words.
+all_pythons() {
+    found=''
+    while read -r kind value tag rest; do
+        [ "$kind" = core ] || continue
+        number=${tag%%-*} number=${number#cp}
+        number=${number%"${number#?}"}.${number#?}
+        case $tag in
+        *-abi3) words="CPython $number or newer" ;;
+        *t) words="CPython $number without a lock around the interpreter" ;;
+        *) words="CPython $number" ;;
+        esac
+        case "$found" in *"$words"*) ;; *) found="${found:+$found, or }$words" ;; esac
+    done <<END
+$rows
+END
+    printf %s "$found"
+}
+
+# How a Python is installed on this distribution.
+advice_without_python() {
+    kinds=$(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' "$root/etc/os-release" 2>/dev/null | tr '"\n' '  ') || kinds=''
+    case " $kinds " in
+    *' debian '*) printf %s 'run `sudo apt-get install python3 python3-venv`, then this again' ;;
+    *' fedora '* | *' rhel '*) printf %s 'run `sudo dnf install python3`, then this again' ;;
+    *suse*) printf %s 'run `sudo zypper install python3`, then this again' ;;
+    *' arch '*) printf %s 'run `sudo pacman -S python`, then this again' ;;
+    *) printf %s "install $(all_pythons), then run this again" ;;
+    esac
+}
+
+# A word as a shell reads it.
+quoted() {
+    case $1 in
+    *[!A-Za-z0-9_./:=+@%-]* | '') printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")" ;;
+    *) printf %s "$1" ;;
+    esac
+}
+
+# Shows a command, and runs it unless it is only to be shown. What it reads is not the rest of this script.
+do_it() {
+    line=''
+    for word in "$@"; do line="${line:+$line }$(quoted "$word")"; done
+    if [ "$dry_run" = yes ]; then
+        printf '%s\n' "$line"
+    else
+        printf '==> %s\n' "$line" >&2
+        "$@" </dev/null
+    fi
+}
+
+# Makes the virtual environment that is to be installed into, if any, and has its Python be the one to install for.
+enter_environment() {
+    if [ -z "$venv" ] && [ "$managed" = yes ]; then
+        venv=${XDG_DATA_HOME:-$HOME/.local/share}/oarlock/venv
+        because "\`$python\` belongs to the system, so Oarlock goes into a virtual environment"
+    fi
+    [ -n "$venv" ] || return 0
+    if [ ! -x "$venv/bin/python" ]; then
+        if [ "$uv" = yes ]; then
+            do_it uv venv --quiet --python "$python" "$venv" || stop 1 "uv made no virtual environment in \`$venv\`"
+        elif [ "$dry_run" = no ] && ! "$python" -c 'import ensurepip' >/dev/null 2>&1 </dev/null; then
+            stop 3 "expected a Python that makes virtual environments, found \`$python\` without \`ensurepip\`; $(advice_without_python)"
+        else
+            do_it "$python" -m venv "$venv" || stop 1 "\`$python\` made no virtual environment in \`$venv\`"
+        fi
+    fi
+    python=$venv/bin/python
+}
+
+main() {
+    read_options "$@"
+    if [ -n "${OARLOCK_INSTALL_MACHINE+is set}" ]; then
+        take_described
+    else
+        look_around
+        find_python
+    fi
+    # Without a Python any would do to say what else is missing.
+    if [ -z "$version" ] || ! choose core core; then stop_without_core; fi
+    core=$requirement core_directory=$directory
+    choose_device
+    set -- "$core"
+    if [ "$chosen" != cpu ]; then
+        choose device "$chosen${accelerator:+:$accelerator}" || stop 4 "expected a wheel for $chosen that runs here, found none"
+        set -- "$@" "$requirement"
+    fi
+    if [ -n "$blas" ]; then
+        choose blas "$blas" || stop 4 "expected a library that there are wheels for ($(all_of blas)), found \`$blas\`"
+        set -- "$@" "$requirement"
+        because "products of matrices are left to $blas, as was asked for"
+    fi
+    set -- "$@" --index-url "$host/simple/"
+    if [ "$core_directory" != - ]; then
+        because 'no instruction of AVX lies in the file, as was asked for'
+        set -- "$@" --find-links "$host$core_directory/"
+    fi
+    enter_environment
+    if [ "$uv" = yes ]; then
+        set -- uv pip install --python "$python" "$@"
+    else
+        set -- "$python" -m pip install "$@"
+    fi
+    do_it "$@" || stop 1 'Oarlock is not installed; what is above says why'
+    do_it "$python" -m oarlock doctor || stop 5 'Oarlock is installed, and something is wrong; what is above says what'
+    if [ "$dry_run" = no ] && [ -n "$venv" ]; then because "\`. $(quoted "$venv/bin/activate")\` has \`python\` be the one with Oarlock"; fi
+}
+
+main "$@"
