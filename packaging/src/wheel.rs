@@ -283,8 +283,9 @@ mod tests {
     #[test]
     fn more_effort_makes_smaller_files() {
         let text: String = (0..5000).map(|number| format!("{} ", number * number % 977)).collect();
-        let size =
-            |effort| wheel(&[("numbers", text.as_bytes())]).to_bytes(&effort.into()).expect("a wheel").len();
+        let size = |effort: Effort| {
+            wheel(&[("numbers", text.as_bytes())]).to_bytes(&effort.into()).expect("a wheel").len()
+        };
         assert!(size(Effort::Most) < size(Effort::Usual));
     }
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use oarlock_pack::build::{Outcome, Plan, Workshop};
+use oarlock_pack::options::resolve;
 use oarlock_pack::packed::Effort;
 use serde_json::json;
 
 use super::MatrixChoice;
+use super::options::table;
 use super::progress::Progress;
 
 #[derive(Args, Debug)]
@@ -18,6 +20,9 @@ pub(crate) struct Call {
     /// A row of the matrix, such as `OpenCL`; may be given several times. Without it all that can be built
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
+    /// Rows by an option of old, such as `WITH_GPU=ON`; `oarlock-pack options` says what each comes to
+    #[arg(short = 'D', value_name = "NAME=VALUE", conflicts_with = "rows")]
+    options: Vec<String>,
     /// Where the wheels are written, and in `debug` below it what debuggers find by build id
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
@@ -28,7 +33,15 @@ pub(crate) struct Call {
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let matrix = call.choice.read()?;
-    let plan = Plan::new(&matrix, &call.rows)?;
+    let mut rows = call.rows.clone();
+    if !call.options.is_empty() {
+        let resolved = resolve(&matrix, &call.options)?;
+        if !json {
+            eprint!("{}", table(&resolved));
+        }
+        rows = resolved.rows;
+    }
+    let plan = Plan::new(&matrix, &rows)?;
     if dry_run {
         show_plan(&plan, call, json);
         return Ok(());

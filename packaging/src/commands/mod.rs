@@ -39,6 +39,7 @@ Examples:
   oarlock-pack matrix --era 2.2.1 --paths      # what PaddlePaddle 2.2.1 published, a path a line
   oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given
   oarlock-pack select                          # what to install on this machine
+  oarlock-pack build --row OpenCL              # a wheel of the matrix
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index --wheels dist/wheels      # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP";

@@ -26,7 +26,8 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn table(resolved: &Resolved) -> String {
+/// What each option comes to, and the wheels.
+pub(super) fn table(resolved: &Resolved) -> String {
     let width = |of: fn(&Chosen) -> &str| resolved.options.iter().map(|it| of(it).len()).max().unwrap_or(0);
     let (name, value) = (width(|it| it.name), width(|it| &it.value));
     let mut text = String::new();

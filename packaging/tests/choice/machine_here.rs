@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use oarlock_pack::index::Index;
-use oarlock_pack::wheel::{Effort, Wheel};
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
 use tempfile::TempDir;
 
 use super::install::{script, text};
@@ -158,7 +159,7 @@ fn index(directory: &Path, doctor: u8) -> String {
     wheel.add("oarlock/__main__.py", main.into_bytes());
     let wheels = directory.join("wheels");
     fs::create_dir_all(&wheels).expect("a directory");
-    fs::write(wheels.join(name), wheel.to_bytes(Effort::Usual).expect("a wheel")).expect("a file");
+    fs::write(wheels.join(name), wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
     let index = Index::of_directory(&wheels, &super::own(), &BTreeMap::new()).expect("an index");
     index.write(&directory.join("index")).expect("files");
     format!("file://{}", directory.join("index").display())
