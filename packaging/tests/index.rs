@@ -67,7 +67,7 @@ fn written() -> TempDir {
 fn index(wheels: &Path, yanked: &[(&str, &str)]) -> Result<Index, oarlock_pack::Error> {
     let yanked: BTreeMap<String, String> =
         yanked.iter().map(|(name, reason)| ((*name).to_owned(), (*reason).to_owned())).collect();
-    Index::of_directory(wheels, &matrix(), &yanked)
+    Index::of_directory(wheels, &matrix(), &yanked, |_, _| ())
 }
 
 fn refusal(wheels: &Path) -> String {
@@ -164,17 +164,94 @@ fn what_is_no_wheel_is_refused_by_name() {
 fn an_index_takes_the_place_of_an_index_and_of_nothing_else() {
     let directory = written();
     let (wheels, place) = (directory.path().join("wheels"), directory.path().join("index"));
+    let write = |to: &Path| index(&wheels, &[]).expect("an index").write(to);
     std::fs::remove_file(wheels.join("other-2-py3-none-any.whl")).expect("the file");
-    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    write(&place).expect("files");
     assert!(!place.join("simple/other").exists());
-    let error =
-        index(&wheels, &[]).expect("an index").write(&wheels).expect_err("a directory of something else");
-    assert!(error.to_string().ends_with("found other files in it"), "{error}");
-    let names: Vec<_> = std::fs::read_dir(directory.path())
-        .expect("a directory")
-        .map(|it| it.expect("a file").file_name())
-        .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
+    let error = write(&wheels).expect_err("a directory of something else").to_string();
+    assert!(error.contains("expected no directory, an empty one or an index, found `example-"), "{error}");
+    std::fs::write(place.join("simple/notes.txt"), "mine").expect("a file");
+    let error = write(&place).expect_err("an index with a file of somebody").to_string();
+    assert!(error.ends_with("found `simple/notes.txt` in it, which no index put there"), "{error}");
+    assert!(place.join("simple/notes.txt").exists());
+    assert_eq!(names(directory.path()), ["index", "wheels"]);
+}
+
+#[test]
+fn local_versions_are_on_the_page_of_their_row_in_every_release_and_nowhere_without_a_row() {
+    let directory = written();
+    let (wheels, place) = (directory.path().join("wheels"), directory.path().join("index"));
+    put(&wheels, "example", "0.9+mkl");
+    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    assert!(!read(&directory, "simple/example/index.html").contains('+'));
+    assert_eq!(read(&directory, "cpu/mkl/index.html").matches("<a href").count(), 2);
+    put(&wheels, "example", "1.0+own");
+    assert!(refusal(&wheels).contains("expected a row of the matrix that says which page 1.0+own is on"));
+}
+
+#[test]
+fn what_of_the_matrix_is_not_there_is_named() {
+    let directory = written();
+    let wheels = directory.path().join("wheels");
+    assert!(index(&wheels, &[]).expect("an index").missing(&matrix()).is_empty());
+    std::fs::remove_file(wheels.join("example-1.0+mkl-py3-none-any.whl")).expect("the file");
+    let missing: Vec<String> =
+        index(&wheels, &[]).expect("an index").missing(&matrix()).iter().map(ToString::to_string).collect();
+    assert_eq!(missing, ["example-1.0+mkl-py3-none-any.whl"]);
+}
+
+/// What runs the command in a shell that sets limits for it first.
+fn command(limits: &str, directory: &Path) -> std::process::Output {
+    let line =
+        format!("{limits} exec '{}' index --wheels wheels --out index", env!("CARGO_BIN_EXE_oarlock-pack"));
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", &line]).current_dir(directory).output().expect("bash")
+}
+
+/// A wheel that our own matrix has nothing to say of, and its index.
+fn plain() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
+    put(&directory.path().join("wheels"), "other", "1");
+    assert!(command("", directory.path()).status.success());
+    directory
+}
+
+#[test]
+fn a_disk_that_is_full_half_way_leaves_the_old_index() {
+    let directory = plain();
+    let wheels = directory.path().join("wheels");
+    (2..9).for_each(|version| put(&wheels, "other", &version.to_string()));
+    // Files of a block at most, which the page of so many wheels is larger than.
+    let full = command("trap '' XFSZ; ulimit -f 1;", directory.path());
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert!(!full.status.success() && said.contains("simple/other/index.html`: File too large"), "{said}");
+    assert_eq!(read(&directory, "simple/other/index.html").matches("<a href").count(), 1);
+    assert_eq!(names(directory.path()), ["index", "wheels"]);
+    assert!(command("", directory.path()).status.success());
+    assert_eq!(read(&directory, "simple/other/index.html").matches("<a href").count(), 8);
+}
+
+#[test]
+fn what_an_interrupted_run_left_is_no_wheel_and_goes_away() {
+    let directory = plain();
+    // The signal ends the process at the first file that is too large, and nothing is tidied up.
+    let ended = command("ulimit -f 0;", directory.path());
+    assert_eq!(ended.status.code(), None);
+    assert_eq!(names(directory.path()).len(), 3, "{:?}", names(directory.path()));
+    std::fs::write(directory.path().join("wheels/.unfinished-x"), "half a wheel").expect("a file");
+    let again = command("", directory.path());
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(names(directory.path()), ["index", "wheels"]);
+}
+
+/// What lies in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let mut names: Vec<String> =
+        entries.map(|it| it.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 /// What a server answers: the head and the body.

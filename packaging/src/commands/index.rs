@@ -8,6 +8,7 @@ use clap::Args;
 use oarlock_pack::index::Index;
 
 use super::MatrixChoice;
+use super::progress::Progress;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -22,6 +23,9 @@ pub(crate) struct Call {
     /// A file that gives a reason for each wheel that should not be installed any more: `"NAME.whl" = "why"`
     #[arg(long, value_name = "FILE")]
     yanked: Option<PathBuf>,
+    /// Fail where a wheel of the matrix is missing that can be built
+    #[arg(long)]
+    complete: bool,
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
@@ -34,7 +38,21 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
         None => BTreeMap::new(),
     };
-    let index = Index::of_directory(&call.wheels, &matrix, &yanked)?;
+    let mut progress = Progress::default();
+    let index = Index::of_directory(&call.wheels, &matrix, &yanked, |done, all| {
+        progress.show(&format!("reading wheels: {done} of {all}"));
+    })?;
+    drop(progress);
+    let missing = index.missing(&matrix);
+    if call.complete && !missing.is_empty() {
+        let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+        let directory = call.wheels.display();
+        return Err(format!(
+            "`{directory}`: expected every wheel of the matrix, found none of {}",
+            missing.join(", ")
+        )
+        .into());
+    }
     if !dry_run {
         index.write(&call.out)?;
     }

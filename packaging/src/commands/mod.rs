@@ -5,6 +5,7 @@ mod index;
 mod inspect;
 mod matrix;
 mod pages;
+mod progress;
 mod repack;
 mod select;
 mod serve;

@@ -17,9 +17,12 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pep440_rs::LocalSegment;
+
 use crate::error::Error;
-use crate::matrix::Matrix;
-use crate::matrix::wheel_name::WheelName;
+use crate::file;
+use crate::matrix::wheel_name::{WheelName, WheelVersion};
+use crate::matrix::{Matrix, Wheel as Row};
 use crate::wheel::Wheel;
 
 /// Wheels by project, and by the directory of the matrix.
@@ -47,7 +50,7 @@ struct Listed {
 
 impl Index {
     /// The wheels in a directory, each of which is checked. `matrix` says which of them are on pages of their own; `yanked` gives a
-    /// reason for the file names of those that should not be installed any more.
+    /// reason for the file names of those that should not be installed any more. `tell` hears how many are read, of how many.
     ///
     /// # Errors
     ///
@@ -56,21 +59,23 @@ impl Index {
         directory: &Path,
         matrix: &Matrix,
         yanked: &BTreeMap<String, String>,
+        mut tell: impl FnMut(usize, usize),
     ) -> Result<Self, Error> {
         let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
         let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        files.retain(|file| !file::is_unfinished(file));
         files.sort();
         let mut index = Self { projects: BTreeMap::new(), directories: BTreeMap::new() };
-        for file in &files {
+        for (done, file) in files.iter().enumerate() {
             let mut listed = Listed::read(file).map_err(|error| error.of_file(file.display()))?;
             listed.yanked = yanked.get(&listed.name.to_string()).cloned();
-            let row = matrix.wheels.iter().find(|wheel| wheel.name == listed.name);
-            let place = match row.map(|row| row.directory.trim_matches('/')).filter(|it| !it.is_empty()) {
-                Some(directory) => index.directories.entry(directory.to_owned()).or_default(),
-                None => index.projects.entry(listed.name.distribution.clone()).or_default(),
+            let place = match page(matrix, &listed.name).map_err(|error| error.of_file(file.display()))? {
+                "" => index.projects.entry(listed.name.distribution.clone()).or_default(),
+                directory => index.directories.entry(directory.to_owned()).or_default(),
             };
             place.push(listed);
+            tell(done + 1, files.len());
         }
         if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.name.to_string() == **name))
         {
@@ -78,8 +83,16 @@ impl Index {
                 "expected wheels of the directory to be yanked, found `{unknown}`"
             )));
         }
-        index.projects.values_mut().for_each(|wheels| wheels.sort_by(|one, other| one.name.cmp(&other.name)));
+        let lists = index.projects.values_mut().chain(index.directories.values_mut());
+        lists.for_each(|wheels| wheels.sort_by(|one, other| one.name.cmp(&other.name)));
         Ok(index)
+    }
+
+    /// The wheels of a matrix that can be built and are not there.
+    #[must_use]
+    pub fn missing<'a>(&self, matrix: &'a Matrix) -> Vec<&'a WheelName> {
+        let rows = matrix.wheels.iter().filter(|row| row.planned.is_none()).map(|row| &row.name);
+        rows.filter(|name| !self.all().any(|wheel| wheel.name == **name)).collect()
     }
 
     /// How many wheels there are.
@@ -90,6 +103,38 @@ impl Index {
 
     fn all(&self) -> impl Iterator<Item = &Listed> {
         self.projects.values().chain(self.directories.values()).flatten()
+    }
+}
+
+/// Which page of its own a wheel is on: what the matrix says of its row, also where that is of another release. Empty for
+/// what is for everybody.
+fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
+    let wanted = |row: &&Row| row.name.distribution == name.distribution && local(&row.name) == local(name);
+    let tags = |name: &WheelName| format!("{}-{}", name.python, name.platform);
+    let rows = || matrix.wheels.iter().filter(wanted);
+    let Some(row) = rows().find(|row| tags(&row.name) == tags(name)).or_else(|| rows().next()) else {
+        if local(name).is_empty() {
+            return Ok("");
+        }
+        return Err(Error::new(format!(
+            "expected a row of the matrix that says which page {} is on, for pip prefers it to the plain version; found none",
+            name.version
+        )));
+    };
+    let page = row.directory.trim_matches('/');
+    match page.split('/').next() {
+        Some(taken @ ("simple" | "json" | "files")) => Err(Error::new(format!(
+            "expected a directory in the matrix that an index does not need itself, found `{taken}`"
+        ))),
+        _ => Ok(page),
+    }
+}
+
+/// What follows the plain version.
+fn local(name: &WheelName) -> &[LocalSegment] {
+    match &name.version {
+        WheelVersion::Valid(version) => version.local(),
+        WheelVersion::Word(_) => &[],
     }
 }
 

@@ -163,7 +163,7 @@ fn wheel(
     };
     Ok(Wheel {
         channel: channel.to_owned(),
-        directory: fill(&naming.directory)?,
+        directory: path(fill(&naming.directory)?).map_err(of_wheel)?,
         name,
         parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
         planned: group.planned.clone(),
@@ -209,6 +209,20 @@ fn fill(template: &str, combination: &Combination) -> Result<String, Error> {
     Ok(filled + rest)
 }
 
+/// A path below a host or a directory, which it does not lead out of.
+fn path(text: String) -> Result<String, Error> {
+    let is_plain = |part: &str| {
+        let mut letters = part.bytes();
+        !part.starts_with('.')
+            && letters.len() > 0
+            && letters.all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
+    };
+    if text.is_empty() || text.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain)) {
+        return Ok(text);
+    }
+    Err(Error::new(format!("expected nothing or a path such as `/linux/cpu`, found `{text}`")))
+}
+
 /// That no wheel could stand in the place of another.
 fn check_names(wheels: &[Wheel], file_names: FileNames) -> Result<(), Error> {
     let mut seen: BTreeMap<String, &Wheel> = BTreeMap::new();
@@ -246,7 +260,7 @@ fn pages(
                     && combination.iter().all(|(axis, it)| wheel.combination.get(axis) == Some(it))
             };
             found.push(Page {
-                path: fill(path, &combination)?,
+                path: self::path(fill(path, &combination)?)?,
                 wheels: (0..wheels.len()).filter(|place| is_on_page(&wheels[*place])).collect(),
             });
         }
