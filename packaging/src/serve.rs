@@ -16,19 +16,37 @@ use crate::error::Error;
 /// What clients call the index as JSON.
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that.
+/// That a directory can be served.
+///
+/// # Errors
+///
+/// When it is no index.
+pub fn check(directory: &Path) -> Result<(), Error> {
+    if directory.join("simple").is_dir() {
+        return Ok(());
+    }
+    Err(Error::new("expected an index, as `oarlock-pack index` writes it; found no `simple` in it")
+        .of_file(directory.display()))
+}
+
+/// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that. `tell` hears
+/// what was asked for and the status of the answer, such as `GET /simple/oarlock/ 200`.
 ///
 /// # Errors
 ///
 /// When the directory is no index, or the network does not let the process listen.
-pub fn serve(directory: &Path, listener: TcpListener) -> Result<(), Error> {
-    if !directory.join("simple").is_dir() {
-        return Err(Error::new(
-            "expected an index, as `oarlock-pack index` writes it; found no `simple` in it",
-        )
-        .of_file(directory.display()));
-    }
-    let files = Router::new().fallback_service(ServeDir::new(directory)).layer(middleware::from_fn(as_asked));
+pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
+    check(directory)?;
+    let told = move |request: Request, next: Next| async move {
+        let asked = format!("{} {}", request.method(), request.uri().path());
+        let response = next.run(request).await;
+        tell(&format!("{asked} {}", response.status().as_u16()));
+        response
+    };
+    let files = Router::new()
+        .fallback_service(ServeDir::new(directory))
+        .layer(middleware::from_fn(as_asked))
+        .layer(middleware::from_fn(told));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         listener.set_nonblocking(true)?;

@@ -273,7 +273,7 @@ fn a_server_answers_as_it_is_asked() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let place = directory.path().join("index");
-    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener));
+    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener, |_| ()));
     let json =
         "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
     let (head, body) = answer(port, "/simple/example/", json);
@@ -297,6 +297,7 @@ fn a_server_answers_as_it_is_asked() {
 fn what_is_no_index_is_not_served() {
     let directory = tempfile::tempdir().expect("a directory");
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let error = oarlock_pack::serve::serve(directory.path(), listener).expect_err("an empty directory");
+    let error =
+        oarlock_pack::serve::serve(directory.path(), listener, |_| ()).expect_err("an empty directory");
     assert!(error.to_string().contains("expected an index"));
 }

@@ -53,7 +53,9 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         )
         .into());
     }
-    if !dry_run {
+    if dry_run {
+        Index::check_place(&call.out)?;
+    } else {
         index.write(&call.out)?;
     }
     if json {

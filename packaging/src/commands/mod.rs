@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),
-        Command::Serve(call) => serve::run(call, arguments.json),
+        Command::Serve(call) => serve::run(call, arguments.json, arguments.dry_run),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
     }
 }

@@ -19,16 +19,27 @@ impl Index {
     ///
     /// When the directory holds anything but an index, or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), Error> {
-        let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
-        if let Some(other) = foreign(directory).map_err(at)? {
-            return Err(Error::new(format!(
-                "expected no directory, an empty one or an index, found `{other}` in it, which no index put there"
-            ))
-            .of_file(directory.display()));
-        }
+        Self::check_place(directory)?;
+        let at = |error: io::Error| Error::from(error).of_file(directory.display());
         let new = NewDirectory::beside(directory).map_err(at)?;
         self.write_to(new.path()).map_err(|error| error.of_file(directory.display()))?;
         new.replace(directory).map_err(at)
+    }
+
+    /// That an index may be written there.
+    ///
+    /// # Errors
+    ///
+    /// When the directory holds anything but an index, or cannot be read.
+    pub fn check_place(directory: &Path) -> Result<(), Error> {
+        let problem = match foreign(directory) {
+            Ok(None) => return Ok(()),
+            Ok(Some(other)) => Error::new(format!(
+                "expected no directory, an empty one or an index, found `{other}` in it, which no index put there"
+            )),
+            Err(error) => error.into(),
+        };
+        Err(problem.of_file(directory.display()))
     }
 
     fn write_to(&self, directory: &Path) -> Result<(), Error> {
