@@ -26,6 +26,10 @@ pub(crate) struct Call {
     /// Fail where a wheel of the matrix is missing that can be built
     #[arg(long)]
     complete: bool,
+    /// Experimental: also list what lies on pages of its own as wheel variants, after a draft (PEP 825, format 0.1.1) that may
+    /// change; installers that do not know it pass over them
+    #[arg(long)]
+    variants: bool,
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
@@ -53,6 +57,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         )
         .into());
     }
+    let index = if call.variants { index.with_variants(&matrix)? } else { index };
     if dry_run {
         Index::check_place(&call.out)?;
     } else {

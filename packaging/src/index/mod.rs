@@ -7,11 +7,16 @@
 //! | `files/` | the wheels, and beside each what is said about it |
 //! | `cpu-mkl/` and the like | a page of links for each directory of the matrix |
 //!
+//! With variants (PEP 825, a draft) `files/` also has `oarlock-1.0-variants.json` and the like, to which the pages of the
+//! projects lead.
+//!
 //! Wheels that the matrix puts into a directory are on its page alone: their versions, such as `1.0+cpu.mkl`, come after the
 //! plain one, so pip would choose them for everybody.
 
 mod json;
+mod listed;
 mod pages;
+mod variants;
 mod write;
 
 use std::collections::BTreeMap;
@@ -19,33 +24,21 @@ use std::path::{Path, PathBuf};
 
 use pep440_rs::LocalSegment;
 
+use self::listed::Listed;
 use crate::error::Error;
 use crate::file;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
 use crate::matrix::{Matrix, Wheel as Row};
-use crate::wheel::Wheel;
 
 /// Wheels by project, and by the directory of the matrix.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Index {
     /// The wheels of each project that are for everybody, in the order of their versions.
     projects: BTreeMap<String, Vec<Listed>>,
     /// The wheels of each directory.
     directories: BTreeMap<String, Vec<Listed>>,
-}
-
-/// A wheel as an index lists it.
-#[derive(Clone, Debug)]
-struct Listed {
-    name: WheelName,
-    file: PathBuf,
-    size: u64,
-    sha256: String,
-    /// What is said about the wheel in it.
-    metadata: Vec<u8>,
-    requires_python: Option<String>,
-    /// Why nobody should install it any more who does not ask for just this one.
-    yanked: Option<String>,
+    /// What is said about the variants of each project, by the name of the file.
+    variants: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
 }
 
 impl Index {
@@ -66,7 +59,7 @@ impl Index {
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         files.retain(|file| !file::is_unfinished(file));
         files.sort();
-        let mut index = Self { projects: BTreeMap::new(), directories: BTreeMap::new() };
+        let mut index = Self::default();
         for (done, file) in files.iter().enumerate() {
             let mut listed = Listed::read(file).map_err(|error| error.of_file(file.display()))?;
             listed.yanked = yanked.get(&listed.name.to_string()).cloned();
@@ -83,9 +76,16 @@ impl Index {
                 "expected wheels of the directory to be yanked, found `{unknown}`"
             )));
         }
-        let lists = index.projects.values_mut().chain(index.directories.values_mut());
-        lists.for_each(|wheels| wheels.sort_by(|one, other| one.name.cmp(&other.name)));
+        index.sort();
         Ok(index)
+    }
+
+    /// Puts the wheels of each list in the order of their versions.
+    fn sort(&mut self) {
+        let lists = self.projects.values_mut().chain(self.directories.values_mut());
+        lists.for_each(|wheels| {
+            wheels.sort_by(|one, other| (&one.name, &one.variant).cmp(&(&other.name, &other.variant)));
+        });
     }
 
     /// The wheels of a matrix that can be built and are not there.
@@ -106,13 +106,17 @@ impl Index {
     }
 }
 
-/// Which page of its own a wheel is on: what the matrix says of its row, also where that is of another release. Empty for
-/// what is for everybody.
-fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
+/// The row of the matrix that a wheel is of, also where that is of another release.
+fn row<'a>(matrix: &'a Matrix, name: &WheelName) -> Option<&'a Row> {
     let wanted = |row: &&Row| row.name.distribution == name.distribution && local(&row.name) == local(name);
     let tags = |name: &WheelName| format!("{}-{}", name.python, name.platform);
     let rows = || matrix.wheels.iter().filter(wanted);
-    let Some(row) = rows().find(|row| tags(&row.name) == tags(name)).or_else(|| rows().next()) else {
+    rows().find(|row| tags(&row.name) == tags(name)).or_else(|| rows().next())
+}
+
+/// Which page of its own a wheel is on. Empty for what is for everybody.
+fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
+    let Some(row) = row(matrix, name) else {
         if local(name).is_empty() {
             return Ok("");
         }
@@ -135,54 +139,5 @@ fn local(name: &WheelName) -> &[LocalSegment] {
     match &name.version {
         WheelVersion::Valid(version) => version.local(),
         WheelVersion::Word(_) => &[],
-    }
-}
-
-impl Listed {
-    fn read(file: &Path) -> Result<Self, Error> {
-        let name = file.file_name().and_then(|name| name.to_str());
-        let name: WheelName =
-            name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?.parse()?;
-        let bytes = std::fs::read(file)?;
-        let wheel = Wheel::read_bytes(&bytes)?;
-        let metadata = wheel.information("METADATA")?.to_vec();
-        let of_wheel = Headers::read(&metadata)?;
-        let said = format!(
-            "{}=={}",
-            of_wheel.get("Name")?.replace('_', "-").to_lowercase(),
-            of_wheel.get("Version")?
-        );
-        let named = format!("{}=={}", name.distribution, name.version);
-        if said != named {
-            return Err(Error::new(format!(
-                "expected what its name says, {named}; found {said} in its METADATA"
-            )));
-        }
-        Ok(Self {
-            size: bytes.len() as u64,
-            sha256: crate::wheel::sha256(&bytes),
-            requires_python: of_wheel.0.get("Requires-Python").cloned(),
-            yanked: None,
-            file: file.to_owned(),
-            metadata,
-            name,
-        })
-    }
-}
-
-/// The first lines of a METADATA, each with a name and a value.
-struct Headers(BTreeMap<String, String>);
-
-impl Headers {
-    fn read(metadata: &[u8]) -> Result<Self, Error> {
-        let text = std::str::from_utf8(metadata).map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
-        let lines = text.lines().take_while(|line| !line.is_empty());
-        let pairs = lines.filter_map(|line| line.split_once(": "));
-        Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
-    }
-
-    fn get(&self, name: &str) -> Result<&str, Error> {
-        let value = self.0.get(name).map(String::as_str);
-        value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
     }
 }

@@ -1,9 +1,10 @@
 //! An index as files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
+use super::listed::Source;
 use super::{Index, json, pages};
 use crate::error::Error;
 use crate::file::{self, NewDirectory};
@@ -43,6 +44,7 @@ impl Index {
     }
 
     fn write_to(&self, directory: &Path) -> Result<(), Error> {
+        let none = BTreeMap::new();
         let mut list = String::new();
         let mut place = |path: &str| {
             list += &format!("{path}\n");
@@ -52,22 +54,29 @@ impl Index {
         write("simple/index.html", &pages::projects(self))?;
         write("json/index.json", &json::projects(self).to_string())?;
         for (name, wheels) in &self.projects {
-            write(&format!("simple/{name}/index.html"), &pages::wheels(name, wheels, "../../files/"))?;
-            let project = json::project(name, wheels, "../../files/");
+            let variants = self.variants.get(name).unwrap_or(&none);
+            let page = pages::wheels(name, wheels, variants, "../../files/");
+            write(&format!("simple/{name}/index.html"), &page)?;
+            let project = json::project(name, wheels, variants, "../../files/");
             write(&format!("json/{name}/index.json"), &project.to_string())?;
         }
         for (path, wheels) in &self.directories {
             let files = "../".repeat(path.split('/').count()) + "files/";
-            write(&format!("{path}/index.html"), &pages::wheels(path, wheels, &files))?;
+            write(&format!("{path}/index.html"), &pages::wheels(path, wheels, &none, &files))?;
         }
         for wheel in self.all() {
-            let path = format!("files/{}", wheel.name);
+            let path = format!("files/{}", wheel.file_name());
             file::write(&place(&format!("{path}.metadata")), &wheel.metadata)?;
             let target = place(&path);
-            // A second name for the same bytes where that can be had.
-            if std::fs::hard_link(&wheel.file, &target).is_err() {
-                std::fs::copy(&wheel.file, &target)?;
+            match &wheel.source {
+                Source::Made(bytes) => file::write(&target, bytes)?,
+                // A second name for the same bytes where that can be had.
+                Source::File(file) if std::fs::hard_link(file, &target).is_ok() => {}
+                Source::File(file) => _ = std::fs::copy(file, &target)?,
             }
+        }
+        for (name, text) in self.variants.values().flatten() {
+            file::write(&place(&format!("files/{name}")), text)?;
         }
         Ok(file::write(&directory.join(LIST), list.as_bytes())?)
     }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::axis::{Axis, Combination};
-use super::file::{Channel, Exclusion, FileNames, Group, MatrixFile, Naming, PageGroup, Selection, Values};
+use super::file::{
+    Channel, Exclusion, FileNames, Group, MatrixFile, Naming, Need, PageGroup, Selection, Values,
+};
 use super::wheel_name::{self, WheelName, WheelVersion};
-use super::{Matrix, Page, Wheel};
+use super::{Matrix, Page, Property, Wheel};
 use crate::error::Error;
 
 type Axes = BTreeMap<Axis, Vec<String>>;
@@ -16,8 +18,16 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         wheel_name::python(python)?;
     }
     let channels = channels(&file.channels)?;
-    for exclusion in &file.exclude {
-        check_exclusion(exclusion, &file.axes)?;
+    let selections = file.exclude.iter().map(|it| &it.selection);
+    for selection in selections.chain(file.properties.iter().map(|it| &it.selection)) {
+        check_selection(selection, &file.axes)?;
+    }
+    let mut namespaces: Vec<String> = Vec::new();
+    for need in &file.properties {
+        let Property { namespace, .. } = need.property.parse()?;
+        if !namespaces.contains(&namespace) {
+            namespaces.push(namespace);
+        }
     }
     let mut used = vec![false; file.exclude.len()];
     let mut wheels = Vec::new();
@@ -55,6 +65,7 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         channels: channels.into_iter().map(|(name, _)| name).collect(),
         wheels,
         pages,
+        namespaces,
     })
 }
 
@@ -116,8 +127,8 @@ fn combinations(selection: &Selection, axes: &Axes) -> Result<Vec<Combination>, 
     Ok(found)
 }
 
-fn check_exclusion(exclusion: &Exclusion, axes: &Axes) -> Result<(), Error> {
-    exclusion.selection.iter().try_for_each(|(axis, wanted)| values(*axis, wanted, axes).map(drop))
+fn check_selection(selection: &Selection, axes: &Axes) -> Result<(), Error> {
+    selection.iter().try_for_each(|(axis, wanted)| values(*axis, wanted, axes).map(drop))
 }
 
 /// Whether a combination has one of the wanted values on every axis that is named.
@@ -168,9 +179,15 @@ fn wheel(
         parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
         planned: group.planned.clone(),
         budget: group.budget_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
+        properties: properties(&file.properties, &combination)?,
         label,
         combination,
     })
+}
+
+/// What a wheel needs of a machine.
+fn properties(needs: &[Need], combination: &Combination) -> Result<Vec<Property>, Error> {
+    needs.iter().filter(|it| has(combination, &it.selection)).map(|it| it.property.parse()).collect()
 }
 
 /// What the platform of a wheel is called.

@@ -6,4 +6,5 @@ mod flavours;
 mod pins;
 mod serving;
 mod tools;
+mod variants;
 mod yanked;

@@ -53,6 +53,11 @@ fn wheel(row: &Row) -> Wheel {
     assemble::one_file(row, &core(VERSION, row), &plugins).expect("a wheel")
 }
 
+/// All wheels that can be built of our matrix, by name.
+fn made() -> impl Iterator<Item = (String, Wheel)> {
+    rows().into_iter().map(|row| (row.name.to_string(), wheel(&row)))
+}
+
 /// An index of wheels while it is served.
 pub(crate) struct Served {
     directory: TempDir,
@@ -64,7 +69,12 @@ pub(crate) struct Served {
 impl Served {
     /// All wheels that can be built of our matrix.
     pub(crate) fn matrix() -> Self {
-        Self::of(rows().iter().map(|row| (row.name.to_string(), wheel(row))), "")
+        Self::of(made(), "", &[])
+    }
+
+    /// The same, with variants.
+    pub(crate) fn with_variants() -> Self {
+        Self::of(made(), "", &["--variants"])
     }
 
     /// The core in this version and in an older one; `yanked` says which of them should not be installed any more.
@@ -72,10 +82,10 @@ impl Served {
         let row = &rows()[0];
         let name = |version: &str| format!("oarlock-{version}-{}-{}.whl", row.name.python, row.name.platform);
         let wheels = ["0.0.9", VERSION].map(|version| (name(version), core(version, row)));
-        Self::of(wheels, yanked)
+        Self::of(wheels, yanked, &[])
     }
 
-    fn of(wheels: impl IntoIterator<Item = (String, Wheel)>, yanked: &str) -> Self {
+    fn of(wheels: impl IntoIterator<Item = (String, Wheel)>, yanked: &str, more: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
         for (name, wheel) in wheels {
@@ -85,6 +95,7 @@ impl Served {
         std::fs::write(directory.path().join("yanked.toml"), yanked).expect("a file");
         let done = pack(directory.path())
             .args(["index", "--wheels", "wheels", "--out", "index", "--yanked", "yanked.toml"])
+            .args(more)
             .stdout(Stdio::null())
             .status();
         assert!(done.expect("the command").success());

@@ -127,7 +127,8 @@ impl Environment {
     pub(crate) fn installed(&self) -> BTreeSet<String> {
         let is_of_installer = |path: &str| {
             let name = path.rsplit('/').next().unwrap_or_default();
-            matches!(name, "INSTALLER" | "REQUESTED" | "RECORD") || path.contains("/__pycache__/")
+            matches!(name, "INSTALLER" | "REQUESTED" | "RECORD" | "uv_cache.json")
+                || path.contains("/__pycache__/")
         };
         self.files().difference(&self.before).filter(|path| !is_of_installer(path)).cloned().collect()
     }
