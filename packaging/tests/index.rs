@@ -1,5 +1,7 @@
 //! An index of wheels, as pip and uv read it.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,8 +9,9 @@ use std::path::Path;
 
 use oarlock_pack::index::Index;
 use oarlock_pack::matrix::Matrix;
-use oarlock_pack::wheel::{Effort, Wheel};
 use tempfile::TempDir;
+
+use crate::common::{names, put};
 
 const MATRIX: &str = r#"
 host = "https://example.org"
@@ -31,19 +34,6 @@ names.release = { label = "{blas}", directory = "/cpu/{blas}", distribution = "e
 
 fn matrix() -> Matrix {
     Matrix::read("matrix.toml", MATRIX).expect("a matrix")
-}
-
-/// Puts a wheel into a directory.
-fn put(directory: &Path, distribution: &str, version: &str) {
-    let metadata = format!(
-        "Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nRequires-Python: >=3.9\n\nText\n"
-    );
-    let mut wheel = Wheel::new(&format!("{distribution}-{version}"));
-    wheel.say("METADATA", metadata.into_bytes());
-    wheel.say("WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec());
-    wheel.add(&format!("{distribution}.py"), format!("version = '{version}'\n").into_bytes());
-    let file = directory.join(format!("{distribution}-{version}-py3-none-any.whl"));
-    std::fs::write(file, wheel.to_bytes(Effort::Usual).expect("a wheel")).expect("a file");
 }
 
 /// Wheels of two projects, two of them of one variant each, and the index of them.
@@ -198,60 +188,6 @@ fn what_of_the_matrix_is_not_there_is_named() {
     let missing: Vec<String> =
         index(&wheels, &[]).expect("an index").missing(&matrix()).iter().map(ToString::to_string).collect();
     assert_eq!(missing, ["example-1.0+mkl-py3-none-any.whl"]);
-}
-
-/// What runs the command in a shell that sets limits for it first.
-fn command(limits: &str, directory: &Path) -> std::process::Output {
-    let line =
-        format!("{limits} exec '{}' index --wheels wheels --out index", env!("CARGO_BIN_EXE_oarlock-pack"));
-    let mut shell = std::process::Command::new("bash");
-    shell.args(["-c", &line]).current_dir(directory).output().expect("bash")
-}
-
-/// A wheel that our own matrix has nothing to say of, and its index.
-fn plain() -> TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
-    put(&directory.path().join("wheels"), "other", "1");
-    assert!(command("", directory.path()).status.success());
-    directory
-}
-
-#[test]
-fn a_disk_that_is_full_half_way_leaves_the_old_index() {
-    let directory = plain();
-    let wheels = directory.path().join("wheels");
-    (2..9).for_each(|version| put(&wheels, "other", &version.to_string()));
-    // Files of a block at most, which the page of so many wheels is larger than.
-    let full = command("trap '' XFSZ; ulimit -f 1;", directory.path());
-    let said = String::from_utf8_lossy(&full.stderr);
-    assert!(!full.status.success() && said.contains("simple/other/index.html`: File too large"), "{said}");
-    assert_eq!(read(&directory, "simple/other/index.html").matches("<a href").count(), 1);
-    assert_eq!(names(directory.path()), ["index", "wheels"]);
-    assert!(command("", directory.path()).status.success());
-    assert_eq!(read(&directory, "simple/other/index.html").matches("<a href").count(), 8);
-}
-
-#[test]
-fn what_an_interrupted_run_left_is_no_wheel_and_goes_away() {
-    let directory = plain();
-    // The signal ends the process at the first file that is too large, and nothing is tidied up.
-    let ended = command("ulimit -f 0;", directory.path());
-    assert_eq!(ended.status.code(), None);
-    assert_eq!(names(directory.path()).len(), 3, "{:?}", names(directory.path()));
-    std::fs::write(directory.path().join("wheels/.unfinished-x"), "half a wheel").expect("a file");
-    let again = command("", directory.path());
-    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    assert_eq!(names(directory.path()), ["index", "wheels"]);
-}
-
-/// What lies in a directory.
-fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).expect("a directory");
-    let mut names: Vec<String> =
-        entries.map(|it| it.expect("a file").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 /// What a server answers: the head and the body.
