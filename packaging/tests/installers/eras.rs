@@ -111,27 +111,19 @@ fn finds(era: &Era, environment: &Environment, page: &Page, row: &Row) {
     std::fs::remove_dir_all(got).expect("a directory");
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_finds_what_1_5_published() {
+pub(crate) fn pip_finds_what_1_5_published() {
     all_are_found("1.5", 7, 34);
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_finds_what_2_2_1_published() {
+pub(crate) fn pip_finds_what_2_2_1_published() {
     all_are_found("2.2.1", 42, 125);
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_finds_what_2_3_2_published() {
+pub(crate) fn pip_finds_what_2_3_2_published() {
     all_are_found("2.3.2", 9, 71);
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_for_a_version() {
+pub(crate) fn pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_for_a_version() {
     let (era, environment) = (Era::new("2.3.2"), Environment::new());
     let page = era.pages.iter().find(|page| page.path.contains("noavx")).expect("a page");
     let mut other = era.rows(page)[0].clone();

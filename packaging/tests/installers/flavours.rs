@@ -3,9 +3,7 @@
 use crate::serving::{Served, VERSION, rows};
 use crate::tools::{Environment, Installer, contents, pips};
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn a_flavour_takes_the_place_of_another_and_leaves_nothing() {
+pub(crate) fn a_flavour_takes_the_place_of_another_and_leaves_nothing() {
     let served = Served::matrix();
     let index = served.simple();
     for installer in pips().iter().chain([&Installer::Uv]) {
@@ -30,9 +28,7 @@ fn a_flavour_takes_the_place_of_another_and_leaves_nothing() {
     }
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn plugins_stand_beside_the_core_and_go_without_a_trace() {
+pub(crate) fn plugins_stand_beside_the_core_and_go_without_a_trace() {
     let served = Served::matrix();
     let index = served.simple();
     let names = ["oarlock", "oarlock-cuda12", "oarlock-mkl", "oarlock-opencl"];

@@ -47,9 +47,7 @@ fn downloads(
     holds_just(&environment.path().join("got"), served, &row.name.to_string());
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_downloads_the_wheel_of_each_pin() {
+pub(crate) fn pip_downloads_the_wheel_of_each_pin() {
     let (served, environment) = (Served::matrix(), Environment::new());
     for row in installable() {
         for pip in pips() {
@@ -60,9 +58,7 @@ fn pip_downloads_the_wheel_of_each_pin() {
     assert!(served.log().contains("GET /simple/oarlock/ 200") && served.log().contains("GET /cpu-mkl/ 200"));
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_downloads_from_the_pages_without_a_server() {
+pub(crate) fn pip_downloads_from_the_pages_without_a_server() {
     let (served, environment) = (Served::matrix(), Environment::new());
     for row in installable().iter().filter(|row| row.directory.is_empty()) {
         let sources = ["--index-url".to_owned(), served.simple_as_files()];
@@ -71,18 +67,14 @@ fn pip_downloads_from_the_pages_without_a_server() {
     assert_eq!(served.log(), "");
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn uv_installs_the_wheel_of_each_pin_and_nothing_else() {
+pub(crate) fn uv_installs_the_wheel_of_each_pin_and_nothing_else() {
     let served = Served::matrix();
     for row in installable() {
         installs(&Installer::Uv, &served, &row);
     }
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn pip_installs_the_wheel_of_each_pin_and_nothing_else() {
+pub(crate) fn pip_installs_the_wheel_of_each_pin_and_nothing_else() {
     let served = Served::matrix();
     for row in installable() {
         installs(&pip(), &served, &row);
@@ -100,9 +92,7 @@ fn installs(installer: &Installer, served: &Served, row: &Row) {
     assert_eq!(environment.installed(), wheel, "{requirement}");
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn a_python_without_a_lock_gets_the_wheel_that_is_built_for_it() {
+pub(crate) fn a_python_without_a_lock_gets_the_wheel_that_is_built_for_it() {
     let (served, environment) = (Served::matrix(), Environment::new());
     let index = served.simple();
     let requirement = format!("oarlock=={VERSION}");
@@ -120,9 +110,7 @@ fn a_python_without_a_lock_gets_the_wheel_that_is_built_for_it() {
     assert!(said.contains("No matching distribution found for oarlock"), "{said}");
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn who_names_no_version_gets_the_plain_core() {
+pub(crate) fn who_names_no_version_gets_the_plain_core() {
     let served = Served::matrix();
     let index = served.simple();
     let plain = contents(&served.made(&rows()[0].name.to_string()));
@@ -136,9 +124,7 @@ fn who_names_no_version_gets_the_plain_core() {
     }
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn a_local_version_beside_the_plain_one_would_be_preferred() {
+pub(crate) fn a_local_version_beside_the_plain_one_would_be_preferred() {
     // Why they are on pages of their own.
     let served = Served::matrix();
     let (index, page) = (served.simple(), served.page("/noavx"));
@@ -150,9 +136,7 @@ fn a_local_version_beside_the_plain_one_would_be_preferred() {
     }
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn what_a_wheel_needs_is_known_without_fetching_it() {
+pub(crate) fn what_a_wheel_needs_is_known_without_fetching_it() {
     let served = Served::matrix();
     let environment = Environment::new();
     let index = served.simple();
@@ -165,9 +149,7 @@ fn what_a_wheel_needs_is_known_without_fetching_it() {
     assert!(!log.contains(".whl 200") && !log.contains(".whl 206"), "{log}");
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn a_wheel_that_was_changed_is_refused() {
+pub(crate) fn a_wheel_that_was_changed_is_refused() {
     let (served, environment) = (Served::matrix(), Environment::new());
     let name = rows()[0].name.to_string();
     let mut bytes = std::fs::read(served.served(&name)).expect("a wheel");

@@ -14,16 +14,14 @@ pub(crate) enum Installer {
     Uv,
 }
 
-/// Where `scripts/test-installers` put them.
-fn tools() -> PathBuf {
-    PathBuf::from(
-        std::env::var_os("OARLOCK_INSTALLERS").expect("scripts/test-installers sets OARLOCK_INSTALLERS"),
-    )
+/// Where `scripts/get-installers` puts them.
+pub(crate) fn directory() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("installers")
 }
 
 /// Each version of pip, the oldest first.
 pub(crate) fn pips() -> Vec<Installer> {
-    let entries = std::fs::read_dir(tools()).expect("the directory of the tools");
+    let entries = std::fs::read_dir(directory()).expect("the directory of the tools");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("a directory").path()).collect();
     found.retain(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"pip-")));
     found.sort();
@@ -61,7 +59,7 @@ impl Environment {
     pub(crate) fn run(&self, installer: &Installer, arguments: &[&str]) -> Output {
         let mut command = match installer {
             Installer::Pip(_) => Command::new(self.path().join("venv/bin/python")),
-            Installer::Uv => Command::new(tools().join("uv")),
+            Installer::Uv => Command::new(directory().join("uv")),
         };
         let kept = ["PATH", "TMPDIR", "LD_LIBRARY_PATH"];
         command.env_clear().envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

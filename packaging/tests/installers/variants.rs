@@ -3,9 +3,7 @@
 use crate::serving::{Served, VERSION, rows};
 use crate::tools::{Environment, Installer, contents, pips};
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn who_knows_no_variants_passes_over_them() {
+pub(crate) fn who_knows_no_variants_passes_over_them() {
     let served = Served::with_variants();
     let plain = contents(&served.made(&rows()[0].name.to_string()));
     for installer in pips().iter().chain([&Installer::Uv]) {
@@ -17,9 +15,7 @@ fn who_knows_no_variants_passes_over_them() {
     }
 }
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn who_knows_variants_reads_what_is_said_of_them() {
+pub(crate) fn who_knows_variants_reads_what_is_said_of_them() {
     let served = Served::with_variants();
     let preview = ["pip", "install", "--preview-features", "wheel-variants", "--index-url"];
     let environment = Environment::new();

@@ -3,9 +3,7 @@
 use crate::serving::{Served, VERSION, rows};
 use crate::tools::{Environment, Installer, pips};
 
-#[test]
-#[ignore = "scripts/test-installers brings pip and uv"]
-fn what_is_yanked_comes_only_to_who_asks_for_just_this() {
+pub(crate) fn what_is_yanked_comes_only_to_who_asks_for_just_this() {
     let name = &rows()[0].name;
     let served = Served::two_releases(&format!("\"{name}\" = \"loses files\"\n"));
     let (index, pin) = (served.simple(), format!("oarlock=={VERSION}"));
