@@ -5,7 +5,7 @@ use std::path::Path;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -68,17 +68,18 @@ async fn as_asked(mut request: Request, next: Next) -> Response {
     let asked = request.headers().get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let wants_json =
         asked.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON));
-    let below =
-        request.uri().path().strip_prefix("/simple/").filter(|rest| rest.is_empty() || rest.ends_with('/'));
-    let Some(file) = below.filter(|_| wants_json).map(|rest| format!("/json/{rest}index.json")) else {
+    let below = request.uri().path().strip_prefix("/simple/");
+    let Some(rest) = below.filter(|rest| rest.is_empty() || rest.ends_with('/')) else {
         return next.run(request).await;
     };
-    if let Ok(place) = file.parse() {
+    if wants_json && let Ok(place) = format!("/json/{rest}index.json").parse() {
         *request.uri_mut() = place;
     }
     let mut response = next.run(request).await;
-    if response.status() == StatusCode::OK {
+    if wants_json && response.status() == StatusCode::OK {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     }
+    // Who keeps an answer keeps it for who asks the same.
+    response.headers_mut().insert(VARY, HeaderValue::from_name(ACCEPT));
     response
 }

@@ -180,6 +180,34 @@ fn local_versions_are_on_the_page_of_their_row_in_every_release_and_nowhere_with
 }
 
 #[test]
+fn wheels_of_others_are_listed_under_the_names_they_have() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let wheels = directory.path().join("wheels");
+    std::fs::create_dir(&wheels).expect("a directory");
+    put(&wheels, "Zope.Interface", "8.7");
+    let name = "Zope.Interface-8.7-1-py2.py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl";
+    std::fs::rename(wheels.join("Zope.Interface-8.7-py3-none-any.whl"), wheels.join(name)).expect("a file");
+    index(&wheels, &[(name, "why")])
+        .expect("an index")
+        .write(&directory.path().join("index"))
+        .expect("files");
+    let page = read(&directory, "simple/zope-interface/index.html");
+    assert!(page.contains(&format!("href=\"../../files/{name}#")) && page.contains("data-yanked=\"why\""));
+    assert!(directory.path().join("index/files").join(name).exists());
+}
+
+#[test]
+fn an_index_is_written_where_a_link_leads() {
+    let directory = written();
+    let (place, link) = (directory.path().join("index"), directory.path().join("link"));
+    std::os::unix::fs::symlink(&place, &link).expect("a link");
+    std::fs::remove_file(directory.path().join("wheels/other-2-py3-none-any.whl")).expect("the file");
+    index(&directory.path().join("wheels"), &[]).expect("an index").write(&link).expect("files");
+    assert!(link.is_symlink() && !place.join("simple/other").exists());
+    assert_eq!(names(directory.path()), ["index", "link", "wheels"]);
+}
+
+#[test]
 fn what_of_the_matrix_is_not_there_is_named() {
     let directory = written();
     let wheels = directory.path().join("wheels");
@@ -214,9 +242,11 @@ fn a_server_answers_as_it_is_asked() {
         "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
     let (head, body) = answer(port, "/simple/example/", json);
     assert!(head.contains("content-type: application/vnd.pypi.simple.v1+json"), "{head}");
+    assert!(head.contains("vary: accept"), "{head}");
     assert!(body.starts_with('{'));
     let (head, body) = answer(port, "/simple/example/", "text/html");
     assert!(head.contains("content-type: text/html") && body.starts_with("<!DOCTYPE html>"), "{head}");
+    assert!(head.contains("vary: accept"), "{head}");
     let (head, _) = answer(port, "/files/example-1.0%2Bmkl-py3-none-any.whl", "*/*");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for outside in [

@@ -42,11 +42,11 @@ pub(super) fn project(
 }
 
 fn file(wheel: &Listed, files: &str) -> Value {
-    let name = wheel.file_name();
+    let name = &wheel.file_name;
     let metadata = json!({ "sha256": crate::wheel::sha256(&wheel.metadata) });
     let mut file = json!({
         "filename": name,
-        "url": format!("{files}{}", crate::html::address(&name)),
+        "url": format!("{files}{}", crate::html::address(name)),
         "hashes": { "sha256": wheel.sha256 },
         "size": wheel.size,
         "core-metadata": metadata,

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use pep440_rs::Version;
 
 use crate::error::Error;
-use crate::matrix::wheel_name::WheelName;
+use crate::matrix::wheel_name::{WheelName, WheelVersion, normal};
 use crate::wheel::Wheel;
 
 /// A wheel as an index lists it.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
     pub(super) name: WheelName,
-    /// What follows the tags in the name of a variant.
-    pub(super) variant: Option<String>,
+    /// What the file is called, which is not what `name` makes of it where other tools called it so.
+    pub(super) file_name: String,
     pub(super) source: Source,
     pub(super) size: u64,
     pub(super) sha256: String,
@@ -32,33 +35,21 @@ pub(super) enum Source {
 }
 
 impl Listed {
-    /// What the file is called.
-    pub(super) fn file_name(&self) -> String {
-        let name = self.name.to_string();
-        match (&self.variant, name.strip_suffix(".whl")) {
-            (Some(label), Some(stem)) => format!("{stem}-{label}.whl"),
-            _ => name,
-        }
-    }
-
     /// Reads and checks a wheel.
     pub(super) fn read(file: &Path) -> Result<Self, Error> {
-        let name = file.file_name().and_then(|name| name.to_str());
-        let name: WheelName =
-            name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?.parse()?;
+        let file_name = file.file_name().and_then(|name| name.to_str());
+        let file_name = file_name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?;
+        let name: WheelName = file_name.parse()?;
         let bytes = std::fs::read(file)?;
         let wheel = Wheel::read_bytes(&bytes)?;
         let metadata = wheel.information("METADATA")?.to_vec();
         let of_wheel = Headers::read(&metadata)?;
-        let said = format!(
-            "{}=={}",
-            of_wheel.get("Name")?.replace('_', "-").to_lowercase(),
-            of_wheel.get("Version")?
-        );
-        let named = format!("{}=={}", name.distribution, name.version);
-        if said != named {
+        let (distribution, version) = (of_wheel.get("Name")?, of_wheel.get("Version")?);
+        let is_version = Version::from_str(version).is_ok_and(|it| name.version == WheelVersion::Valid(it));
+        if normal(distribution) != name.distribution || !is_version {
             return Err(Error::new(format!(
-                "expected what its name says, {named}; found {said} in its METADATA"
+                "expected what its name says, {}=={}; found {distribution}=={version} in its METADATA",
+                name.distribution, name.version
             )));
         }
         Ok(Self {
@@ -66,7 +57,7 @@ impl Listed {
             sha256: crate::wheel::sha256(&bytes),
             requires_python: of_wheel.0.get("Requires-Python").cloned(),
             yanked: None,
-            variant: None,
+            file_name: file_name.to_owned(),
             source: Source::File(file.to_owned()),
             metadata,
             name,

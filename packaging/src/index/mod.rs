@@ -62,7 +62,7 @@ impl Index {
         let mut index = Self::default();
         for (done, file) in files.iter().enumerate() {
             let mut listed = Listed::read(file).map_err(|error| error.of_file(file.display()))?;
-            listed.yanked = yanked.get(&listed.name.to_string()).cloned();
+            listed.yanked = yanked.get(&listed.file_name).cloned();
             let place = match page(matrix, &listed.name).map_err(|error| error.of_file(file.display()))? {
                 "" => index.projects.entry(listed.name.distribution.clone()).or_default(),
                 directory => index.directories.entry(directory.to_owned()).or_default(),
@@ -70,8 +70,7 @@ impl Index {
             place.push(listed);
             tell(done + 1, files.len());
         }
-        if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.name.to_string() == **name))
-        {
+        if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.file_name == **name)) {
             return Err(Error::new(format!(
                 "expected wheels of the directory to be yanked, found `{unknown}`"
             )));
@@ -84,7 +83,7 @@ impl Index {
     fn sort(&mut self) {
         let lists = self.projects.values_mut().chain(self.directories.values_mut());
         lists.for_each(|wheels| {
-            wheels.sort_by(|one, other| (&one.name, &one.variant).cmp(&(&other.name, &other.variant)));
+            wheels.sort_by(|one, other| (&one.name, &one.file_name).cmp(&(&other.name, &other.file_name)));
         });
     }
 

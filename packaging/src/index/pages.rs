@@ -28,7 +28,7 @@ pub(super) fn wheels(
 }
 
 fn link(wheel: &Listed, files: &str) -> String {
-    let name = wheel.file_name();
+    let name = &wheel.file_name;
     let mut attributes = String::new();
     let mut add = |name: &str, value: &str| attributes += &format!(" {name}=\"{}\"", escape(value));
     if let Some(python) = &wheel.requires_python {
@@ -41,5 +41,5 @@ fn link(wheel: &Listed, files: &str) -> String {
     if let Some(reason) = &wheel.yanked {
         add("data-yanked", reason);
     }
-    format!("<a href=\"{files}{}#sha256={}\"{attributes}>{name}</a>", address(&name), wheel.sha256)
+    format!("<a href=\"{files}{}#sha256={}\"{attributes}>{name}</a>", address(name), wheel.sha256)
 }

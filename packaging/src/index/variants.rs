@@ -73,9 +73,10 @@ fn variant(wheel: &Listed, label: &str, about: &[u8]) -> Result<Listed, Error> {
     packed.say("METADATA", metadata.clone());
     packed.say("variant.json", about.to_vec());
     let bytes = packed.to_bytes(Effort::Usual)?;
+    let name = WheelName { version: WheelVersion::Valid(plain), ..wheel.name.clone() };
     Ok(Listed {
-        name: WheelName { version: WheelVersion::Valid(plain), ..wheel.name.clone() },
-        variant: Some(label.to_owned()),
+        file_name: name.to_string().replace(".whl", &format!("-{label}.whl")),
+        name,
         size: bytes.len() as u64,
         sha256: sha256(&bytes),
         source: Source::Made(bytes),

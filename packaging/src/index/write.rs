@@ -20,6 +20,8 @@ impl Index {
     ///
     /// When the directory holds anything but an index, or cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), Error> {
+        // What a link leads to is what is replaced, and not the link.
+        let directory = &std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
         Self::check_place(directory)?;
         let at = |error: io::Error| Error::from(error).of_file(directory.display());
         let new = NewDirectory::beside(directory).map_err(at)?;
@@ -65,7 +67,7 @@ impl Index {
             write(&format!("{path}/index.html"), &pages::wheels(path, wheels, &none, &files))?;
         }
         for wheel in self.all() {
-            let path = format!("files/{}", wheel.file_name());
+            let path = format!("files/{}", wheel.file_name);
             file::write(&place(&format!("{path}.metadata")), &wheel.metadata)?;
             let target = place(&path);
             match &wheel.source {

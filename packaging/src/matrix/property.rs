@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use super::wheel_name::is_word;
 use crate::error::Error;
 
 /// `namespace :: feature :: value`.
@@ -19,11 +20,6 @@ impl FromStr for Property {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let is_word = |text: &str, others: &[u8]| {
-            let mut letters = text.bytes();
-            letters.len() > 0
-                && letters.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || others.contains(&it))
-        };
         let parts: Vec<&str> = text.split("::").map(str::trim).collect();
         match parts[..] {
             [namespace, feature, value]
