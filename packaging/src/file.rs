@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use tempfile::{Builder, TempDir};
 
 /// How the names begin of what is not finished. It is locked as long as somebody works on it.
@@ -69,16 +70,21 @@ impl NewDirectory {
     /// Puts it in the place of what is there, if anything is; there is no moment between the two where the system knows how
     /// to swap them.
     pub(crate) fn replace(self, target: &Path) -> io::Result<()> {
-        match renameat_with(CWD, self.path(), CWD, target, RenameFlags::EXCHANGE) {
+        let swap = || renameat_with(CWD, self.path(), CWD, target, RenameFlags::EXCHANGE);
+        match swap() {
             // What was there goes away under the name of what is there now.
-            Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::NOENT) => {}
+            Ok(()) => Ok(()),
+            Err(Errno::NOENT) => match fs::rename(self.path(), target) {
+                // Somebody else was faster.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(swap()?),
+                renamed => renamed,
+            },
             Err(_) => {
                 let old = Builder::new().prefix(UNFINISHED).tempdir_in(above(target))?;
                 fs::rename(target, old.path().join("old"))?;
+                fs::rename(self.path(), target)
             }
         }
-        fs::rename(self.directory.keep(), target)
     }
 }
 

@@ -175,8 +175,24 @@ fn local_versions_are_on_the_page_of_their_row_in_every_release_and_nowhere_with
     index(&wheels, &[]).expect("an index").write(&place).expect("files");
     assert!(!read(&directory, "simple/example/index.html").contains('+'));
     assert_eq!(read(&directory, "cpu/mkl/index.html").matches("<a href").count(), 2);
+    // Of what the matrix knows nothing of, the versions are its maker's to choose.
+    put(&wheels, "torch", "2.9.0+cpu");
+    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    assert!(read(&directory, "simple/torch/index.html").contains("torch-2.9.0%2Bcpu-py3-none-any.whl"));
     put(&wheels, "example", "1.0+own");
     assert!(refusal(&wheels).contains("expected a row of the matrix that says which page 1.0+own is on"));
+}
+
+#[test]
+fn a_directory_that_an_index_needs_itself_is_refused() {
+    let directory = written();
+    for taken in ["simple", "json", "files"] {
+        let text = MATRIX.replace("/cpu/{blas}", &format!("/{taken}/{{blas}}"));
+        let matrix = Matrix::read("matrix.toml", &text).expect("a matrix");
+        let wheels = directory.path().join("wheels");
+        let error = Index::of_directory(&wheels, &matrix, &BTreeMap::new(), |_, _| ()).expect_err("no place");
+        assert!(error.to_string().ends_with(&format!("found `{taken}`")), "{error}");
+    }
 }
 
 #[test]

@@ -116,7 +116,8 @@ fn row<'a>(matrix: &'a Matrix, name: &WheelName) -> Option<&'a Row> {
 /// Which page of its own a wheel is on. Empty for what is for everybody.
 fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
     let Some(row) = row(matrix, name) else {
-        if local(name).is_empty() {
+        let is_ours = matrix.wheels.iter().any(|row| row.name.distribution == name.distribution);
+        if !is_ours || local(name).is_empty() {
             return Ok("");
         }
         return Err(Error::new(format!(
