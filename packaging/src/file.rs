@@ -1,11 +1,16 @@
-//! Files that are there whole or not at all.
+//! Files and directories that are there whole or not at all.
 
-use std::fs::Permissions;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use tempfile::{Builder, TempDir};
+
+/// How the names begin of what is not finished. It is locked as long as somebody works on it.
+const UNFINISHED: &str = ".unfinished-";
 
 /// Writes a file in place of what was there, and makes the directories above it. A reader sees what was there before or all
 /// of the new, also where the disk is full half-way.
@@ -14,10 +19,18 @@ use tempfile::{Builder, TempDir};
 ///
 /// When the file cannot be written; the error names it.
 pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = file.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = above(file);
     let write = || {
-        std::fs::create_dir_all(directory)?;
-        let mut new = unfinished().permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
+        fs::create_dir_all(directory)?;
+        let (mut new, _lock) = locked(|| {
+            // What others may read of it is theirs to say, as of any file.
+            let new = Builder::new()
+                .prefix(UNFINISHED)
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(directory)?;
+            let path = new.path().to_owned();
+            Ok((new, path))
+        })?;
         new.write_all(bytes)?;
         new.as_file().sync_all()?;
         new.persist(file).map_err(|error| error.error)?;
@@ -26,14 +39,141 @@ pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write().map_err(|error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", file.display())))
 }
 
-/// A directory beside the one whose place it will take.
-pub(crate) fn directory_in(directory: &Path) -> io::Result<TempDir> {
-    unfinished().permissions(Permissions::from_mode(0o777)).tempdir_in(directory)
+/// A directory that takes the place of another when it is finished, and goes away when it never is.
+pub(crate) struct NewDirectory {
+    directory: TempDir,
+    _lock: File,
 }
 
-/// Names of what is not finished. What others may read of it is theirs to say, as of any file.
-fn unfinished() -> Builder<'static, 'static> {
-    let mut names = Builder::new();
-    names.prefix(".unfinished-");
-    names
+impl NewDirectory {
+    /// An empty one beside the directory whose place it will take. What earlier ones left there is removed, where whoever
+    /// worked on it was stopped half-way.
+    pub(crate) fn beside(target: &Path) -> io::Result<Self> {
+        let beside = above(target);
+        fs::create_dir_all(beside)?;
+        clear(beside)?;
+        let (directory, lock) = locked(|| {
+            let directory = Builder::new()
+                .prefix(UNFINISHED)
+                .permissions(Permissions::from_mode(0o777))
+                .tempdir_in(beside)?;
+            let path = directory.path().to_owned();
+            Ok((directory, path))
+        })?;
+        Ok(Self { directory, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Puts it in the place of what is there, if anything is; there is no moment between the two where the system knows how
+    /// to swap them.
+    pub(crate) fn replace(self, target: &Path) -> io::Result<()> {
+        let swap = || renameat_with(CWD, self.path(), CWD, target, RenameFlags::EXCHANGE);
+        match swap() {
+            // What was there goes away under the name of what is there now.
+            Ok(()) => Ok(()),
+            Err(Errno::NOENT) => match fs::rename(self.path(), target) {
+                // Somebody else was faster.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(swap()?),
+                renamed => renamed,
+            },
+            Err(_) => {
+                let old = Builder::new().prefix(UNFINISHED).tempdir_in(above(target))?;
+                fs::rename(target, old.path().join("old"))?;
+                fs::rename(self.path(), target)
+            }
+        }
+    }
+}
+
+/// Removes what is not finished in a directory and whose maker was stopped. Who still works on something keeps it.
+///
+/// # Errors
+///
+/// When the directory cannot be read, or something in it not removed.
+pub fn clear(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        // What is gone by now, or what cannot be locked, is left to whoever made it.
+        if !is_unfinished(&path) || !File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(&path)?;
+        } else {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file has a name of what is not finished.
+pub(crate) fn is_unfinished(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()))
+}
+
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What `make` makes, with a lock on it; it says where that lies.
+fn locked<T>(make: impl Fn() -> io::Result<(T, PathBuf)>) -> io::Result<(T, File)> {
+    loop {
+        let (made, path) = make()?;
+        // Before it is locked, somebody may take it for left behind.
+        match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(file) => {
+                // Where there are no locks nobody gets one, and so nobody removes it.
+                _ = file.lock();
+                if path.exists() {
+                    return Ok((made, file));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        entries.map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn what_was_left_behind_is_removed_and_what_is_worked_on_is_not() {
+        let place = tempfile::tempdir().expect("a directory");
+        let target = place.path().join("target");
+        fs::create_dir_all(place.path().join(".unfinished-a/deep")).expect("a directory");
+        fs::write(place.path().join(".unfinished-b"), "half").expect("a file");
+        fs::write(place.path().join("finished"), "whole").expect("a file");
+        let new = NewDirectory::beside(&target).expect("a directory");
+        clear(place.path()).expect("a directory that can be read");
+        assert_eq!(names(place.path()).len(), 2, "{:?}", names(place.path()));
+        new.replace(&target).expect("a place");
+        NewDirectory::beside(&target).expect("a directory").replace(&target).expect("a place");
+        let mut left = names(place.path());
+        left.sort();
+        assert_eq!(left, ["finished", "target"]);
+    }
+
+    #[test]
+    fn a_directory_takes_the_place_of_one_that_holds_files() {
+        let place = tempfile::tempdir().expect("a directory");
+        let target = place.path().join("target");
+        for text in ["one", "two"] {
+            let new = NewDirectory::beside(&target).expect("a directory");
+            fs::write(new.path().join(text), text).expect("a file");
+            new.replace(&target).expect("a place");
+            assert_eq!(names(&target), [text]);
+            assert_eq!(names(place.path()), ["target"]);
+        }
+    }
 }

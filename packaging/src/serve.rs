@@ -5,7 +5,7 @@ use std::path::Path;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -16,19 +16,37 @@ use crate::error::Error;
 /// What clients call the index as JSON.
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that.
+/// That a directory can be served.
+///
+/// # Errors
+///
+/// When it is no index.
+pub fn check(directory: &Path) -> Result<(), Error> {
+    if directory.join("simple").is_dir() {
+        return Ok(());
+    }
+    Err(Error::new("expected an index, as `oarlock-pack index` writes it; found no `simple` in it")
+        .of_file(directory.display()))
+}
+
+/// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that. `tell` hears
+/// what was asked for and the status of the answer, such as `GET /simple/oarlock/ 200`.
 ///
 /// # Errors
 ///
 /// When the directory is no index, or the network does not let the process listen.
-pub fn serve(directory: &Path, listener: TcpListener) -> Result<(), Error> {
-    if !directory.join("simple").is_dir() {
-        return Err(Error::new(
-            "expected an index, as `oarlock-pack index` writes it; found no `simple` in it",
-        )
-        .of_file(directory.display()));
-    }
-    let files = Router::new().fallback_service(ServeDir::new(directory)).layer(middleware::from_fn(as_asked));
+pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
+    check(directory)?;
+    let told = move |request: Request, next: Next| async move {
+        let asked = format!("{} {}", request.method(), request.uri().path());
+        let response = next.run(request).await;
+        tell(&format!("{asked} {}", response.status().as_u16()));
+        response
+    };
+    let files = Router::new()
+        .fallback_service(ServeDir::new(directory))
+        .layer(middleware::from_fn(as_asked))
+        .layer(middleware::from_fn(told));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         listener.set_nonblocking(true)?;
@@ -50,17 +68,18 @@ async fn as_asked(mut request: Request, next: Next) -> Response {
     let asked = request.headers().get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let wants_json =
         asked.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON));
-    let below =
-        request.uri().path().strip_prefix("/simple/").filter(|rest| rest.is_empty() || rest.ends_with('/'));
-    let Some(file) = below.filter(|_| wants_json).map(|rest| format!("/json/{rest}index.json")) else {
+    let below = request.uri().path().strip_prefix("/simple/");
+    let Some(rest) = below.filter(|rest| rest.is_empty() || rest.ends_with('/')) else {
         return next.run(request).await;
     };
-    if let Ok(place) = file.parse() {
+    if wants_json && let Ok(place) = format!("/json/{rest}index.json").parse() {
         *request.uri_mut() = place;
     }
     let mut response = next.run(request).await;
-    if response.status() == StatusCode::OK {
+    if wants_json && response.status() == StatusCode::OK {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     }
+    // Who keeps an answer keeps it for who asks the same.
+    response.headers_mut().insert(VARY, HeaderValue::from_name(ACCEPT));
     response
 }

@@ -1,32 +1,17 @@
 //! Wheels that are put together of what was built.
 
-use oarlock_pack::assemble::{self, Built, Core, Plugin};
+mod built;
+
+use oarlock_pack::assemble::{self, Core};
 use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
 use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
 
+use crate::built::plugin;
+
 fn row(label: &str) -> Row {
     let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
     matrix.wheels.into_iter().find(|row| row.label == label).unwrap_or_else(|| panic!("no row `{label}`"))
-}
-
-fn built(part: &str, package: &str) -> Built {
-    Built {
-        part: part.to_owned(),
-        package: package.to_owned(),
-        opens: vec!["libfar.so.1".to_owned()],
-        bill: "{}\n".to_owned(),
-        licences: "of others".to_owned(),
-        licence: "ours".to_owned(),
-    }
-}
-
-fn plugin(part: &str, name: &str) -> Plugin {
-    Plugin {
-        built: built(part, &format!("oarlock-plugin-{name}")),
-        library: vec![0x7f, b'E', b'L', b'F'],
-        manifest: Some("name = \"x\"\npackage = \"y\"\n".to_owned()),
-    }
 }
 
 fn core() -> Core {
@@ -37,7 +22,7 @@ fn core() -> Core {
         b"Metadata-Version: 2.4\nName: oarlock\nVersion: 0.1.0\n\n# Version: none\n".to_vec(),
     );
     wheel.say("WHEEL", b"Tag: cp311-abi3-linux_x86_64\n".to_vec());
-    Core { built: Built { opens: Vec::new(), ..built("core", "oarlock-python") }, wheel }
+    built::core(wheel)
 }
 
 /// The paths of a wheel as it is written, and the text of one of them.
@@ -61,7 +46,7 @@ fn written(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
 
 #[test]
 fn a_plugin_is_announced_by_its_wheel() {
-    let wheel = assemble::plugin(&row("CUDA 12"), &plugin("cuda12", "cuda")).expect("a wheel");
+    let wheel = assemble::plugin(&row("CUDA 12"), &plugin("cuda12")).expect("a wheel");
     let files = written(&wheel);
     let paths: Vec<&str> = files.keys().map(String::as_str).collect();
     assert_eq!(
@@ -114,7 +99,7 @@ fn the_core_can_be_asked_for_with_plugins_and_what_their_vendors_give() {
 
 #[test]
 fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
-    let plugins = [plugin("cuda13", "cuda"), plugin("mkl", "mkl")];
+    let plugins = [plugin("cuda13"), plugin("mkl")];
     let wheel = assemble::whole(&row("cuda13, mkl"), &core(), &plugins, &[]).expect("a wheel");
     let files = written(&wheel);
     let about = "oarlock-0.1.0+cuda13.mkl.dist-info";
@@ -143,9 +128,9 @@ fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
 
 #[test]
 fn other_parts_than_the_matrix_names_are_refused() {
-    let error = assemble::plugin(&row("CUDA 12"), &plugin("opencl", "opencl")).expect_err("another plugin");
+    let error = assemble::plugin(&row("CUDA 12"), &plugin("opencl")).expect_err("another plugin");
     assert_eq!(error.to_string(), "expected for `CUDA 12` of the matrix the parts cuda12, found opencl");
-    let too_few = [plugin("cuda13", "cuda")];
+    let too_few = [plugin("cuda13")];
     let error = assemble::whole(&row("cuda13, mkl"), &core(), &too_few, &[]).expect_err("a plugin too few");
     assert_eq!(
         error.to_string(),

@@ -1,5 +1,7 @@
 //! An index of wheels, as pip and uv read it.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,9 +9,9 @@ use std::path::Path;
 
 use oarlock_pack::index::Index;
 use oarlock_pack::matrix::Matrix;
-use oarlock_pack::packed::Effort;
-use oarlock_pack::wheel::Wheel;
 use tempfile::TempDir;
+
+use crate::common::{names, put};
 
 const MATRIX: &str = r#"
 host = "https://example.org"
@@ -34,19 +36,6 @@ fn matrix() -> Matrix {
     Matrix::read("matrix.toml", MATRIX).expect("a matrix")
 }
 
-/// Puts a wheel into a directory.
-fn put(directory: &Path, distribution: &str, version: &str) {
-    let metadata = format!(
-        "Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nRequires-Python: >=3.9\n\nText\n"
-    );
-    let mut wheel = Wheel::new(&format!("{distribution}-{version}"));
-    wheel.say("METADATA", metadata.into_bytes());
-    wheel.say("WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec());
-    wheel.add(&format!("{distribution}.py"), format!("version = '{version}'\n").into_bytes());
-    let file = directory.join(format!("{distribution}-{version}-py3-none-any.whl"));
-    std::fs::write(file, wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
-}
-
 /// Wheels of two projects, two of them of one variant each, and the index of them.
 fn written() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
@@ -68,7 +57,7 @@ fn written() -> TempDir {
 fn index(wheels: &Path, yanked: &[(&str, &str)]) -> Result<Index, oarlock_pack::Error> {
     let yanked: BTreeMap<String, String> =
         yanked.iter().map(|(name, reason)| ((*name).to_owned(), (*reason).to_owned())).collect();
-    Index::of_directory(wheels, &matrix(), &yanked)
+    Index::of_directory(wheels, &matrix(), &yanked, |_, _| ())
 }
 
 fn refusal(wheels: &Path) -> String {
@@ -165,17 +154,84 @@ fn what_is_no_wheel_is_refused_by_name() {
 fn an_index_takes_the_place_of_an_index_and_of_nothing_else() {
     let directory = written();
     let (wheels, place) = (directory.path().join("wheels"), directory.path().join("index"));
+    let write = |to: &Path| index(&wheels, &[]).expect("an index").write(to);
     std::fs::remove_file(wheels.join("other-2-py3-none-any.whl")).expect("the file");
-    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    write(&place).expect("files");
     assert!(!place.join("simple/other").exists());
-    let error =
-        index(&wheels, &[]).expect("an index").write(&wheels).expect_err("a directory of something else");
-    assert!(error.to_string().ends_with("found other files in it"), "{error}");
-    let names: Vec<_> = std::fs::read_dir(directory.path())
-        .expect("a directory")
-        .map(|it| it.expect("a file").file_name())
-        .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
+    let error = write(&wheels).expect_err("a directory of something else").to_string();
+    assert!(error.contains("expected no directory, an empty one or an index, found `example-"), "{error}");
+    std::fs::write(place.join("simple/notes.txt"), "mine").expect("a file");
+    let error = write(&place).expect_err("an index with a file of somebody").to_string();
+    assert!(error.ends_with("found `simple/notes.txt` in it, which no index put there"), "{error}");
+    assert!(place.join("simple/notes.txt").exists());
+    assert_eq!(names(directory.path()), ["index", "wheels"]);
+}
+
+#[test]
+fn local_versions_are_on_the_page_of_their_row_in_every_release_and_nowhere_without_a_row() {
+    let directory = written();
+    let (wheels, place) = (directory.path().join("wheels"), directory.path().join("index"));
+    put(&wheels, "example", "0.9+mkl");
+    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    assert!(!read(&directory, "simple/example/index.html").contains('+'));
+    assert_eq!(read(&directory, "cpu/mkl/index.html").matches("<a href").count(), 2);
+    // Of what the matrix knows nothing of, the versions are its maker's to choose.
+    put(&wheels, "torch", "2.9.0+cpu");
+    index(&wheels, &[]).expect("an index").write(&place).expect("files");
+    assert!(read(&directory, "simple/torch/index.html").contains("torch-2.9.0%2Bcpu-py3-none-any.whl"));
+    put(&wheels, "example", "1.0+own");
+    assert!(refusal(&wheels).contains("expected a row of the matrix that says which page 1.0+own is on"));
+}
+
+#[test]
+fn a_directory_that_an_index_needs_itself_is_refused() {
+    let directory = written();
+    for taken in ["simple", "json", "files"] {
+        let text = MATRIX.replace("/cpu/{blas}", &format!("/{taken}/{{blas}}"));
+        let matrix = Matrix::read("matrix.toml", &text).expect("a matrix");
+        let wheels = directory.path().join("wheels");
+        let error = Index::of_directory(&wheels, &matrix, &BTreeMap::new(), |_, _| ()).expect_err("no place");
+        assert!(error.to_string().ends_with(&format!("found `{taken}`")), "{error}");
+    }
+}
+
+#[test]
+fn wheels_of_others_are_listed_under_the_names_they_have() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let wheels = directory.path().join("wheels");
+    std::fs::create_dir(&wheels).expect("a directory");
+    put(&wheels, "Zope.Interface", "8.7");
+    let name = "Zope.Interface-8.7-1-py2.py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl";
+    std::fs::rename(wheels.join("Zope.Interface-8.7-py3-none-any.whl"), wheels.join(name)).expect("a file");
+    index(&wheels, &[(name, "why")])
+        .expect("an index")
+        .write(&directory.path().join("index"))
+        .expect("files");
+    let page = read(&directory, "simple/zope-interface/index.html");
+    assert!(page.contains(&format!("href=\"../../files/{name}#")) && page.contains("data-yanked=\"why\""));
+    assert!(directory.path().join("index/files").join(name).exists());
+}
+
+#[test]
+fn an_index_is_written_where_a_link_leads() {
+    let directory = written();
+    let (place, link) = (directory.path().join("index"), directory.path().join("link"));
+    std::os::unix::fs::symlink(&place, &link).expect("a link");
+    std::fs::remove_file(directory.path().join("wheels/other-2-py3-none-any.whl")).expect("the file");
+    index(&directory.path().join("wheels"), &[]).expect("an index").write(&link).expect("files");
+    assert!(link.is_symlink() && !place.join("simple/other").exists());
+    assert_eq!(names(directory.path()), ["index", "link", "wheels"]);
+}
+
+#[test]
+fn what_of_the_matrix_is_not_there_is_named() {
+    let directory = written();
+    let wheels = directory.path().join("wheels");
+    assert!(index(&wheels, &[]).expect("an index").missing(&matrix()).is_empty());
+    std::fs::remove_file(wheels.join("example-1.0+mkl-py3-none-any.whl")).expect("the file");
+    let missing: Vec<String> =
+        index(&wheels, &[]).expect("an index").missing(&matrix()).iter().map(ToString::to_string).collect();
+    assert_eq!(missing, ["example-1.0+mkl-py3-none-any.whl"]);
 }
 
 /// What a server answers: the head and the body.
@@ -197,14 +253,16 @@ fn a_server_answers_as_it_is_asked() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let place = directory.path().join("index");
-    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener));
+    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener, |_| ()));
     let json =
         "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
     let (head, body) = answer(port, "/simple/example/", json);
     assert!(head.contains("content-type: application/vnd.pypi.simple.v1+json"), "{head}");
+    assert!(head.contains("vary: accept"), "{head}");
     assert!(body.starts_with('{'));
     let (head, body) = answer(port, "/simple/example/", "text/html");
     assert!(head.contains("content-type: text/html") && body.starts_with("<!DOCTYPE html>"), "{head}");
+    assert!(head.contains("vary: accept"), "{head}");
     let (head, _) = answer(port, "/files/example-1.0%2Bmkl-py3-none-any.whl", "*/*");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for outside in [
@@ -221,6 +279,7 @@ fn a_server_answers_as_it_is_asked() {
 fn what_is_no_index_is_not_served() {
     let directory = tempfile::tempdir().expect("a directory");
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let error = oarlock_pack::serve::serve(directory.path(), listener).expect_err("an empty directory");
+    let error =
+        oarlock_pack::serve::serve(directory.path(), listener, |_| ()).expect_err("an empty directory");
     assert!(error.to_string().contains("expected an index"));
 }

@@ -109,6 +109,18 @@ fn what_is_no_version_and_no_tag_is_refused() {
 }
 
 #[test]
+fn paths_stay_below_the_host() {
+    for bad in
+        ["/../{device}", "{device}", "/a//{device}", "/a b/{device}", "/.hidden/{device}", "/{device}/"]
+    {
+        let said = with("directory = \"/{device}\"", &format!("directory = \"{bad}\""));
+        assert!(said.contains("expected nothing or a path such as"), "{bad}: {said}");
+    }
+    let page = GOOD.to_owned() + "[[pages]]\nchannel = \"release\"\npath = \"/../all.html\"\n";
+    assert!(read(&page).contains("found `/../all.html`"));
+}
+
+#[test]
 fn placeholders_are_axes_that_have_a_value() {
     assert!(with("label = \"{device}\"", "label = \"{divice}\"").contains("found `{divice}` in `{divice}`"));
     assert!(with("label = \"{device}\"", "label = \"{blas}\"").contains("found `{blas}`"));

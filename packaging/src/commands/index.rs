@@ -8,6 +8,7 @@ use clap::Args;
 use oarlock_pack::index::Index;
 
 use super::MatrixChoice;
+use super::progress::Progress;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -22,6 +23,13 @@ pub(crate) struct Call {
     /// A file that gives a reason for each wheel that should not be installed any more: `"NAME.whl" = "why"`
     #[arg(long, value_name = "FILE")]
     yanked: Option<PathBuf>,
+    /// Fail where a wheel of the matrix is missing that can be built
+    #[arg(long)]
+    complete: bool,
+    /// Experimental: also list what lies on pages of its own as wheel variants, after a draft (PEP 825, format 0.1.1) that may
+    /// change; installers that do not know it pass over them
+    #[arg(long)]
+    variants: bool,
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
@@ -34,8 +42,25 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
         None => BTreeMap::new(),
     };
-    let index = Index::of_directory(&call.wheels, &matrix, &yanked)?;
-    if !dry_run {
+    let progress = Progress::new();
+    let index = Index::of_directory(&call.wheels, &matrix, &yanked, |done, all| {
+        progress.count(done, all, "reading wheels");
+    })?;
+    drop(progress);
+    let missing = index.missing(&matrix);
+    if call.complete && !missing.is_empty() {
+        let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+        let directory = call.wheels.display();
+        return Err(format!(
+            "`{directory}`: expected every wheel of the matrix, found none of {}",
+            missing.join(", ")
+        )
+        .into());
+    }
+    let index = if call.variants { index.with_variants(&matrix)? } else { index };
+    if dry_run {
+        Index::check_place(&call.out)?;
+    } else {
         index.write(&call.out)?;
     }
     if json {

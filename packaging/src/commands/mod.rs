@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Options(call) => options::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),
-        Command::Serve(call) => serve::run(call, arguments.json),
+        Command::Serve(call) => serve::run(call, arguments.json, arguments.dry_run),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
     }
 }

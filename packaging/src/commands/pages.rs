@@ -15,10 +15,16 @@ pub(crate) struct Call {
     /// Where the pages are written
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
+    /// Where the wheels lie, in place of the host of the matrix, such as a mirror
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let matrix = call.choice.read()?;
+    let mut matrix = call.choice.read()?;
+    if let Some(host) = &call.host {
+        matrix.host = host.trim_end_matches('/').to_owned();
+    }
     let mut written = Vec::new();
     for page in &matrix.pages {
         let file = call.out.join(page.path.trim_start_matches('/'));

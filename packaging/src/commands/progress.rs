@@ -23,13 +23,18 @@ impl Progress {
 
     /// Says what comes next, after `done` steps of `all`.
     pub(crate) fn step(&self, done: usize, all: usize, text: &str) {
-        match &self.bar {
-            Some(bar) => {
-                bar.set_length(all as u64);
-                bar.set_position(done as u64);
-                bar.set_message(text.to_owned());
-            }
-            None => eprintln!("[{}/{all}] {text}", done + 1),
+        self.count(done, all, text);
+        if self.bar.is_none() {
+            eprintln!("[{}/{all}] {text}", done + 1);
+        }
+    }
+
+    /// The same of steps that are too short for a line each.
+    pub(crate) fn count(&self, done: usize, all: usize, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(text.to_owned());
         }
     }
 }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 use clap::Args;
+use oarlock_pack::serve;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -18,9 +19,13 @@ pub(crate) struct Call {
     /// On which port to listen; 0 takes one that is free
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
+    /// Say what is asked for and the status of each answer, as `GET /simple/oarlock/ 200`
+    #[arg(long)]
+    log: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    serve::check(&call.index)?;
     let place = (call.address, call.port);
     let listener = TcpListener::bind(place)
         .map_err(|error| format!("`{}`, port {}: {error}", call.address, call.port))?;
@@ -29,9 +34,15 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     if json {
         writeln!(output, "{}", serde_json::json!({ "address": address }))?;
     } else {
-        writeln!(output, "serving `{}`; install from it with\n", call.index.display())?;
+        let verb = if dry_run { "would serve" } else { "serving" };
+        writeln!(output, "{verb} `{}`; install from it with\n", call.index.display())?;
         writeln!(output, "    pip install --index-url {address} oarlock")?;
     }
     output.flush()?;
-    Ok(oarlock_pack::serve::serve(&call.index, listener)?)
+    if dry_run {
+        return Ok(());
+    }
+    // Who reads the log may go away; the index is served on.
+    let tell: fn(&str) = if call.log { |line| _ = writeln!(io::stderr(), "{line}") } else { |_| () };
+    Ok(serve::serve(&call.index, listener, tell)?)
 }

@@ -1,8 +1,11 @@
 //! The index as JSON.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::{Index, Listed};
+use super::Index;
+use super::listed::Listed;
 
 /// Which version of the interface it is.
 const VERSION: &str = "1.1";
@@ -13,24 +16,37 @@ pub(super) fn projects(index: &Index) -> Value {
     json!({ "meta": { "api-version": VERSION }, "projects": projects })
 }
 
-/// A project, from which `files` leads to its wheels.
-pub(super) fn project(name: &str, wheels: &[Listed], files: &str) -> Value {
+/// A project, from which `files` leads to its wheels and to what is said about its variants.
+pub(super) fn project(
+    name: &str,
+    wheels: &[Listed],
+    variants: &BTreeMap<String, Vec<u8>>,
+    files: &str,
+) -> Value {
+    let about = variants.iter().map(|(name, text)| {
+        json!({
+            "filename": name,
+            "url": format!("{files}{}", crate::html::address(name)),
+            "hashes": { "sha256": crate::wheel::sha256(text) },
+            "size": text.len(),
+        })
+    });
     let mut versions: Vec<String> = wheels.iter().map(|wheel| wheel.name.version.to_string()).collect();
     versions.dedup();
     json!({
         "meta": { "api-version": VERSION },
         "name": name,
         "versions": versions,
-        "files": wheels.iter().map(|wheel| file(wheel, files)).collect::<Vec<_>>(),
+        "files": wheels.iter().map(|wheel| file(wheel, files)).chain(about).collect::<Vec<_>>(),
     })
 }
 
 fn file(wheel: &Listed, files: &str) -> Value {
-    let name = wheel.name.to_string();
+    let name = &wheel.file_name;
     let metadata = json!({ "sha256": crate::wheel::sha256(&wheel.metadata) });
     let mut file = json!({
         "filename": name,
-        "url": format!("{files}{}", crate::html::address(&name)),
+        "url": format!("{files}{}", crate::html::address(name)),
         "hashes": { "sha256": wheel.sha256 },
         "size": wheel.size,
         "core-metadata": metadata,

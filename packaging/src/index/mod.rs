@@ -7,47 +7,43 @@
 //! | `files/` | the wheels, and beside each what is said about it |
 //! | `cpu-mkl/` and the like | a page of links for each directory of the matrix |
 //!
+//! With variants (PEP 825, a draft) `files/` also has `oarlock-1.0-variants.json` and the like, to which the pages of the
+//! projects lead.
+//!
 //! Wheels that the matrix puts into a directory are on its page alone: their versions, such as `1.0+cpu.mkl`, come after the
 //! plain one, so pip would choose them for everybody.
 
 mod json;
+mod listed;
 mod pages;
+mod variants;
 mod write;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pep440_rs::LocalSegment;
+
+use self::listed::Listed;
 use crate::error::Error;
-use crate::matrix::Matrix;
-use crate::matrix::wheel_name::WheelName;
-use crate::wheel::Wheel;
+use crate::file;
+use crate::matrix::wheel_name::{WheelName, WheelVersion};
+use crate::matrix::{Matrix, Wheel as Row};
 
 /// Wheels by project, and by the directory of the matrix.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Index {
     /// The wheels of each project that are for everybody, in the order of their versions.
     projects: BTreeMap<String, Vec<Listed>>,
     /// The wheels of each directory.
     directories: BTreeMap<String, Vec<Listed>>,
-}
-
-/// A wheel as an index lists it.
-#[derive(Clone, Debug)]
-struct Listed {
-    name: WheelName,
-    file: PathBuf,
-    size: u64,
-    sha256: String,
-    /// What is said about the wheel in it.
-    metadata: Vec<u8>,
-    requires_python: Option<String>,
-    /// Why nobody should install it any more who does not ask for just this one.
-    yanked: Option<String>,
+    /// What is said about the variants of each project, by the name of the file.
+    variants: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
 }
 
 impl Index {
     /// The wheels in a directory, each of which is checked. `matrix` says which of them are on pages of their own; `yanked` gives a
-    /// reason for the file names of those that should not be installed any more.
+    /// reason for the file names of those that should not be installed any more. `tell` hears how many are read, of how many.
     ///
     /// # Errors
     ///
@@ -56,30 +52,46 @@ impl Index {
         directory: &Path,
         matrix: &Matrix,
         yanked: &BTreeMap<String, String>,
+        mut tell: impl FnMut(usize, usize),
     ) -> Result<Self, Error> {
         let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
         let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        files.retain(|file| !file::is_unfinished(file));
         files.sort();
-        let mut index = Self { projects: BTreeMap::new(), directories: BTreeMap::new() };
-        for file in &files {
+        let mut index = Self::default();
+        for (done, file) in files.iter().enumerate() {
             let mut listed = Listed::read(file).map_err(|error| error.of_file(file.display()))?;
-            listed.yanked = yanked.get(&listed.name.to_string()).cloned();
-            let row = matrix.wheels.iter().find(|wheel| wheel.name == listed.name);
-            let place = match row.map(|row| row.directory.trim_matches('/')).filter(|it| !it.is_empty()) {
-                Some(directory) => index.directories.entry(directory.to_owned()).or_default(),
-                None => index.projects.entry(listed.name.distribution.clone()).or_default(),
+            listed.yanked = yanked.get(&listed.file_name).cloned();
+            let place = match page(matrix, &listed.name).map_err(|error| error.of_file(file.display()))? {
+                "" => index.projects.entry(listed.name.distribution.clone()).or_default(),
+                directory => index.directories.entry(directory.to_owned()).or_default(),
             };
             place.push(listed);
+            tell(done + 1, files.len());
         }
-        if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.name.to_string() == **name))
-        {
+        if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.file_name == **name)) {
             return Err(Error::new(format!(
                 "expected wheels of the directory to be yanked, found `{unknown}`"
             )));
         }
-        index.projects.values_mut().for_each(|wheels| wheels.sort_by(|one, other| one.name.cmp(&other.name)));
+        index.sort();
         Ok(index)
+    }
+
+    /// Puts the wheels of each list in the order of their versions.
+    fn sort(&mut self) {
+        let lists = self.projects.values_mut().chain(self.directories.values_mut());
+        lists.for_each(|wheels| {
+            wheels.sort_by(|one, other| (&one.name, &one.file_name).cmp(&(&other.name, &other.file_name)));
+        });
+    }
+
+    /// The wheels of a matrix that can be built and are not there.
+    #[must_use]
+    pub fn missing<'a>(&self, matrix: &'a Matrix) -> Vec<&'a WheelName> {
+        let rows = matrix.wheels.iter().filter(|row| row.planned.is_none()).map(|row| &row.name);
+        rows.filter(|name| !self.all().any(|wheel| wheel.name == **name)).collect()
     }
 
     /// How many wheels there are.
@@ -93,51 +105,39 @@ impl Index {
     }
 }
 
-impl Listed {
-    fn read(file: &Path) -> Result<Self, Error> {
-        let name = file.file_name().and_then(|name| name.to_str());
-        let name: WheelName =
-            name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?.parse()?;
-        let bytes = std::fs::read(file)?;
-        let wheel = Wheel::read_bytes(&bytes)?;
-        let metadata = wheel.information("METADATA")?.to_vec();
-        let of_wheel = Headers::read(&metadata)?;
-        let said = format!(
-            "{}=={}",
-            of_wheel.get("Name")?.replace('_', "-").to_lowercase(),
-            of_wheel.get("Version")?
-        );
-        let named = format!("{}=={}", name.distribution, name.version);
-        if said != named {
-            return Err(Error::new(format!(
-                "expected what its name says, {named}; found {said} in its METADATA"
-            )));
+/// The row of the matrix that a wheel is of, also where that is of another release.
+fn row<'a>(matrix: &'a Matrix, name: &WheelName) -> Option<&'a Row> {
+    let wanted = |row: &&Row| row.name.distribution == name.distribution && local(&row.name) == local(name);
+    let tags = |name: &WheelName| format!("{}-{}", name.python, name.platform);
+    let rows = || matrix.wheels.iter().filter(wanted);
+    rows().find(|row| tags(&row.name) == tags(name)).or_else(|| rows().next())
+}
+
+/// Which page of its own a wheel is on. Empty for what is for everybody.
+fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
+    let Some(row) = row(matrix, name) else {
+        let is_ours = matrix.wheels.iter().any(|row| row.name.distribution == name.distribution);
+        if !is_ours || local(name).is_empty() {
+            return Ok("");
         }
-        Ok(Self {
-            size: bytes.len() as u64,
-            sha256: crate::wheel::sha256(&bytes),
-            requires_python: of_wheel.0.get("Requires-Python").cloned(),
-            yanked: None,
-            file: file.to_owned(),
-            metadata,
-            name,
-        })
+        return Err(Error::new(format!(
+            "expected a row of the matrix that says which page {} is on, for pip prefers it to the plain version; found none",
+            name.version
+        )));
+    };
+    let page = row.directory.trim_matches('/');
+    match page.split('/').next() {
+        Some(taken @ ("simple" | "json" | "files")) => Err(Error::new(format!(
+            "expected a directory in the matrix that an index does not need itself, found `{taken}`"
+        ))),
+        _ => Ok(page),
     }
 }
 
-/// The first lines of a METADATA, each with a name and a value.
-struct Headers(BTreeMap<String, String>);
-
-impl Headers {
-    fn read(metadata: &[u8]) -> Result<Self, Error> {
-        let text = std::str::from_utf8(metadata).map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
-        let lines = text.lines().take_while(|line| !line.is_empty());
-        let pairs = lines.filter_map(|line| line.split_once(": "));
-        Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
-    }
-
-    fn get(&self, name: &str) -> Result<&str, Error> {
-        let value = self.0.get(name).map(String::as_str);
-        value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
+/// What follows the plain version.
+fn local(name: &WheelName) -> &[LocalSegment] {
+    match &name.version {
+        WheelVersion::Valid(version) => version.local(),
+        WheelVersion::Word(_) => &[],
     }
 }

@@ -1,6 +1,9 @@
 //! The index as pages of HTML.
 
-use super::{Index, Listed};
+use std::collections::BTreeMap;
+
+use super::Index;
+use super::listed::Listed;
 use crate::html::{address, escape, page};
 
 /// The page of all projects.
@@ -9,14 +12,23 @@ pub(super) fn projects(index: &Index) -> String {
     page("Projects", "", &links.collect::<String>())
 }
 
-/// A page of wheels, from which `files` leads to them.
-pub(super) fn wheels(title: &str, wheels: &[Listed], files: &str) -> String {
-    let links = wheels.iter().map(|wheel| link(wheel, files) + "<br>\n");
+/// A page of wheels, from which `files` leads to them and to what is said about their variants.
+pub(super) fn wheels(
+    title: &str,
+    wheels: &[Listed],
+    variants: &BTreeMap<String, Vec<u8>>,
+    files: &str,
+) -> String {
+    let about = variants.iter().map(|(name, text)| {
+        let hash = crate::wheel::sha256(text);
+        format!("<a href=\"{files}{}#sha256={hash}\">{name}</a><br>\n", address(name))
+    });
+    let links = wheels.iter().map(|wheel| link(wheel, files) + "<br>\n").chain(about);
     page(title, "", &links.collect::<String>())
 }
 
 fn link(wheel: &Listed, files: &str) -> String {
-    let name = wheel.name.to_string();
+    let name = &wheel.file_name;
     let mut attributes = String::new();
     let mut add = |name: &str, value: &str| attributes += &format!(" {name}=\"{}\"", escape(value));
     if let Some(python) = &wheel.requires_python {
@@ -29,5 +41,5 @@ fn link(wheel: &Listed, files: &str) -> String {
     if let Some(reason) = &wheel.yanked {
         add("data-yanked", reason);
     }
-    format!("<a href=\"{files}{}#sha256={}\"{attributes}>{name}</a>", address(&name), wheel.sha256)
+    format!("<a href=\"{files}{}#sha256={}\"{attributes}>{name}</a>", address(name), wheel.sha256)
 }

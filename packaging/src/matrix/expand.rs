@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::axis::{Axis, Combination};
 use super::file::{
-    Channel, Exclusion, FileNames, Group, MatrixFile, Naming, PageGroup, Part, Selection, Values,
+    Channel, Exclusion, FileNames, Group, MatrixFile, Naming, Need, PageGroup, Part, Selection, Values,
 };
 use super::wheel_name::{self, WheelName, WheelVersion};
-use super::{Matrix, Page, Wheel};
+use super::{Matrix, Page, Property, Wheel};
 use crate::error::Error;
 
 type Axes = BTreeMap<Axis, Vec<String>>;
@@ -18,8 +18,16 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         wheel_name::python(python)?;
     }
     let channels = channels(&file.channels)?;
-    for exclusion in &file.exclude {
-        check_exclusion(exclusion, &file.axes)?;
+    let selections = file.exclude.iter().map(|it| &it.selection);
+    for selection in selections.chain(file.properties.iter().map(|it| &it.selection)) {
+        check_selection(selection, &file.axes)?;
+    }
+    let mut namespaces: Vec<String> = Vec::new();
+    for need in &file.properties {
+        let Property { namespace, .. } = need.property.parse()?;
+        if !namespaces.contains(&namespace) {
+            namespaces.push(namespace);
+        }
     }
     let mut used = vec![false; file.exclude.len()];
     let mut wheels = Vec::new();
@@ -59,6 +67,7 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         channels: channels.into_iter().map(|(name, _)| name).collect(),
         wheels,
         pages,
+        namespaces,
     })
 }
 
@@ -120,8 +129,8 @@ fn combinations(selection: &Selection, axes: &Axes) -> Result<Vec<Combination>, 
     Ok(found)
 }
 
-fn check_exclusion(exclusion: &Exclusion, axes: &Axes) -> Result<(), Error> {
-    exclusion.selection.iter().try_for_each(|(axis, wanted)| values(*axis, wanted, axes).map(drop))
+fn check_selection(selection: &Selection, axes: &Axes) -> Result<(), Error> {
+    selection.iter().try_for_each(|(axis, wanted)| values(*axis, wanted, axes).map(drop))
 }
 
 /// Whether a combination has one of the wanted values on every axis that is named.
@@ -167,14 +176,20 @@ fn wheel(
     };
     Ok(Wheel {
         channel: channel.to_owned(),
-        directory: fill(&naming.directory)?,
+        directory: path(fill(&naming.directory)?).map_err(of_wheel)?,
         name,
         parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
         planned: group.planned.clone(),
         budget: group.budget_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
+        properties: properties(&file.properties, &combination)?,
         label,
         combination,
     })
+}
+
+/// What a wheel needs of a machine.
+fn properties(needs: &[Need], combination: &Combination) -> Result<Vec<Property>, Error> {
+    needs.iter().filter(|it| has(combination, &it.selection)).map(|it| it.property.parse()).collect()
 }
 
 /// What the platform of a wheel is called.
@@ -211,6 +226,20 @@ fn fill(template: &str, combination: &Combination) -> Result<String, Error> {
         rest = after;
     }
     Ok(filled + rest)
+}
+
+/// A path below a host or a directory, which it does not lead out of.
+fn path(text: String) -> Result<String, Error> {
+    let is_plain = |part: &str| {
+        let mut letters = part.bytes();
+        !part.starts_with('.')
+            && letters.len() > 0
+            && letters.all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
+    };
+    if text.is_empty() || text.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain)) {
+        return Ok(text);
+    }
+    Err(Error::new(format!("expected nothing or a path such as `/linux/cpu`, found `{text}`")))
 }
 
 /// That no wheel could stand in the place of another.
@@ -264,7 +293,7 @@ fn pages(
                     && combination.iter().all(|(axis, it)| wheel.combination.get(axis) == Some(it))
             };
             found.push(Page {
-                path: fill(path, &combination)?,
+                path: self::path(fill(path, &combination)?)?,
                 wheels: (0..wheels.len()).filter(|place| is_on_page(&wheels[*place])).collect(),
             });
         }

@@ -50,6 +50,9 @@ pub struct MatrixFile {
     pub(crate) exclude: Vec<Exclusion>,
     #[serde(default)]
     pub(crate) pages: Vec<PageGroup>,
+    /// What wheels need of a machine; what matters most comes first.
+    #[serde(default)]
+    pub(crate) properties: Vec<Need>,
 }
 
 /// Among which wheels a file name must stand for one alone.
@@ -147,6 +150,15 @@ pub(crate) struct Exclusion {
 pub(crate) struct PageGroup {
     pub(crate) channel: String,
     pub(crate) path: String,
+    #[serde(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// What all wheels need of a machine that have one of the values that are selected on each axis.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Need {
+    /// As `namespace :: feature :: value`.
+    pub(crate) property: String,
     #[serde(flatten)]
     pub(crate) selection: Selection,
 }

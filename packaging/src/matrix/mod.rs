@@ -7,12 +7,14 @@
 mod axis;
 mod expand;
 pub mod file;
+mod property;
 pub mod wheel_name;
 
 use std::collections::BTreeMap;
 
 pub use axis::{Axis, Combination};
 pub use file::Part;
+pub use property::Property;
 
 use self::wheel_name::WheelName;
 use crate::error::Error;
@@ -44,6 +46,8 @@ pub struct Matrix {
     pub wheels: Vec<Wheel>,
     /// Pages of links to them.
     pub pages: Vec<Page>,
+    /// The namespaces of what wheels need of a machine, the one that matters most first.
+    pub namespaces: Vec<String>,
 }
 
 /// One wheel in one channel.
@@ -65,6 +69,8 @@ pub struct Wheel {
     pub planned: Option<String>,
     /// How large the file may be.
     pub budget: Option<u64>,
+    /// What it needs of a machine.
+    pub properties: Vec<Property>,
 }
 
 impl Wheel {

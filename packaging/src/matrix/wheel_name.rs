@@ -53,25 +53,49 @@ impl fmt::Display for WheelName {
     }
 }
 
-/// From the name of a file.
+/// From the name of a file, which other tools may have given it: with a number of the build, several tags of each kind, or a
+/// distribution that is not in the form in which indexes list it.
 impl FromStr for WheelName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let parts: Vec<&str> =
-            text.strip_suffix(".whl").map(|name| name.split('-').collect()).unwrap_or_default();
-        let [name, number, interpreter, abi, machine] = parts[..] else {
-            return Err(Error::new(format!(
-                "expected a name such as `example-1.0-py3-none-any.whl`, found `{text}`"
-            )));
+        let unexpected =
+            || Error::new(format!("expected a name such as `example-1.0-py3-none-any.whl`, found `{text}`"));
+        let is_letter = |it: u8| it.is_ascii_alphanumeric() || b"-_.+!".contains(&it);
+        let stem = text.strip_suffix(".whl").filter(|stem| stem.bytes().all(is_letter));
+        let parts: Vec<&str> = stem.ok_or_else(unexpected)?.split('-').collect();
+        let (name, number, tags) = match parts[..] {
+            [name, number, ref tags @ ..] if tags.len() == 3 => (name, number, tags),
+            [name, number, build, ref tags @ ..]
+                if tags.len() == 3 && build.starts_with(|it: char| it.is_ascii_digit()) =>
+            {
+                (name, number, tags)
+            }
+            _ => return Err(unexpected()),
         };
+        let are_tags = |tags: &str| tags.split('.').all(|tag| is_word(tag, b"_"));
+        if !tags.iter().all(|tags| are_tags(tags)) {
+            return Err(unexpected());
+        }
         Ok(Self {
-            distribution: distribution(&name.replace('_', "-"))?,
-            version: WheelVersion::Valid(version(number)?),
-            python: python(&format!("{interpreter}-{abi}"))?,
-            platform: platform(machine)?,
+            distribution: distribution(&normal(name)).map_err(|_| unexpected())?,
+            version: WheelVersion::Valid(Version::from_str(number).map_err(|_| unexpected())?),
+            python: format!("{}-{}", tags[0], tags[1]),
+            platform: tags[2].to_owned(),
         })
     }
+}
+
+/// The name of a distribution in the form in which indexes list it.
+pub(crate) fn normal(name: &str) -> String {
+    let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+/// Whether a text has small letters and digits alone, or some others, and some of them.
+pub(crate) fn is_word(text: &str, others: &[u8]) -> bool {
+    let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || others.contains(&it);
+    !text.is_empty() && text.bytes().all(is_letter)
 }
 
 /// A version in the form in which it stands in names.
@@ -86,10 +110,7 @@ pub(crate) fn version(text: &str) -> Result<Version, Error> {
 
 /// A distribution in the form in which indexes list it.
 pub(crate) fn distribution(text: &str) -> Result<String, Error> {
-    let is_word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
-    };
-    if text.split('-').all(is_word) {
+    if text.split('-').all(|word| is_word(word, b"")) {
         return Ok(text.to_owned());
     }
     Err(Error::new(format!(
@@ -128,10 +149,8 @@ fn is_abi(interpreter: &str, abi: &str) -> bool {
 /// What a machine is called: `linux_x86_64`, `manylinux_2_28_x86_64`, `win_amd64`, `any` and the like.
 pub(crate) fn platform(text: &str) -> Result<String, Error> {
     let families = ["linux_", "manylinux_", "musllinux_", "macosx_", "win_"];
-    let is_word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
-    };
-    let is_known = families.iter().any(|family| text.starts_with(family)) && text.split('_').all(is_word);
+    let is_known = families.iter().any(|family| text.starts_with(family))
+        && text.split('_').all(|word| is_word(word, b""));
     let has_versions = !text.starts_with("manylinux_") && !text.starts_with("musllinux_")
         || text.split('_').skip(1).take(2).filter(|it| is_number(it)).count() == 2;
     if text == "any" || text == "win32" || is_known && has_versions {
@@ -189,6 +208,40 @@ mod tests {
             "cp311-abi3-x",
         ] {
             assert!(python(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_that_other_tools_gave_are_read() {
+        for (file, distribution, version) in [
+            (
+                "zope.interface-8.7-cp311-cp311-manylinux1_x86_64.manylinux2014_x86_64.whl",
+                "zope-interface",
+                "8.7",
+            ),
+            ("PyYAML-6.0.3-2-cp311-cp311-win_amd64.whl", "pyyaml", "6.0.3"),
+            ("six-1.17.0-py2.py3-none-any.whl", "six", "1.17.0"),
+            ("some_Name-1.0+Local-1-py3-none-any.whl", "some-name", "1.0+local"),
+        ] {
+            let name = WheelName::from_str(file).expect(file);
+            assert_eq!(
+                (name.distribution.as_str(), name.version.to_string().as_str()),
+                (distribution, version)
+            );
+        }
+        for file in [
+            "x-1.0-py3-none-any.zip",
+            "x-1.0-any.whl",
+            "x-1.0-b-py3-none-any.whl",
+            "x-1.0-py3-none-any-label.whl",
+            "x-one-py3-none-any.whl",
+            "x-1.0-py3-none-.whl",
+            "é-1.0-py3-none-any.whl",
+            "-1.0-py3-none-any.whl",
+            "x-1.0-1\"-py3-none-any.whl",
+            "x- 1.0-py3-none-any.whl",
+        ] {
+            assert!(WheelName::from_str(file).is_err(), "{file}");
         }
     }
 

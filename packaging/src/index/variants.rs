@@ -1,0 +1,107 @@
+//! Wheel variants as PEP 825 has them, a draft: files of the plain version that say what they need of a machine, from which an
+//! installer may choose. Each is the same files as a wheel on a page of its own, under another name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::listed::{Listed, Source};
+use super::{Index, local, row};
+use crate::error::Error;
+use crate::matrix::wheel_name::{WheelName, WheelVersion};
+use crate::matrix::{Matrix, Property};
+use crate::packed::Effort;
+use crate::wheel::{Wheel, sha256};
+
+/// Which draft of the format it is.
+const SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";
+
+impl Index {
+    /// Adds a variant of the plain version for each wheel on a page of its own of which the matrix says what it needs of a
+    /// machine.
+    ///
+    /// # Errors
+    ///
+    /// When a wheel cannot be read any more, or two variants need the same.
+    pub fn with_variants(mut self, matrix: &Matrix) -> Result<Self, Error> {
+        let mut labels: BTreeMap<(String, String), BTreeMap<String, Value>> = BTreeMap::new();
+        let listed: Vec<Listed> = self.directories.values().flatten().cloned().collect();
+        for wheel in listed {
+            let properties = row(matrix, &wheel.name).map(|row| &row.properties[..]).unwrap_or_default();
+            let Some(label) = label(&wheel.name).filter(|_| !properties.is_empty()) else { continue };
+            let properties = nested(properties);
+            let variant = variant(&wheel, &label, &metadata(matrix, [(label.clone(), properties.clone())]))?;
+            let plain = (variant.name.distribution.clone(), variant.name.version.to_string());
+            let others = labels.entry(plain).or_default();
+            if let Some((other, _)) =
+                others.iter().find(|(other, needs)| **other != label && **needs == properties)
+            {
+                return Err(Error::new(format!(
+                    "expected variants that need different things of a machine; `{other}` and `{label}` need the same"
+                )));
+            }
+            others.insert(label, properties);
+            self.projects.entry(variant.name.distribution.clone()).or_default().push(variant);
+        }
+        for ((project, version), labels) in labels {
+            let name = format!("{}-{version}-variants.json", project.replace('-', "_"));
+            let text = metadata(matrix, labels);
+            self.variants.entry(project).or_default().insert(name, text);
+        }
+        self.sort();
+        Ok(self)
+    }
+}
+
+/// What a variant is called: what follows the plain version.
+fn label(name: &WheelName) -> Option<String> {
+    let words: Vec<String> = local(name).iter().map(ToString::to_string).collect();
+    (!words.is_empty()).then(|| words.join("."))
+}
+
+/// A wheel as a variant of the plain version.
+fn variant(wheel: &Listed, label: &str, about: &[u8]) -> Result<Listed, Error> {
+    let plain = match &wheel.name.version {
+        WheelVersion::Valid(version) => version.clone().without_local(),
+        WheelVersion::Word(word) => return Err(Error::new(format!("expected a version, found `{word}`"))),
+    };
+    let Source::File(file) = &wheel.source else { return Ok(wheel.clone()) };
+    let distribution = wheel.name.distribution.replace('-', "_");
+    let mut packed = Wheel::read(file)?.renamed(&format!("{distribution}-{plain}"));
+    let said = String::from_utf8_lossy(&wheel.metadata);
+    let version = |version: &dyn std::fmt::Display| format!("Version: {version}\n");
+    let metadata = said.replacen(&version(&wheel.name.version), &version(&plain), 1).into_bytes();
+    packed.say("METADATA", metadata.clone());
+    packed.say("variant.json", about.to_vec());
+    let bytes = packed.to_bytes(&Effort::Usual.into())?;
+    let name = WheelName { version: WheelVersion::Valid(plain), ..wheel.name.clone() };
+    Ok(Listed {
+        file_name: name.to_string().replace(".whl", &format!("-{label}.whl")),
+        name,
+        size: bytes.len() as u64,
+        sha256: sha256(&bytes),
+        source: Source::Made(bytes),
+        metadata,
+        requires_python: wheel.requires_python.clone(),
+        yanked: wheel.yanked.clone(),
+    })
+}
+
+/// Namespaces with features with values.
+fn nested(properties: &[Property]) -> Value {
+    let mut namespaces: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    for Property { namespace, feature, value } in properties {
+        namespaces.entry(namespace).or_default().entry(feature).or_default().insert(value);
+    }
+    json!(namespaces)
+}
+
+/// What is said about variants, in a wheel or beside all of them.
+fn metadata(matrix: &Matrix, variants: impl IntoIterator<Item = (String, Value)>) -> Vec<u8> {
+    let about = json!({
+        "$schema": SCHEMA,
+        "default-priorities": { "namespace": matrix.namespaces },
+        "variants": variants.into_iter().collect::<Map<_, _>>(),
+    });
+    format!("{about:#}\n").into_bytes()
+}

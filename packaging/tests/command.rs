@@ -1,0 +1,121 @@
+//! The command: what it prints, what it leaves alone, and what it leaves where it cannot go on.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::common::{names, put};
+
+/// What `index` does in a shell that sets limits for it first.
+fn limited(limits: &str, directory: &Path) -> Output {
+    let line =
+        format!("{limits} exec '{}' index --wheels wheels --out index", env!("CARGO_BIN_EXE_oarlock-pack"));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &line]).current_dir(directory).output().expect("bash")
+}
+
+/// A wheel that our own matrix has nothing to say of, and its index.
+fn plain() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
+    put(&directory.path().join("wheels"), "other", "1");
+    assert!(limited("", directory.path()).status.success());
+    directory
+}
+
+#[test]
+fn a_disk_that_is_full_half_way_leaves_the_old_index() {
+    let directory = plain();
+    let wheels = directory.path().join("wheels");
+    (2..9).for_each(|version| put(&wheels, "other", &version.to_string()));
+    // Files of a block at most, which the page of so many wheels is larger than.
+    let full = limited("trap '' XFSZ; ulimit -f 1;", directory.path());
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert!(!full.status.success() && said.contains("simple/other/index.html`: File too large"), "{said}");
+    assert_eq!(listed(&directory), 1);
+    assert_eq!(names(directory.path()), ["index", "wheels"]);
+    assert!(limited("", directory.path()).status.success());
+    assert_eq!(listed(&directory), 8);
+}
+
+#[test]
+fn what_an_interrupted_run_left_is_no_wheel_and_goes_away() {
+    let directory = plain();
+    // The signal ends the process at the first file that is too large, and nothing is tidied up.
+    let ended = limited("ulimit -f 0;", directory.path());
+    assert_eq!(ended.status.code(), None);
+    assert_eq!(names(directory.path()).len(), 3, "{:?}", names(directory.path()));
+    std::fs::write(directory.path().join("wheels/.unfinished-x"), "half a wheel").expect("a file");
+    let again = limited("", directory.path());
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(names(directory.path()), ["index", "wheels"]);
+}
+
+/// How many wheels of the project are listed.
+fn listed(directory: &TempDir) -> usize {
+    let page = directory.path().join("index/simple/other/index.html");
+    std::fs::read_to_string(page).expect("a page").matches("<a href").count()
+}
+
+/// What the command prints as JSON, and whether it succeeds.
+fn json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    let output = command.arg("--json").args(arguments).current_dir(directory).output().expect("the command");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.success())
+}
+
+/// What the command says went wrong.
+fn refusal(directory: &Path, arguments: &[&str]) -> String {
+    let (said, succeeds) = json(directory, arguments);
+    assert!(!succeeds, "{said}");
+    said["error"]["message"].as_str().expect("a message").to_owned()
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_finds_what_is_wrong() {
+    let directory = plain();
+    let place = directory.path();
+    put(&place.join("wheels"), "other", "2");
+    let index = ["--dry-run", "index", "--wheels", "wheels", "--out"];
+    let (said, succeeds) = json(place, &[&index[..], &["index"]].concat());
+    assert!(succeeds && said == serde_json::json!({ "index": "index", "wheels": 2 }), "{said}");
+    assert_eq!(listed(&directory), 1);
+    assert!(
+        refusal(place, &[&index[..], &["wheels"]].concat())
+            .contains("found `other-1-py3-none-any.whl` in it")
+    );
+    let (said, succeeds) = json(place, &["--dry-run", "serve", "index", "--port", "0"]);
+    assert!(succeeds && said["address"].as_str().is_some_and(|it| it.ends_with("/simple/")), "{said}");
+    assert!(refusal(place, &["--dry-run", "serve", "wheels", "--port", "0"]).contains("expected an index"));
+    let (said, succeeds) = json(place, &["--dry-run", "pages", "--era", "2.3.2"]);
+    assert!(succeeds && said["pages"].as_array().is_some_and(|pages| pages.len() == 9), "{said}");
+    assert_eq!(names(place), ["index", "wheels"]);
+}
+
+#[test]
+fn what_is_missing_stops_a_complete_index() {
+    let directory = plain();
+    let index = ["index", "--wheels", "wheels", "--out", "index", "--complete"];
+    let said = refusal(directory.path(), &index);
+    assert!(
+        said.starts_with("`wheels`: expected every wheel of the matrix, found none of `oarlock-"),
+        "{said}"
+    );
+    assert!(!said.contains("rocm"), "{said}");
+}
+
+#[test]
+fn pages_lead_to_the_host_that_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let host = "http://mirror.example/wheels/";
+    json(directory.path(), &["pages", "--era", "2.3.2", "--host", host]);
+    let page = std::fs::read_to_string(directory.path().join("dist/whl/rocm/develop.html")).expect("a page");
+    assert!(
+        page.contains("href=\"http://mirror.example/wheels/develop/linux/rocm/paddlepaddle_rocm-"),
+        "{page}"
+    );
+}

@@ -1,0 +1,28 @@
+//! Small wheels, and what lies in a directory.
+
+use std::path::Path;
+
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
+
+/// Puts a wheel into a directory.
+pub(crate) fn put(directory: &Path, distribution: &str, version: &str) {
+    let metadata = format!(
+        "Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nRequires-Python: >=3.9\n\nText\n"
+    );
+    let mut wheel = Wheel::new(&format!("{distribution}-{version}"));
+    wheel.say("METADATA", metadata.into_bytes());
+    wheel.say("WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec());
+    wheel.add(&format!("{distribution}.py"), format!("version = '{version}'\n").into_bytes());
+    let file = directory.join(format!("{distribution}-{version}-py3-none-any.whl"));
+    std::fs::write(file, wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
+}
+
+/// What lies in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let mut names: Vec<String> =
+        entries.map(|it| it.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

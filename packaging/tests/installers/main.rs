@@ -1,0 +1,92 @@
+//! pip and uv install from an index that `oarlock-pack` wrote and serves.
+//!
+//! `scripts/get-installers` brings them, in versions that are known; without them there is one test, which is ignored and says
+//! so. With `OARLOCK_ALL_PINS`, set to anything, pip is asked for every wheel that PaddlePaddle published, not just for some.
+
+#[path = "../built/mod.rs"]
+mod built;
+mod eras;
+mod flavours;
+mod pins;
+mod serving;
+mod tools;
+mod variants;
+mod yanked;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// All tests.
+const TESTS: &[(&str, fn())] = &[
+    ("eras/pip_finds_what_1_5_published", eras::pip_finds_what_1_5_published),
+    ("eras/pip_finds_what_2_2_1_published", eras::pip_finds_what_2_2_1_published),
+    ("eras/pip_finds_what_2_3_2_published", eras::pip_finds_what_2_3_2_published),
+    (
+        "eras/pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_for_a_version",
+        eras::pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_for_a_version,
+    ),
+    (
+        "flavours/a_flavour_takes_the_place_of_another_and_leaves_nothing",
+        flavours::a_flavour_takes_the_place_of_another_and_leaves_nothing,
+    ),
+    (
+        "flavours/plugins_stand_beside_the_core_and_go_without_a_trace",
+        flavours::plugins_stand_beside_the_core_and_go_without_a_trace,
+    ),
+    ("pins/pip_downloads_the_wheel_of_each_pin", pins::pip_downloads_the_wheel_of_each_pin),
+    (
+        "pins/pip_downloads_from_the_pages_without_a_server",
+        pins::pip_downloads_from_the_pages_without_a_server,
+    ),
+    (
+        "pins/uv_installs_the_wheel_of_each_pin_and_nothing_else",
+        pins::uv_installs_the_wheel_of_each_pin_and_nothing_else,
+    ),
+    (
+        "pins/pip_installs_the_wheel_of_each_pin_and_nothing_else",
+        pins::pip_installs_the_wheel_of_each_pin_and_nothing_else,
+    ),
+    (
+        "pins/a_python_without_a_lock_gets_the_wheel_that_is_built_for_it",
+        pins::a_python_without_a_lock_gets_the_wheel_that_is_built_for_it,
+    ),
+    ("pins/who_names_no_version_gets_the_plain_core", pins::who_names_no_version_gets_the_plain_core),
+    (
+        "pins/a_local_version_beside_the_plain_one_would_be_preferred",
+        pins::a_local_version_beside_the_plain_one_would_be_preferred,
+    ),
+    (
+        "pins/what_a_wheel_needs_is_known_without_fetching_it",
+        pins::what_a_wheel_needs_is_known_without_fetching_it,
+    ),
+    ("pins/a_wheel_that_was_changed_is_refused", pins::a_wheel_that_was_changed_is_refused),
+    ("variants/who_knows_no_variants_passes_over_them", variants::who_knows_no_variants_passes_over_them),
+    (
+        "variants/who_knows_variants_reads_what_is_said_of_them",
+        variants::who_knows_variants_reads_what_is_said_of_them,
+    ),
+    (
+        "yanked/what_is_yanked_comes_only_to_who_asks_for_just_this",
+        yanked::what_is_yanked_comes_only_to_who_asks_for_just_this,
+    ),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let directory = tools::directory();
+    if !directory.is_dir() {
+        let missing = format!("`{}` is missing: run `scripts/get-installers`", directory.display());
+        eprintln!("Nothing is installed. {missing}.");
+        let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
+        return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
+    }
+    let trial = |(name, test): &(&str, fn())| {
+        let test = *test;
+        Trial::test(*name, move || {
+            test();
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit_code()
+}

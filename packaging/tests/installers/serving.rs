@@ -1,0 +1,164 @@
+//! Small wheels of our own matrix, their index, and the command that serves it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use oarlock_pack::assemble::{self, Plugin};
+use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
+use tempfile::TempDir;
+
+use crate::built::{self, plugin};
+
+/// The version of what is built.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Our own wheels that can be built.
+pub(crate) fn rows() -> Vec<Row> {
+    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    matrix.wheels.into_iter().filter(|row| row.planned.is_none()).collect()
+}
+
+/// What asks an installer for just this wheel.
+pub(crate) fn requirement(row: &Row) -> String {
+    format!("{}=={}", row.name.distribution, row.name.version)
+}
+
+/// A wheel of these files that is small and whole.
+pub(crate) fn small(distribution: &str, version: &str, tags: &str, files: &[&str]) -> Wheel {
+    let mut wheel = Wheel::new(&format!("{}-{version}", distribution.replace('-', "_")));
+    let about = format!("Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n");
+    wheel.say("METADATA", about.into_bytes());
+    wheel.say("WHEEL", format!("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tags}\n").into_bytes());
+    files.iter().for_each(|file| wheel.add(file, format!("# {distribution} {version}\n").into_bytes()));
+    wheel
+}
+
+/// The core of a version.
+fn core(version: &str, row: &Row) -> Wheel {
+    let tags = format!("{}-{}", row.name.python, row.name.platform);
+    small("oarlock", version, &tags, &["oarlock/__init__.py", "oarlock/_oarlock.abi3.so"])
+}
+
+/// A wheel as a row of the matrix says, with libraries of four letters.
+fn wheel(row: &Row) -> Wheel {
+    let plugins: Vec<Plugin> = row.parts.iter().filter(|part| *part != "core").map(|it| plugin(it)).collect();
+    if plugins.len() == row.parts.len() {
+        return assemble::plugin(row, &plugins[0]).expect("a wheel");
+    }
+    let core = built::core(core(VERSION, row));
+    assemble::whole(row, &core, &plugins, &[]).expect("a wheel")
+}
+
+/// All wheels that can be built of our matrix, by name.
+fn made() -> impl Iterator<Item = (String, Wheel)> {
+    rows().into_iter().map(|row| (row.name.to_string(), wheel(&row)))
+}
+
+/// An index of wheels while it is served.
+pub(crate) struct Served {
+    directory: TempDir,
+    server: Child,
+    /// Where it is, without a slash at its end.
+    pub(crate) address: String,
+}
+
+impl Served {
+    /// All wheels that can be built of our matrix.
+    pub(crate) fn matrix() -> Self {
+        Self::of(made(), "", &[])
+    }
+
+    /// The same, with variants.
+    pub(crate) fn with_variants() -> Self {
+        Self::of(made(), "", &["--variants"])
+    }
+
+    /// The core in this version and in an older one; `yanked` says which of them should not be installed any more.
+    pub(crate) fn two_releases(yanked: &str) -> Self {
+        let row = &rows()[0];
+        let name = |version: &str| format!("oarlock-{version}-{}-{}.whl", row.name.python, row.name.platform);
+        let wheels = ["0.0.9", VERSION].map(|version| (name(version), core(version, row)));
+        Self::of(wheels, yanked, &[])
+    }
+
+    fn of(wheels: impl IntoIterator<Item = (String, Wheel)>, yanked: &str, more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
+        for (name, wheel) in wheels {
+            let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
+            std::fs::write(directory.path().join("wheels").join(name), bytes).expect("a file");
+        }
+        std::fs::write(directory.path().join("yanked.toml"), yanked).expect("a file");
+        let done = pack(directory.path())
+            .args(["index", "--wheels", "wheels", "--out", "index", "--yanked", "yanked.toml"])
+            .args(more)
+            .stdout(Stdio::null())
+            .status();
+        assert!(done.expect("the command").success());
+        Self::start(directory)
+    }
+
+    /// Serves the directory `index` of a directory.
+    pub(crate) fn start(directory: TempDir) -> Self {
+        let log = std::fs::File::create(directory.path().join("log")).expect("a file");
+        let mut server = pack(directory.path())
+            .args(["--json", "serve", "index", "--port", "0", "--log"])
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("the command");
+        let mut line = String::new();
+        let output = server.stdout.take().expect("what it prints");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let address = said["address"].as_str().expect("an address");
+        let address = address.strip_suffix("/simple/").expect("the address of an index").to_owned();
+        Self { directory, server, address }
+    }
+
+    pub(crate) fn simple(&self) -> String {
+        format!("{}/simple/", self.address)
+    }
+
+    /// The same as files, of which installers read the pages.
+    pub(crate) fn simple_as_files(&self) -> String {
+        format!("file://{}/", self.directory.path().join("index/simple").display())
+    }
+
+    /// The page of a directory of the matrix.
+    pub(crate) fn page(&self, directory: &str) -> String {
+        format!("{}{directory}/", self.address)
+    }
+
+    /// A wheel as it was made.
+    pub(crate) fn made(&self, name: &str) -> PathBuf {
+        self.directory.path().join("wheels").join(name)
+    }
+
+    /// A wheel as it is served.
+    pub(crate) fn served(&self, name: &str) -> PathBuf {
+        self.directory.path().join("index/files").join(name)
+    }
+
+    /// What was asked for so far, with the status of each answer.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).expect("a log")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // What ended by itself needs no end.
+        _ = self.server.kill();
+        _ = self.server.wait();
+    }
+}
+
+fn pack(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    command.current_dir(directory);
+    command
+}
