@@ -121,6 +121,22 @@ fn links_say_what_installers_ask_for() {
 }
 
 #[test]
+fn the_core_comes_with_what_installs_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let wheels = directory.path().join("wheels");
+    std::fs::create_dir(&wheels).expect("a directory");
+    put(&wheels, "other", "1.0");
+    let written = || {
+        let target = directory.path().join("index");
+        index(&wheels, &[]).expect("an index").write(&target).expect("files");
+        std::fs::read_to_string(target.join("install.sh"))
+    };
+    assert!(written().is_err(), "nothing of ours is there");
+    put(&wheels, "oarlock", "1.0");
+    assert!(written().expect("a script").starts_with("#!/bin/sh\n"));
+}
+
+#[test]
 fn what_is_yanked_stays_with_its_reason() {
     let directory = written();
     let wheels = directory.path().join("wheels");

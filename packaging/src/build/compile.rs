@@ -50,18 +50,21 @@ pub(crate) struct Compiler<'w> {
     target: &'w Path,
     crates: Crates,
     licence: String,
+    /// The command that asks plugins, where it is built already.
+    command: Option<&'w Path>,
     /// Flags of every part: no path of this machine, and a name for what debuggers need.
     flags: Vec<String>,
 }
 
 impl<'w> Compiler<'w> {
     /// Installs the tools where they are missing.
-    pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
+    pub(crate) fn new(root: &'w Path, target: &'w Path, command: Option<&'w Path>) -> Result<Self, Error> {
         let compiler = Self {
             root,
             target,
             crates: Crates::of_workspace(root)?,
             licence: fs::read_to_string(root.join("LICENSE"))?,
+            command,
             flags: flags(root, target)?,
         };
         compiler.install_tools()?;
@@ -178,9 +181,11 @@ impl<'w> Compiler<'w> {
 
     /// Has the command ask a plugin; libraries lie anywhere below `libraries`.
     fn ask(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
-        let mut command = Command::new("cargo");
-        command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--", "plugin", "manifest"]);
-        command.arg(library).current_dir(self.root);
+        let mut command = Command::new(self.command.unwrap_or(Path::new("cargo")));
+        if self.command.is_none() {
+            command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--"]);
+        }
+        command.args(["plugin", "manifest"]).arg(library).current_dir(self.root);
         if let Some(libraries) = libraries {
             command.env(
                 "LD_LIBRARY_PATH",

@@ -26,6 +26,8 @@ pub struct Workshop {
     root: PathBuf,
     /// Where everything that is built and can be built again lies.
     target: PathBuf,
+    /// The command `oarlock`, which asks plugins what they are.
+    command: Option<PathBuf>,
 }
 
 /// What is done next, of all that there is to do.
@@ -72,7 +74,13 @@ impl Workshop {
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| root.join("target"), |directory| root.join(directory))
             .join("pack");
-        Ok(Self { root, target })
+        Ok(Self { root, target, command: None })
+    }
+
+    /// The same with the command `oarlock`, which asks plugins what they are. Without it cargo builds one where it is needed.
+    #[must_use]
+    pub fn with_command(self, command: Option<PathBuf>) -> Self {
+        Self { command, ..self }
     }
 
     /// Builds all of a plan and writes the wheels, each whole or not at all, and beside them in `debug` what debuggers find by
@@ -96,7 +104,7 @@ impl Workshop {
             done += 1;
         };
         step("installing maturin, zig and what checks wheels".to_owned());
-        let compiler = Compiler::new(&self.root, &self.target)?;
+        let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
         let mut made = BTreeMap::new();
         let mut notes = Vec::new();
         for recipe in plan.recipes() {

@@ -26,6 +26,9 @@ pub(crate) struct Call {
     /// Where the wheels are written, and in `debug` below it what debuggers find by build id
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
+    /// The command `oarlock`, which asks plugins what they are; cargo builds one where none is named
+    #[arg(long, value_name = "FILE")]
+    oarlock: Option<PathBuf>,
     /// Pack as other tools do, in a moment; the files are larger by some hundredths
     #[arg(long)]
     quick: bool,
@@ -48,7 +51,8 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     let effort = if call.quick { Effort::Usual } else { Effort::Most };
     let progress = Progress::new();
-    let outcome = Workshop::new(".".as_ref())?.build(&plan, &call.out, effort, &|step| {
+    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
+    let outcome = workshop.build(&plan, &call.out, effort, &|step| {
         progress.step(step.done, step.all, &step.text);
     });
     drop(progress);

@@ -15,7 +15,7 @@ pub(crate) struct Call {
     #[command(flatten)]
     choice: MatrixChoice,
     /// Where the wheels lie, and nothing else
-    #[arg(long, value_name = "DIRECTORY", default_value = "dist/wheels")]
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     wheels: PathBuf,
     /// Where the index is written, in place of an older one
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/index")]

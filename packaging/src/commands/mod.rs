@@ -41,7 +41,7 @@ Examples:
   oarlock-pack select                          # what to install on this machine
   oarlock-pack build --row OpenCL              # a wheel of the matrix
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
-  oarlock-pack index --wheels dist/wheels      # an index of wheels, for pip and uv
+  oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP";
 
 #[derive(Debug, Subcommand)]

@@ -12,6 +12,12 @@ use crate::file::{self, NewDirectory};
 /// Lists the files of an index, which may be replaced by a newer one together with it, and no others.
 const LIST: &str = ".oarlock-index";
 
+/// The distribution that the script is about.
+const CORE: &str = "oarlock";
+
+/// Lies beside the core, for machines that have nothing yet.
+const INSTALL: &str = include_str!("../../../scripts/install.sh");
+
 impl Index {
     /// Writes the index in place of the one that was there. Readers see the old one or the new one, and nothing of what was
     /// there stays.
@@ -55,6 +61,9 @@ impl Index {
         let mut write = |path: &str, text: &str| file::write(&place(path), text.as_bytes());
         write("simple/index.html", &pages::projects(self))?;
         write("json/index.json", &json::projects(self).to_string())?;
+        if self.projects.contains_key(CORE) {
+            write("install.sh", INSTALL)?;
+        }
         for (name, wheels) in &self.projects {
             let variants = self.variants.get(name).unwrap_or(&none);
             let page = pages::wheels(name, wheels, variants, "../../files/");
