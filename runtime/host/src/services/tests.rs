@@ -74,9 +74,8 @@ fn an_option_that_the_plugin_did_not_ask_for_is_named_with_those_that_it_did() {
     let mut value = abi::Str::EMPTY;
     let mut ask = |key| {
         // SAFETY: the context is that of the services, and the place is there.
-        unsafe {
-            assert_eq!(option(context(&services), abi::Str::new(key), &raw mut value), abi::Error::NONE)
-        }
+        let error = unsafe { option(context(&services), abi::Str::new(key), &raw mut value) };
+        assert_eq!(error, abi::Error::NONE);
     };
     ask("sped");
     ask("width");

@@ -18,7 +18,7 @@ use crate::kernels::rows::{GRAIN, grain};
 const CHUNK: usize = GRAIN;
 /// How many rows become one row of partial results, at most.
 const ROWS: usize = 256;
-/// How many rows are added up one after the other before they are joined with those before.
+/// How many rows or lines are added up one after the other before they are joined with those before.
 const FEW: usize = 16;
 /// How many columns are added up together: their partial results stay in the nearest cache.
 const COLUMNS: usize = 1024;
@@ -99,9 +99,13 @@ impl Cut {
         let begin = index % self.pieces_per_line * CHUNK;
         let end = length.min(begin + CHUNK);
         let mut halves = Halves::<T, R>::new();
-        for line in lines {
-            let line = start + shape.reduced.offset(line);
-            halves.add(R::of_slice(&input[line + begin..line + end]));
+        for first in lines.clone().step_by(FEW) {
+            let mut few = R::NONE;
+            for line in first..lines.end.min(first + FEW) {
+                let line = start + shape.reduced.offset(line);
+                few = R::join(few, R::of_slice(&input[line + begin..line + end]));
+            }
+            halves.add(few);
         }
         halves.joined()
     }
@@ -140,8 +144,11 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
             with_isa!(cpu.isa(), || {
                 for begin in (first..last).step_by(FEW) {
                     let few = &mut few[..block.len()];
-                    few.fill(R::NONE);
-                    for row in begin..last.min(begin + FEW) {
+                    let row = start + shape.reduced.offset(begin);
+                    for (partial, element) in few.iter_mut().zip(&input[row..]) {
+                        *partial = R::add(R::NONE, *element);
+                    }
+                    for row in begin + 1..last.min(begin + FEW) {
                         let row = start + shape.reduced.offset(row);
                         for (partial, element) in few.iter_mut().zip(&input[row..]) {
                             *partial = R::add(*partial, *element);
