@@ -168,8 +168,8 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
     });
 }
 
-/// Partial results that are joined as they come, always two of as many: so rounding grows with the logarithm of how many there are,
-/// not with their number.
+/// Partial results that are joined as they come, always two of as many: so rounding grows with the logarithm of how many there
+/// are, not with their number.
 struct Halves<T, R: Reduction<T>> {
     /// Where the bit of a power of two is set in the count, what so many became.
     powers: [R::Partial; usize::BITS as usize],
