@@ -167,6 +167,18 @@ fn one_element_fills_a_tensor_and_other_bytes_are_refused() {
 }
 
 #[test]
+fn elements_are_made_of_their_places_on_any_device() {
+    let (runtime, cpu) = start();
+    for device in [cpu, runtime.device("sim").unwrap()] {
+        let x = Tensor::of_places(&device, &[2, 3], |at| at as i16 * 2).unwrap();
+        assert_eq!((x.dims(), x.to_vec::<i16>().unwrap()), (&[2, 3][..], vec![0, 2, 4, 6, 8, 10]));
+        assert_eq!(Tensor::of_places(&device, &[0], |_| 1u8).unwrap().element_count(), 0);
+        let error = failure(Tensor::of_places(&device, &[1 << 50], |_| 0f64));
+        assert_eq!(error.kind(), ErrorKind::ResourceExhausted);
+    }
+}
+
+#[test]
 fn complex_numbers_are_seen_as_their_parts_and_back() {
     let (_, cpu) = start();
     let parts = floats(&cpu, &[3, 2, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);

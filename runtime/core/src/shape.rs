@@ -91,7 +91,7 @@ pub fn axis(axis: i64, rank: usize) -> Result<usize> {
 
 #[cold]
 fn beyond_memory(dims: &[i64], shape: &str) -> Error {
-    Error::resource_exhausted(expected(dims, shape))
+    Error::resource_exhausted(expected(dims, shape)).hint("look at what the sizes are computed from")
 }
 
 fn expected(dims: &[i64], expected: &str) -> String {

@@ -20,7 +20,7 @@ use crate::load::validate::table;
 use crate::load::{InUse, Loaded, broken, failed};
 use crate::services::errors::outcome;
 use crate::services::{LogLevel, Services};
-use crate::{Environment, KernelInfo, PluginInfo, Refusal, clean_text};
+use crate::{Environment, KernelInfo, Kind, PluginInfo, Refusal, clean_text};
 
 /// Callers for the tables a plugin brings, with the layers around them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,6 +235,13 @@ impl Plugin {
 
     pub(crate) fn warn(&self, message: &str) {
         self.services.log(LogLevel::WARNING, message);
+    }
+
+    /// Warns of options that the plugin did not ask for while it started. A layer may ask when it is put before the first plugin.
+    pub(crate) fn warn_of_unknown_options(&self, is_layer_in_use: bool) {
+        if self.info.kind != Kind::Layer || is_layer_in_use {
+            self.services.unknown_options().iter().for_each(|told| self.warn(told));
+        }
     }
 
     /// Reports a failure that nobody is there to return to.

@@ -364,6 +364,8 @@ fn finish(rows: Vec<Row>, layers: Layers) -> (Vec<Arc<Plugin>>, LoadReport) {
             State::Answered(_) => continue,
             State::Started(plugin) => {
                 notes.extend_from_slice(plugin.notes());
+                plugin
+                    .warn_of_unknown_options(layers.plugins.iter().any(|layer| Arc::ptr_eq(layer, &plugin)));
                 let loaded = loaded_report(&plugin, judged);
                 plugins.push(plugin);
                 Outcome::Loaded(Box::new(loaded))

@@ -1,7 +1,6 @@
 //! Calls of ops, which all go through the registry of the core: whatever device the arrays lie on runs them.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use oarlock_core::schema::newest_opset;
@@ -99,15 +98,37 @@ fn is_small<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
     inputs.all(|input| input.element_count() <= WORTH_DETACHING && input.device().device_type() == "cpu")
 }
 
-/// Ops with attributes, by how they are written.
-static OPS: RwLock<Option<HashMap<String, Arc<Op>>>> = RwLock::new(None);
+/// Ops with attributes, by what [`key`] makes of them.
+static OPS: RwLock<Option<HashMap<Vec<u8>, Arc<Op>>>> = RwLock::new(None);
+
+/// An op with its attributes as bytes, which are others for each other op. What is given most often is not written out as text.
+fn key(domain: &str, name: &str, attributes: &Attributes) -> Vec<u8> {
+    let mut key = Vec::with_capacity(128);
+    let add = |key: &mut Vec<u8>, text: &str| {
+        key.extend(text.len().to_ne_bytes());
+        key.extend(text.as_bytes());
+    };
+    add(&mut key, domain);
+    add(&mut key, name);
+    for (name, value) in attributes.iter() {
+        add(&mut key, name);
+        match value {
+            Attribute::Int(number) => {
+                key.push(0);
+                key.extend(number.to_ne_bytes());
+            }
+            other => {
+                key.push(1);
+                add(&mut key, &format!("{other:?}"));
+            }
+        }
+    }
+    key
+}
 
 /// An op with its attributes, which is made once.
 pub(crate) fn find(runtime: &Runtime, domain: &str, name: &str, attributes: Attributes) -> PyResult<Arc<Op>> {
-    let mut key = format!("{domain} {name}");
-    attributes.iter().for_each(|(name, value)| {
-        let _ = write!(key, " {name}={value:?}");
-    });
+    let key = key(domain, name, &attributes);
     let known = OPS.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(op) = known.as_ref().and_then(|known| known.get(&key)) {
         return Ok(op.clone());

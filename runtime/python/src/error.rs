@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use oarlock_core::{Dtype, ErrorKind};
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError,
-    PyValueError,
+    PyBaseException, PyException, PyIndexError, PyMemoryError, PyNotImplementedError, PyOverflowError,
+    PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -47,14 +47,19 @@ pub(crate) fn raised_of_call(error: oarlock_core::Error) -> PyErr {
     let made = raised(error);
     Python::attach(|py| {
         let made = if is_about_dtype { PyTypeError::new_err(made.value(py).to_string()) } else { made };
-        if let Some(op) = op
+        match op {
             // An interrupt that took the place of the error is not ours to write on.
-            && made.is_instance_of::<PyException>(py)
-        {
-            let _ = made.value(py).setattr(OP, op);
+            Some(op) if made.is_instance_of::<PyException>(py) => told_of(py, &op, made),
+            _ => made,
         }
-        made
     })
+}
+
+/// An error with the name of the op or function that it speaks of, so that a function that is made of it may take its place.
+#[cold]
+pub(crate) fn told_of(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
+    let _ = error.value(py).setattr(OP, function);
+    error
 }
 
 /// Has an error speak of the function that was called, in place of an op that the function is made of and its caller may
@@ -63,14 +68,25 @@ pub(crate) fn raised_of_call(error: oarlock_core::Error) -> PyErr {
 pub(crate) fn in_name_of(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
     let value = error.value(py);
     let op = value.getattr_opt(OP).ok().flatten().and_then(|op| op.extract::<String>().ok());
+    let is_bare = op.is_none();
     if let Some(op) = op
         && op != function
     {
         let told = value.to_string().replace(&format!("`{op}`"), &format!("`{function}`"));
-        // An exception that takes neither is told as it was.
-        let _ = value.setattr("args", (told,)).and_then(|()| value.setattr(OP, function));
+        renamed(value, function, told);
+    } else if is_bare && value.is_instance_of::<PyOverflowError>() {
+        // Numbers that are too large are found where nobody knows what they are for.
+        let (name, told) = (format!("`{function}`"), value.to_string());
+        if !told.starts_with(&name) {
+            renamed(value, function, format!("{name}: {told}"));
+        }
     }
     error
+}
+
+/// Has an exception tell something else, of a function. One that takes neither is told as it was.
+fn renamed(value: &Bound<'_, PyBaseException>, function: &str, told: String) {
+    let _ = value.setattr("args", (told,)).and_then(|()| value.setattr(OP, function));
 }
 
 /// Has an error speak of the function that was called.

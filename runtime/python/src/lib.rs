@@ -10,6 +10,7 @@ mod dtype;
 mod elementwise;
 mod error;
 mod extension;
+mod interpreter;
 mod model;
 mod probe;
 mod promote;
@@ -26,6 +27,8 @@ mod _oarlock {
     use crate::array::Array;
     #[pymodule_export]
     use crate::array::create::{_of_parts, _parts, _steps, full, ones, permute_dims, reshape, zeros};
+    #[pymodule_export]
+    use crate::array::join::_joined;
     #[pymodule_export]
     use crate::array::pickle::_restored;
     #[pymodule_export]
@@ -63,6 +66,7 @@ mod _oarlock {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::expect_main(module.py())?;
         crate::start::watch_forks(module.py())?;
         crate::dtype::add_all(module)?;
         crate::elementwise::add_all(module)?;

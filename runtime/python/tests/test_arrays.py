@@ -463,3 +463,52 @@ def test_threads_may_use_and_write_one_array():
     stop.set()
     [thread.join() for thread in threads]
     assert failed == []
+
+
+def test_text_is_compared_with_text_of_python_and_written():
+    words = ol.asarray(["one", "two", "one"])
+    assert (words == "one").tolist() == ("one" == words).tolist() == [True, False, True]
+    assert (words != "one").tolist() == ol.not_equal("one", words).tolist() == [False, True, False]
+    assert (words == ol.asarray(["one", "one", "one"])).tolist() == [True, False, True]
+    words[1] = "three"
+    assert words.tolist() == ["one", "three", "one"]
+
+
+def test_arrays_without_dimensions_are_formatted_as_numbers():
+    assert f"{ol.asarray(2.0):.3f}" == "2.000" and f"{ol.asarray(7):>4}" == "   7"
+    assert f"{ol.ones(1)}" == str(ol.ones(1))
+
+
+@pytest.mark.parametrize("key", [slice(None, None, -1), (slice(None), slice(None, None, -1)), (slice(5, 0, -2), slice(None, None, -1))])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_elements_come_in_the_opposite_order(key, dtype):
+    numbers = np.arange(7 * 1003).reshape(7, 1003).astype(dtype)
+    same(ol.asarray(numbers)[key], numbers[key])
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((5, 300), 0), ((5, 300), 1), ((3, 4, 5), 1), ((3, 0), 0), ((0, 3), 1)])
+@pytest.mark.parametrize("places", [[0], [-1, 1, 1], [[0, 2], [1, -2]], []])
+def test_elements_at_places_of_one_dimension(shape, axis, places):
+    if shape[axis] <= 2 and places:
+        pytest.skip("there are no such places")
+    numbers = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    key = (slice(None),) * axis + (np.array(places, dtype=np.int64),)
+    same(ol.asarray(numbers)[(*key[:-1], ol.asarray(key[-1]))], numbers[key])
+
+
+def test_arrays_of_several_dtypes_are_stacked_wherever_they_lie():
+    x = np.arange(12, dtype=np.int16).reshape(3, 4)
+    parts = [x, (x * 2.5).astype(np.float32), x.T.copy().T]
+    ours = [ol.asarray(part) for part in parts[:2]] + [ol.asarray(x.T.copy()).mT]
+    for axis in (0, 1, 2, -1):
+        same(ol.stack(ours, axis=axis), np.stack(parts, axis=axis).astype(np.float32))
+    for call in (ol.stack, ol.concat):
+        with pytest.raises(ValueError, match="an array to join at least, found none"):
+            call([])
+
+
+@pytest.mark.parametrize("numbers", [(5,), (3, 10), (10, -7, -3), (0, 100_000), (2.5,), (0.0, 1e5), (0, 1, 0.1), (1.0, -1.0, -0.25)])
+def test_ranges_are_those_of_numpy(numbers):
+    found, expected = ol.arange(*numbers), np.arange(*numbers)
+    same(found, expected.astype(found.dtype.name))
+    same(ol.arange(*numbers, dtype=ol.float64), np.arange(*numbers).astype(np.float64))

@@ -72,3 +72,13 @@ def test_everything_public_is_described():
     callables = [one for one in public if callable(one)]
     assert len(callables) > 150
     assert [one.__name__ for one in callables if not (one.__doc__ or "").strip()] == []
+
+
+NAMESPACES = ["", ".device", ".extension", ".fft", ".linalg", ".onnx_backend", ".onnxruntime", ".profiler"]
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_a_namespace_lists_what_is_meant_to_be_used(name):
+    namespace = importlib.import_module(f"oarlock{name}")
+    assert dir(namespace) == sorted(namespace.__all__)
+    assert [one for one in namespace.__all__ if not hasattr(namespace, one)] == []

@@ -442,6 +442,19 @@ def test_a_crate_needs_nothing_but_cargo_and_the_package(place, tmp_path, monkey
     assert extension.load(name, crate, cache=place / "cache") is made
 
 
+def test_cargo_checks_a_crate_with_the_sdk_of_the_package(tmp_path, monkeypatch):
+    crate = crate_of(tmp_path, "checked", '"0.1"')
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    check = [shutil.which("cargo"), "check", "--offline", "--quiet", "--manifest-path", crate]
+    assert subprocess.run(check, capture_output=True, timeout=300).returncode != 0
+    (tmp_path / ".cargo").mkdir()
+    directory = extension.sdk_directory()
+    (tmp_path / ".cargo/config.toml").write_text(f'[patch.crates-io]\noarlock-sdk = {{ path = "{directory}" }}\n')
+    outcome = subprocess.run(check, capture_output=True, text=True, timeout=300, cwd=crate.parent)
+    assert outcome.returncode == 0, outcome.stderr
+
+
 def test_the_package_has_all_of_the_sdk():
     device_sdk = REPOSITORY / "device-sdk"
     files = [file for part in ("abi", "sdk", "sdk/macros") for file in (device_sdk / part / "src").iterdir()]

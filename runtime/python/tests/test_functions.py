@@ -276,6 +276,10 @@ def test_bounds_that_are_floats_make_floats_of_integers():
     same(ol.clip(ol.asarray(x), 0.5, 2.5), np.clip(x, 0.5, 2.5).astype(np.float32))
     same(ol.clip(ol.asarray(x), max=ol.asarray(2.5, dtype=ol.float64)), np.clip(x, None, 2.5))
     same(ol.clip(ol.asarray(x), 1), np.clip(x, 1, None))
+    for name in ("int8", "uint8", "int64"):
+        numbers = np.array([0, 3, 100], name)
+        same(ol.clip(ol.asarray(numbers), -(10**30), 5), np.minimum(numbers, np.array(5, name)))
+        same(ol.clip(ol.asarray(numbers), 2, 10**30), np.maximum(numbers, np.array(2, name)))
 
 
 def test_more_taken_off_than_there_is_leaves_no_negative_variance():

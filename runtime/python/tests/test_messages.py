@@ -146,6 +146,8 @@ def test_dtypes_have_the_names_of_python_and_what_somebody_named_keeps_its_own()
         ("sin", lambda: ol.sin(3)),
         ("isnan", lambda: ol.isnan([3])),
         ("negative", lambda: ol.negative(3)),
+        ("positive", lambda: ol.positive(3)),
+        ("square", lambda: ol.square(3)),
         ("real", lambda: ol.real(1j)),
         ("matmul", lambda: ol.matmul(ol.ones(2), np.ones(2))),
         ("reshape", lambda: ol.reshape([1], (1, 1))),
@@ -165,8 +167,11 @@ def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
         (lambda: ol.roll(ol.ones(2), (1, 2), axis=0), ValueError, r"as many distances as dimensions for `roll`, found \(1, 2\) for 0"),
         (lambda: ol.roll(ol.ones(2), 1.5), TypeError, "whole numbers to `roll` by, found 1.5"),
         (lambda: ol.tensordot(ol.asarray(1.0), ol.ones(3)), ValueError, r"at least 2 dimensions for `tensordot`, found .*\(\) and \(3,\)"),
-        (lambda: ol.zeros(10**30), OverflowError, "expected sizes that int64 has"),
-        (lambda: ol.ones("a"), TypeError, "expected whole numbers as sizes of a shape, found str"),
+        (lambda: ol.ones("a"), TypeError, r"^`ones` expected whole numbers as sizes of a shape, found str\nhint: .*\(2, 3\)"),
+        (lambda: ol.asarray(["a"]) == 3, TypeError, "expected text beside an array of text, found a number"),
+        (lambda: ol.ones(1) == "a", TypeError, r"beside an array of float32, found text\nhint: .*`float\("),
+        (lambda: f"{ol.ones((1, 1)):.3f}", TypeError, r"for the format `\.3f`, found one of shape \[1, 1\]\nhint: .*`array\.item\(\)`"),
+        (lambda: ol.clip(ol.ones(1, dtype=ol.int8), 200), OverflowError, r"^`clip` expected a result that int8 has, .* 200\nhint: .*astype"),
         (lambda: ol.asarray(np.array([1, None], dtype=object)), TypeError, r"text in an array of objects, found int\n.*astype\(float\)"),
         (lambda: ol.load(None), TypeError, "the path of a model or its bytes for `load`, found NoneType"),
         (
@@ -179,6 +184,34 @@ def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
 def test_an_argument_of_another_type_is_told_with_what_was_expected(call, error, says):
     with pytest.raises(error, match=says):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("zeros", lambda size: ol.zeros(size)),
+        ("ones", lambda size: ol.ones((2, size))),
+        ("empty", lambda size: ol.empty(size)),
+        ("full", lambda size: ol.full(size, 1)),
+        ("reshape", lambda size: ol.reshape(ol.ones(1), size)),
+        ("permute_dims", lambda size: ol.permute_dims(ol.ones(1), (size,))),
+        ("eye", lambda size: ol.eye(size)),
+        ("linspace", lambda size: ol.linspace(0, 1, size)),
+        ("arange", lambda size: ol.arange(size)),
+        ("tile", lambda size: ol.tile(ol.ones(1), size)),
+        ("broadcast_to", lambda size: ol.broadcast_to(ol.ones(1), (size,))),
+        ("repeat", lambda size: ol.repeat(ol.ones(1), size)),
+    ],
+)
+def test_a_size_of_more_bits_than_there_are_is_told_of_the_function(name, call):
+    with pytest.raises(OverflowError, match=f"^`{name}`.* found 1{'0' * 15}[0-9]*(\nhint: look at what the sizes are computed from)?$"):
+        call(10**30)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_a_shape_of_more_elements_than_there_can_be_is_told_with_what_to_do(name):
+    with pytest.raises(MemoryError, match=f"^`{name}` on `cpu:0`: expected a shape with fewer than 2.64 elements.*\nhint: "):
+        getattr(ol, name)((2**40, 2**40))
 
 
 def test_memory_is_held_by_what_was_called():

@@ -59,7 +59,21 @@ def test_what_the_trace_layer_writes_is_whole_when_the_interpreter_ends(tmp_path
     assert len(runs) == 5000 and events[-1]["ph"] == "M"
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="subinterpreters are part of Python since 3.14, and were hidden before")
-def test_another_interpreter_is_refused():
-    outcome = run("import _interpreters as i; print(i.exec(i.create(), 'import oarlock'))")
-    assert "interpreter" in outcome.stdout + outcome.stderr
+@pytest.mark.parametrize("first", ["", "import oarlock; oarlock.ones(1)"])
+@pytest.mark.parametrize("kind", ["legacy", "isolated"])
+def test_another_interpreter_is_refused_and_the_main_one_is_not(first, kind):
+    module = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    kinds = f"'{kind}'" if sys.version_info >= (3, 13) else f"isolated={kind == 'isolated'}"
+    outcome = run(
+        f"import {module} as interpreters\n"
+        f"{first}\n"
+        f"code = 'try: import oarlock\\nexcept ImportError as error: print(error, flush=True)'\n"
+        f"interpreters.run_string(interpreters.create({kinds}), code)\n"
+        "import oarlock as ol\n"
+        "print(ol.ones(1).tolist())"
+    )
+    *said, last = outcome.stdout.splitlines()
+    # Python itself refuses those that share nothing, but for 3.11.
+    words = "does not support loading in subinterpreters" if "loading" in said[0] else "imported by the main interpreter of the process"
+    assert words in said[0] and last == "[1.0]", outcome.stdout + outcome.stderr
+    assert kind == "isolated" or "hint: use threads" in said[1]

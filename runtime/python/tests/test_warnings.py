@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,32 @@ def test_a_layer_that_does_not_watch_is_warned_of_once_and_found_by_the_doctor(t
     environment = os.environ | {"OARLOCK_CONFIG": str(file)}
     doctor = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert doctor.returncode == 1 and words in doctor.stdout
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            ['[plugins]', 'layers = ["trace"]', "[plugin.trace]", "foo = 3", 'file = "/dev/null"'],
+            "`trace`: expected `file` under .* in the configuration, found `foo`",
+        ),
+        (["[plugin.oarlock-cpu]", 'iss = "scalar"'], "`oarlock-cpu`: expected `isa` under .* found `iss`; did you mean `isa`"),
+        # Nobody has asked a layer that is not used.
+        (["[plugin.trace]", 'file = "/dev/null"'], ""),
+    ],
+)
+def test_an_option_that_its_plugin_does_not_know_is_warned_of(tmp_path, lines, says):
+    file = tmp_path / "options.toml"
+    file.write_text("\n".join(lines))
+    code = """
+        import warnings
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            import oarlock as ol
+            ol.ones(1)
+        print(*(str(each.message) for each in heard), sep="\\n")
+    """
+    assert re.fullmatch(says, child(code, OARLOCK_CONFIG=file).strip())
 
 
 def test_a_program_that_is_killed_leaves_what_was_traced_more_than_a_second_ago(tmp_path):

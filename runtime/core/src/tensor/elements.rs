@@ -53,6 +53,26 @@ impl Tensor {
         Self::from_bytes(device, T::DTYPE, dims, bytes)
     }
 
+    /// Makes the element of each place, counted from the first: where it lies, if the host can write the device's memory.
+    pub fn of_places<T: Element>(device: &Device, dims: &[i64], element: impl Fn(u64) -> T) -> Result<Self> {
+        let count = shape::element_count(dims)?;
+        if !device.shares_host_memory() {
+            let mut elements = room_for(count)?;
+            elements.extend((0..count).map(element));
+            return Self::from_slice(device, dims, &elements);
+        }
+        let tensor = Self::uninitialized(device, device.stream()?, T::DTYPE, dims, "tensor")?;
+        tensor.wait()?;
+        let (memory, offset) = tensor.place();
+        let first = (memory.0 + offset) as *mut T;
+        for at in 0..count {
+            // SAFETY: the device shares the host's memory, of which the tensor has so many elements, aligned as all blocks are,
+            // that nobody else has seen; what used them before was waited for.
+            unsafe { first.add(at as usize).write(element(at)) };
+        }
+        Ok(tensor)
+    }
+
     /// Makes a tensor of strings. Only devices that share the host's memory hold them.
     pub fn from_texts(device: &Device, dims: &[i64], texts: Vec<String>) -> Result<Self> {
         let expected = shape::element_count(dims)?;
@@ -187,12 +207,13 @@ impl Tensor {
 }
 
 /// Memory of the host. A tensor that repeats its elements may have more of them than the host can hold.
-fn room_for(size: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let reserved = usize::try_from(size).is_ok_and(|size| bytes.try_reserve_exact(size).is_ok());
+fn room_for<T>(count: u64) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    let reserved = usize::try_from(count).is_ok_and(|count| elements.try_reserve_exact(count).is_ok());
     if reserved {
-        return Ok(bytes);
+        return Ok(elements);
     }
+    let size = count.saturating_mul(size_of::<T>() as u64);
     let message = format!("expected {size} bytes of the host's memory for the elements, found too little");
     Err(Error::resource_exhausted(message))
 }

@@ -5,7 +5,7 @@
 pub(crate) mod errors;
 pub(crate) mod pool;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +20,7 @@ use crate::device::kernel::HostCall;
 use crate::load::foreign::take_over;
 use crate::services::errors::{Code, Failure};
 use crate::services::pool::Pool;
+use crate::text::nearest::did_you_mean;
 
 /// Dimensions of an output. More than any format for models allows.
 const MOST_DIMENSIONS: u64 = 64;
@@ -72,6 +73,8 @@ pub(crate) struct Services {
     file_name: String,
     name: OnceLock<String>,
     host: OnceLock<abi::Host>,
+    /// The keys of the options that the plugin asked for, which are those that it knows.
+    asked: Mutex<BTreeSet<String>>,
     /// What a plugin has of its own. Nobody reads it: that it is in reach tells leak checkers that what a refused plugin
     /// holds on to, for as long as the process runs, is not lost.
     plugin_context: AtomicPtr<c_void>,
@@ -87,6 +90,7 @@ impl Services {
             file_name: file_name.to_owned(),
             name: OnceLock::new(),
             host: OnceLock::new(),
+            asked: Mutex::new(BTreeSet::new()),
             plugin_context: AtomicPtr::new(ptr::null_mut()),
         })
     }
@@ -104,6 +108,21 @@ impl Services {
     /// Says something about the plugin to whoever watches the host.
     pub(crate) fn log(&self, level: LogLevel, message: &str) {
         self.shared.log.log(self.name(), level, message);
+    }
+
+    /// What is wrong with the options that the user chose for the plugin, once it has asked for all it knows.
+    pub(crate) fn unknown_options(&self) -> Vec<String> {
+        let Some(chosen) = self.shared.options.get(self.name()) else { return Vec::new() };
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<String> = asked.iter().map(|key| format!("`{key}`")).collect();
+        let known = if known.is_empty() { "no option".to_owned() } else { known.join(" or ") };
+        let name = self.name();
+        let unknown = chosen.keys().filter(|key| !asked.contains(*key));
+        let told = unknown.map(|key| {
+            let meant = did_you_mean(key, asked.iter().map(String::as_str));
+            format!("expected {known} under `[plugin.{name}]` in the configuration, found `{key}`{meant}")
+        });
+        told.collect()
     }
 
     /// Notes the context that the plugin gave in its answer.
@@ -272,6 +291,7 @@ unsafe extern "C" fn option(context: *mut c_void, key: abi::Str, value: *mut abi
         let key = unsafe { lossy(key, LONGEST_KEY) };
         let options = services.shared.options.get(services.name());
         let found = options.and_then(|options| options.get(&key)).map_or("", String::as_str);
+        services.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
         // SAFETY: the plugin vouches for the place; the options live as long as the services.
         unsafe { give(value, abi::Str::borrowed(found)) }
     };

@@ -66,6 +66,29 @@ fn options_are_those_of_the_plugins_name() {
 }
 
 #[test]
+fn an_option_that_the_plugin_did_not_ask_for_is_named_with_those_that_it_did() {
+    let services = services(Arc::new(Silent));
+    services.set_name("acme");
+    let told = services.unknown_options();
+    assert_eq!(told, ["expected no option under `[plugin.acme]` in the configuration, found `speed`"]);
+    let mut value = abi::Str::EMPTY;
+    let mut ask = |key| {
+        // SAFETY: the context is that of the services, and the place is there.
+        let error = unsafe { option(context(&services), abi::Str::new(key), &raw mut value) };
+        assert_eq!(error, abi::Error::NONE);
+    };
+    ask("sped");
+    ask("width");
+    let told = services.unknown_options().concat();
+    assert!(
+        told.starts_with("expected `sped` or `width` under ") && told.ends_with("did you mean `sped`"),
+        "{told}"
+    );
+    ask("speed");
+    assert!(services.unknown_options().is_empty());
+}
+
+#[test]
 fn messages_reach_the_log_even_if_they_are_no_text() {
     let heard = Arc::new(Heard::default());
     let services = services(heard.clone());

@@ -452,6 +452,11 @@ pi = 3.141592653589793
 __array_api_version__ = "2024.12"
 
 
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> ModuleType:

@@ -76,7 +76,7 @@ def arange(
         is_whole = all(isinstance(number, int) for number in (start, stop, step))
         dtype = _oarlock.int64 if is_whole else _oarlock.float32
     count = max(0, math.ceil((stop - start) / step))
-    return _steps(count, start, step, device).astype(dtype, copy=False)
+    return _steps(count, start, step, device, dtype is _oarlock.float32).astype(dtype, copy=False)
 
 
 @in_own_name

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from . import _oarlock
 from ._arguments import of_arrays
+from ._information import iinfo, isdtype
 from ._oarlock import Tensor, op, result_type
 
 
 @of_arrays
 def square(x: Tensor, /) -> Tensor:
     """The product of each element and itself."""
-    return x * x
+    return _oarlock.multiply(x, x)
 
 
 @of_arrays
 def positive(x: Tensor, /) -> Tensor:
     """Each element as it is."""
-    return +x
+    # Not `+x`, which numbers have as well.
+    return Tensor.__pos__(x)
 
 
 @of_arrays
@@ -29,9 +31,21 @@ def round(x: Tensor, /) -> Tensor:
 
 @of_arrays
 def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-    """Each element, but none less than one bound or greater than another."""
+    """Each element, but none less than one bound or greater than another. Bounds of integers may lie beyond what the dtype has."""
     dtype = result_type(x, *(bound for bound in (min, max) if bound is not None))
     x = +x.astype(dtype, copy=False)
+    if isdtype(dtype, "integral"):
+        least, greatest = iinfo(dtype).min, iinfo(dtype).max
+        if isinstance(min, int) and min <= least:
+            min = None
+        if isinstance(max, int) and max >= greatest:
+            max = None
+        for bound in (min, max):
+            if isinstance(bound, int) and not least <= bound <= greatest:
+                raise OverflowError(
+                    f"`clip` expected a result that {dtype} has, found that all of it is to be {bound}\n"
+                    "hint: convert the array with `astype` to a wider dtype first"
+                )
     if min is not None:
         x = _oarlock.maximum(x, min)
     if max is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
-from ._oarlock import Tensor, asarray, op, permute_dims, reshape, result_type
+from ._oarlock import Tensor, _joined, asarray, op, permute_dims, reshape
 from ._places import places_among
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def axes_of(axes: Axes | None, rank: int) -> list[int]:
     """Dimensions counted from the first one, each once; all where none is named."""
     if axes is None:
         return list(range(rank))
-    found = [axis_of(axis, rank) for axis in ((axes,) if isinstance(axes, (int, SupportsIndex)) else axes)]
+    if not isinstance(axes, (tuple, list)):
+        # It is asked last, since to look for `__index__` takes longer than many an op.
+        axes = (axes,) if isinstance(axes, (int, SupportsIndex)) else axes
+    found = [axis_of(axis, rank) for axis in axes]
     if len(set(found)) != len(found):
         raise ValueError(f"expected each dimension once, found {axes}")
     return found
@@ -68,13 +71,10 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 @of_arrays
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """Arrays one after the other along a dimension; with `axis=None` all elements in one."""
-    if not arrays:
-        raise ValueError("expected an array to join at least, found none")
-    dtype = result_type(*arrays)
-    parts = [x.astype(dtype, copy=False) for x in arrays]
+    arrays = list(arrays)
     if axis is None:
-        parts, axis = [reshape(x, (-1,)) for x in parts], 0
-    return op("Concat", parts, {"axis": axis_of(axis, parts[0].ndim)})
+        arrays, axis = [reshape(x, (-1,)) for x in arrays], 0
+    return _joined(arrays, axis_of(axis, arrays[0].ndim) if arrays else 0, False)
 
 
 @of_arrays
@@ -176,10 +176,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Arrays of one shape along a new dimension."""
     arrays = list(arrays)
-    if not arrays:
-        raise ValueError("expected an array to stack at least, found none")
-    place = axis_of(axis, arrays[0].ndim + 1)
-    return concat([expand_dims(x, place) for x in arrays], axis=place)
+    return _joined(arrays, axis_of(axis, arrays[0].ndim + 1) if arrays else 0, True)
 
 
 @of_arrays

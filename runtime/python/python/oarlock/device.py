@@ -50,3 +50,8 @@ def synchronize(device: Device | str | None = None) -> None:
     """Waits until everything on a device is done."""
     chosen = _oarlock.default_device() if device is None else Device(str(device))
     chosen.synchronize()
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

@@ -17,14 +17,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _function, _oarlock
-from ._compile import compiled, headers, recipe, words_beside, words_of
+from ._compile import compiled, headers, recipe, sdk, words_beside, words_of
 from ._extension import Extension
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
-__all__ = ["Extension", "include_directory", "load", "loaded", "op", "setup_arguments"]
+__all__ = ["Extension", "include_directory", "load", "loaded", "op", "sdk_directory", "setup_arguments"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,6 +109,18 @@ def include_directory() -> str:
     return str(headers())
 
 
+def sdk_directory() -> str:
+    """The directory of the crate `oarlock-sdk` that `load` builds crates with, for `cargo check` and editors. No registry has it, so
+    the `Cargo.toml` of a crate says where it lies, or a `.cargo/config.toml` above it:
+
+        [patch.crates-io]
+        oarlock-sdk = { path = "what `sdk_directory()` gives" }
+
+    It changes with the version of the package.
+    """
+    return str(sdk())
+
+
 def setup_arguments(
     name: str,
     sources: str | PathLike[str] | Sequence[str | PathLike[str]],
@@ -129,3 +141,8 @@ def setup_arguments(
     from ._setup import arguments
 
     return arguments(recipe(name, sources, flags, include, libraries, version), package)
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

@@ -208,3 +208,8 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> T
         raise ValueError(f"expected a transform of 1 element or more, found {n}")
     wide = places.astype(_oarlock.float64) / asarray(n * d, dtype=_oarlock.float64, device=places.device)
     return wide.astype(_oarlock.float32 if dtype is None else dtype, copy=False)
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

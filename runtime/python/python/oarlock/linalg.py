@@ -281,3 +281,8 @@ def vector_norm(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = Fals
     if ord == 2:
         return sqrt(sum(size * size, axis=axis, keepdims=keepdims))
     return sum(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

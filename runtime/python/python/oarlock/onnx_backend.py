@@ -89,3 +89,8 @@ run_model = OarlockBackend.run_model
 run_node = OarlockBackend.run_node
 is_compatible = OarlockBackend.is_compatible
 supports_device = OarlockBackend.supports_device
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

@@ -143,3 +143,8 @@ def _system_time() -> tuple[float, float]:
     except OSError:
         return 0.0, 0.0
     return float(sum(times) - times[3] - times[4]), float(sum(times))
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

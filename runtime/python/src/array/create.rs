@@ -1,6 +1,6 @@
 //! Arrays from nothing but a shape, and the same elements in other shapes.
 
-use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Tensor};
+use oarlock_core::{Attribute, Attributes, Device, Dtype, Tensor};
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
@@ -10,35 +10,43 @@ use super::{Array, copied, only, read};
 use crate::call::{Fixed, named};
 use crate::device::chosen;
 use crate::dtype::DtypeLike;
-use crate::error::{OrRaise as _, in_name_of, raised_of_call, type_name};
+use crate::error::{OrRaise as _, in_name_of, raised_of_call, told_of, type_name};
 use crate::promote::default_of;
 
 /// A size, or several.
 pub(crate) struct Shape(Vec<i64>);
 
-impl FromPyObject<'_, '_> for Shape {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+impl Shape {
+    /// What a function is given as a shape, or as dimensions.
+    fn given(object: &Bound<'_, PyAny>, function: &str) -> PyResult<Self> {
         if object.is_instance_of::<PyInt>() {
-            return Ok(Self(vec![size(&object)?]));
+            return Ok(Self(vec![size(object, function)?]));
         }
         match object.try_iter() {
-            Ok(sizes) => sizes.map(|each| size(&each?)).collect::<PyResult<_>>().map(Self),
+            Ok(sizes) => sizes.map(|each| size(&each?, function)).collect::<PyResult<_>>().map(Self),
             // Whatever else counts as a whole number.
-            Err(_) => Ok(Self(vec![size(&object)?])),
+            Err(_) => Ok(Self(vec![size(object, function)?])),
         }
     }
 }
 
 /// One size of a shape.
-fn size(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+fn size(object: &Bound<'_, PyAny>, function: &str) -> PyResult<i64> {
     object.extract().map_err(|error: PyErr| {
-        if error.is_instance_of::<PyOverflowError>(object.py()) {
-            return PyOverflowError::new_err("expected sizes that int64 has, found one of more bits");
-        }
-        let found = type_name(object);
-        PyTypeError::new_err(format!("expected whole numbers as sizes of a shape, found {found}"))
+        let py = object.py();
+        let wrong = if error.is_instance_of::<PyOverflowError>(py) {
+            PyOverflowError::new_err(format!(
+                "`{function}` expected sizes of a shape of at most 2^63 - 1, found {object}\nhint: look at what the sizes are \
+                 computed from"
+            ))
+        } else {
+            let found = type_name(object);
+            PyTypeError::new_err(format!(
+                "`{function}` expected whole numbers as sizes of a shape, found {found}\nhint: give a number, or a tuple of them \
+                 such as `(2, 3)`"
+            ))
+        };
+        told_of(py, function, wrong)
     })
 }
 
@@ -51,12 +59,12 @@ fn size(object: &Bound<'_, PyAny>) -> PyResult<i64> {
 #[pyfunction]
 #[pyo3(signature = (shape, fill_value, *, dtype=None, device=None))]
 pub(crate) fn full(
-    shape: Shape,
+    shape: &Bound<'_, PyAny>,
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    let py = fill_value.py();
+    let (py, shape) = (fill_value.py(), Shape::given(shape, "full")?);
     let Some(number) = Number::of(fill_value)? else {
         let one = read::asarray(fill_value, dtype, device, None)?.get().tensor();
         return of_element(py, &shape.0, &one).map(Array::new).map_err(|error| in_name_of(py, "full", error));
@@ -69,11 +77,11 @@ pub(crate) fn full(
 #[pyfunction]
 #[pyo3(signature = (shape, *, dtype=None, device=None))]
 pub(crate) fn zeros(
-    py: Python<'_>,
-    shape: Shape,
+    shape: &Bound<'_, PyAny>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
+    let (py, shape) = (shape.py(), Shape::given(shape, "zeros")?);
     of_one(py, "zeros", &shape.0, (Number::Integer(0), or_float(dtype)), &chosen(py, device)?)
 }
 
@@ -81,11 +89,11 @@ pub(crate) fn zeros(
 #[pyfunction]
 #[pyo3(signature = (shape, *, dtype=None, device=None))]
 pub(crate) fn ones(
-    py: Python<'_>,
-    shape: Shape,
+    shape: &Bound<'_, PyAny>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
+    let (py, shape) = (shape.py(), Shape::given(shape, "ones")?);
     of_one(py, "ones", &shape.0, (Number::Integer(1), or_float(dtype)), &chosen(py, device)?)
 }
 
@@ -147,17 +155,18 @@ fn repeated(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tensor> {
     }
 }
 
-/// So many numbers from `start` on, each `step` after the last: int64 where both are whole, and float64 otherwise. Each is
-/// computed from its place, so that the rounding of many steps does not add up.
+/// So many numbers from `start` on, each `step` after the last: int64 where both are whole, and otherwise float64, or float32
+/// where `is_narrow`. Each is computed from its place, so that the rounding of many steps does not add up.
 #[pyfunction]
-#[pyo3(signature = (count, start, step, device))]
+#[pyo3(signature = (count, start, step, device, is_narrow=false))]
 pub(crate) fn _steps(
-    count: i64,
+    count: &Bound<'_, PyAny>,
     start: &Bound<'_, PyAny>,
     step: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, PyAny>>,
+    is_narrow: bool,
 ) -> PyResult<Array> {
-    let py = start.py();
+    let (py, count) = (start.py(), size(count, "arange")?);
     if count < 0 {
         return Err(PyValueError::new_err(format!(
             "expected a number of elements of at least 0, found {count}"
@@ -166,34 +175,27 @@ pub(crate) fn _steps(
     let device = chosen(py, device)?;
     let made = if start.is_instance_of::<PyInt>() && step.is_instance_of::<PyInt>() {
         let (start, step): (i64, i64) = (start.extract()?, step.extract()?);
-        let numbers = listed(&device, count, |at| at.wrapping_mul(step).wrapping_add(start))?;
-        Tensor::from_slice(&device, &[count], &numbers)
+        Tensor::of_places(&device, &[count], |at| (at as i64).wrapping_mul(step).wrapping_add(start))
     } else {
         let (start, step): (f64, f64) = (start.extract()?, step.extract()?);
-        let numbers = listed(&device, count, |at| at as f64 * step + start)?;
-        Tensor::from_slice(&device, &[count], &numbers)
+        let number = |at| at as f64 * step + start;
+        if is_narrow {
+            Tensor::of_places(&device, &[count], |at| number(at) as f32)
+        } else {
+            Tensor::of_places(&device, &[count], number)
+        }
     };
-    made.or_raise().map(Array::new)
-}
-
-/// What a function gives for each of so many places.
-fn listed<T>(device: &Device, count: i64, number: impl Fn(i64) -> T) -> PyResult<Vec<T>> {
-    let mut numbers = Vec::new();
-    let reserved = usize::try_from(count).is_ok_and(|count| numbers.try_reserve_exact(count).is_ok());
-    if !reserved {
-        let found = format!("expected memory for {count} elements, found too little");
-        return Err(raised_of_call(Error::resource_exhausted(found).of_op("arange").on_device(device)));
-    }
-    numbers.extend((0..count).map(number));
-    Ok(numbers)
+    let made = made.map_err(|error| raised_of_call(error.of_op("arange").on_device(&device)));
+    made.map(Array::new)
 }
 
 /// The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
 /// gaps between them or `copy` is on.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape, *, copy=None))]
-pub(crate) fn reshape(x: &Bound<'_, PyAny>, shape: Shape, copy: Option<bool>) -> PyResult<Array> {
+pub(crate) fn reshape(x: &Bound<'_, PyAny>, shape: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Array> {
     let (py, tensor) = (x.py(), array_given(x, "reshape", "x")?.get().tensor());
+    let shape = Shape::given(shape, "reshape")?;
     if let Some(sizes) = sizes_for(i64::try_from(tensor.element_count())?, &shape.0) {
         if tensor.is_contiguous() {
             return seen(py, &tensor, &sizes, copy);
@@ -234,7 +236,8 @@ fn seen(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> P
 /// An array with its dimensions in another order.
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
-pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: Shape) -> PyResult<Array> {
+pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let axes = Shape::given(axes, "permute_dims")?;
     let tensor = array_given(x, "permute_dims", "x")?.get().tensor();
     let rank = i64::try_from(tensor.dims().len())?;
     let mut order = Vec::with_capacity(axes.0.len());

@@ -9,8 +9,8 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::operand::{Number, foreign, scalar};
-use super::{Array, Operand, cast, only};
+use super::operand::{Number, foreign, scalar, text_beside};
+use super::{Array, Operand, cast, only, recent};
 use crate::call::{Fixed, named};
 use crate::error::{OrRaise as _, type_name};
 use crate::promote::{Kind, kind};
@@ -301,6 +301,10 @@ fn turned(py: Python<'_>, tensor: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
     static SLICE: Fixed = Fixed::new("Slice");
     let device = super::host(py)?;
     let list = |value: &dyn Fn(usize) -> i64| {
+        if let [axis] = axes {
+            let number = recent::tensor(Number::Integer(value(*axis).into()), &device, Dtype::I64)?;
+            return number.unsqueeze(0).or_raise();
+        }
         let values: Vec<i64> = axes.iter().map(|axis| value(*axis)).collect();
         Tensor::from_slice(&device, &[axes.len() as i64], &values).or_raise()
     };
@@ -325,6 +329,10 @@ fn true_places(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
 /// apart, and in place of the first of them otherwise.
 fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)], is_apart: bool) -> PyResult<Tensor> {
     static GATHER: Fixed = Fixed::new("GatherND");
+    if let ([(axis, places)], false) = (gathered, is_apart) {
+        let along = Attributes::new().with("axis", Attribute::Int(*axis as i64));
+        return only(named(py, "Gather", &[Some(tensor), Some(places)], along, 1)?);
+    }
     let mut shape = oarlock_core::Dims::new();
     for (_, places) in gathered {
         shape = oarlock_core::shape::broadcast(&shape, places.dims()).or_raise()?;
@@ -366,6 +374,7 @@ pub(super) fn set(py: Python<'_>, array: &Array, key: &Bound<'_, PyAny>, value: 
     let value = match value {
         Operand::Foreign(name) => return Err(foreign(&format!("`{name}`"))),
         Operand::Number(number) => checked(*number, dtype)?.tensor(&device, dtype)?,
+        Operand::Text(text) => text_beside(&tensor, text.clone())?,
         Operand::Array(value) => {
             if crate::promote::of_two(dtype, value.dtype())? != dtype && kind(value.dtype()) > kind(dtype) {
                 return Err(PyTypeError::new_err(format!(

@@ -11,6 +11,7 @@ pub(crate) mod create;
 mod dlpack;
 mod given;
 mod index;
+pub(crate) mod join;
 mod numpy;
 pub(crate) mod operand;
 mod operators;
@@ -537,15 +538,8 @@ impl Array {
         self.become_result("@=", ops::matmul(py, self, &other)?)
     }
 
-    /// One element as a number of Python would be, and more elements as text.
     fn __format__<'py>(&self, format: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, tensor) = (format.py(), self.tensor());
-        let shown = if tensor.dims().is_empty() && !format.is_empty()? {
-            print::item(py, &tensor)?
-        } else {
-            PyString::new(py, &print::representation(py, &tensor)?).into_any()
-        };
-        shown.call_method1("__format__", (format,))
+        print::formatted(format, &self.tensor())
     }
 
     #[pyo3(signature = (ndigits=None))]

@@ -1,9 +1,10 @@
 //! Functions of NumPy that are called with an array of Oarlock. NumPy's operators are such functions too, where their first
 //! operand is an array or a scalar of its own.
 
+use oarlock_core::Dtype;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::Array;
 
@@ -48,9 +49,12 @@ pub(super) fn called<'py>(
         // NumPy makes an array of a scalar before it compares.
         let is_turned = first.hasattr("shape")? && first.getattr("shape")?.extract::<[usize; 0]>().is_ok();
         let first = if is_turned { first.get_item(PyTuple::empty(py))? } else { first };
-        let made = second.call_method1(*answer, (first,))?;
-        if !made.is(py.NotImplemented()) {
-            return Ok(made);
+        let is_text = |array: &Bound<'_, Array>| array.get().tensor().dtype() == Dtype::String;
+        if !first.is_instance_of::<PyString>() || second.cast::<Array>().is_ok_and(is_text) {
+            let made = second.call_method1(*answer, (first,))?;
+            if !made.is(py.NotImplemented()) {
+                return Ok(made);
+            }
         }
     }
     let types = inputs.iter().map(|input| Ok(format!("`{}`", input.get_type().fully_qualified_name()?)));

@@ -5,16 +5,17 @@ use num_complex::Complex;
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString};
 
 use super::{Array, cast, recent};
 use crate::error::{OrRaise as _, type_name};
 use crate::promote::{self, Kind};
 
-/// An array, or a number of Python.
+/// An array, or a number or text of Python.
 pub(crate) enum Operand {
     Array(Tensor),
     Number(Number),
+    Text(String),
     /// An array of another library, by the name of its type: it is refused here, since what it would make of the expression
     /// by itself is an error that helps nobody, or `False` for `==`.
     Foreign(String),
@@ -163,6 +164,7 @@ impl FromPyObject<'_, '_> for Operand {
         }
         match Number::of(&object)?.map_or_else(|| scalar(&object), |number| Ok(Some(number)))? {
             Some(number) => Ok(Self::Number(number)),
+            None if object.is_instance_of::<PyString>() => Ok(Self::Text(object.extract()?)),
             None if object.hasattr("__dlpack__")? => {
                 Ok(Self::Foreign(object.get_type().fully_qualified_name()?.to_string()))
             }
@@ -238,6 +240,7 @@ impl AsOperand for Operand {
         match self {
             Self::Array(tensor) => Self::Array(tensor.clone()),
             Self::Number(number) => Self::Number(*number),
+            Self::Text(text) => Self::Text(text.clone()),
             Self::Foreign(name) => Self::Foreign(name.clone()),
         }
     }
@@ -269,16 +272,22 @@ pub(crate) fn together(
             let (array, number) = beside(py, &array, number)?;
             Ok([number, array])
         }
+        (Operand::Array(array), Operand::Text(text)) => {
+            let text = text_beside(&array, text)?;
+            Ok([array, text])
+        }
+        (Operand::Text(text), Operand::Array(array)) => Ok([text_beside(&array, text)?, array]),
         (left @ Operand::Foreign(_), right) | (left, right @ Operand::Foreign(_)) => {
             let told = |operand| match operand {
                 Operand::Array(_) => "`oarlock.Tensor`".to_owned(),
                 Operand::Number(_) => "a number".to_owned(),
+                Operand::Text(_) => "text".to_owned(),
                 Operand::Foreign(name) => format!("`{name}`"),
             };
             Err(foreign(&format!("{} and {}", told(left), told(right))))
         }
-        (Operand::Number(_), Operand::Number(_)) => {
-            Err(PyTypeError::new_err("expected an array among the operands, found two numbers"))
+        (Operand::Number(_) | Operand::Text(_), Operand::Number(_) | Operand::Text(_)) => {
+            Err(PyTypeError::new_err("expected an array among the operands, found none"))
         }
     }
 }
@@ -312,6 +321,17 @@ fn apart(left: &Tensor, right: &Tensor) -> PyErr {
     PyValueError::new_err(format!(
         "expected arrays on one device, found one on `{left}` and one on `{right}`\nhint: copy one of them with `to_device`"
     ))
+}
+
+/// Text of Python as an array without dimensions, for use with an array.
+pub(super) fn text_beside(array: &Tensor, text: String) -> PyResult<Tensor> {
+    if array.dtype() != Dtype::String {
+        return Err(PyTypeError::new_err(format!(
+            "expected a number or an array beside an array of {}, found text\nhint: convert text with `float(…)` or `int(…)` first",
+            array.dtype().numpy_name()
+        )));
+    }
+    Tensor::from_texts(array.device(), &[], vec![text]).or_raise()
 }
 
 /// An array and a number as tensors of one dtype.

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 use oarlock_core::{Dtype, Element, Tensor};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString};
 
@@ -112,6 +112,22 @@ pub(super) fn item<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py,
         )));
     }
     values(py, tensor)?[0].object(py)
+}
+
+/// The one element of a tensor without dimensions as a number of Python would be formatted; others are only shown.
+pub(super) fn formatted<'py>(format: &Bound<'py, PyString>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let py = format.py();
+    if format.is_empty()? {
+        return Ok(PyString::new(py, &representation(py, tensor)?).into_any());
+    }
+    if tensor.dims().is_empty() {
+        return item(py, tensor)?.call_method1("__format__", (format,));
+    }
+    Err(PyTypeError::new_err(format!(
+        "expected an array without dimensions for the format `{format}`, found one of shape {:?}\nhint: format `array.item()` where \
+         it has one element, each number of `array.tolist()` where it has more, or its text `str(array)`",
+        tensor.dims()
+    )))
 }
 
 /// The elements of a tensor in nested lists.

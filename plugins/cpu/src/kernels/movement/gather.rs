@@ -56,11 +56,20 @@ fn gather(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
     let positions = checked(&positions, length)?;
     by_size!(input.dtype(), N => {
         let from = cells::<N>(&input)?;
-        in_pieces(cpu, cells_mut::<N>(&output)?, inner, |begin, out| {
-            for (row, out) in out.chunks_mut(inner).enumerate() {
-                let (outer, index) = ((begin + row) / positions.len(), (begin + row) % positions.len());
-                let first = (outer * length + positions[index]) * inner;
-                out.copy_from_slice(&from[first..first + inner]);
+        in_pieces(cpu, cells_mut::<N>(&output)?, inner, |begin, mut out| {
+            let (mut outer, mut index) = (begin / positions.len(), begin % positions.len());
+            while !out.is_empty() {
+                let rows = (positions.len() - index).min(out.len() / inner);
+                let (part, rest) = out.split_at_mut(rows * inner);
+                let (from, positions) = (&from[outer * length * inner..], &positions[index..index + rows]);
+                if inner == 1 {
+                    part.iter_mut().zip(positions).for_each(|(cell, position)| *cell = from[*position]);
+                } else {
+                    for (row, position) in part.chunks_exact_mut(inner).zip(positions) {
+                        row.copy_from_slice(&from[position * inner..][..inner]);
+                    }
+                }
+                (outer, index, out) = (outer + 1, 0, rest);
             }
         });
         Ok(())

@@ -195,6 +195,10 @@ fn copy_row<const N: usize>(input: &[[u8; N]], first: usize, stride: isize, row:
     match stride {
         1 => row.copy_from_slice(&input[first..first + row.len()]),
         0 => row.fill(input[first]),
+        -1 => {
+            let backwards = input[..=first].iter().rev();
+            row.iter_mut().zip(backwards).for_each(|(cell, from)| *cell = *from);
+        }
         _ => {
             let mut from = first;
             for cell in row {

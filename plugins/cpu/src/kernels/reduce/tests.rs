@@ -45,6 +45,38 @@ fn long_lines_are_cut_without_losing_elements() {
     check("ReduceSum", 13, &[], &[Some(&Array::of(&[40_000], &halves)), None], &[sum]);
 }
 
+/// All of them are rounded the same way, so that nothing evens out.
+#[test]
+fn rounding_does_not_add_up_in_long_sums() {
+    let count = 1usize << 20;
+    let data = vec![0.1f32; count];
+    for (dims, axes) in [
+        ([1, 1, count], &[2i64][..]),
+        ([1, count, 1], &[1]),
+        ([1, count / 64, 64], &[1]),
+        ([64, count / 64, 1], &[1]),
+        ([count / 96, 48, 2], &[0, 2]),
+        ([64, count / 64, 1], &[0, 1, 2]),
+    ] {
+        let size: usize = dims.iter().product();
+        let mut kept = dims.map(|dim| dim as i64);
+        axes.iter().for_each(|axis| kept[*axis as usize] = 1);
+        let outputs: i64 = kept.iter().product();
+        let expected = 0.1f32 as f64 * (size / outputs as usize) as f64;
+        let input = Array::of(&dims.map(|dim| dim as i64), &data[..size]);
+        let axes = Array::of(&[axes.len() as i64], axes);
+        for isa in ["scalar", "avx512"] {
+            let outputs = [Some((Dtype::F32, &kept[..]))];
+            let made =
+                run_with_isa(isa, "ReduceSum", 13, &[], &[Some(&input), Some(&axes)], &outputs).unwrap();
+            for sum in made[0].as_ref().unwrap().values::<f32>() {
+                let off = (f64::from(sum) / expected - 1.0).abs();
+                assert!(off < 5e-7, "the sums of {dims:?} to {kept:?} are {off:e} off");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_not_a_number_is_the_extreme_wherever_it_lies() {
     let undefined = Array::of(&[1], &[f32::NAN]);

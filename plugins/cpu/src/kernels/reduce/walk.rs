@@ -1,8 +1,6 @@
 //! Walks over the elements of a reduction. How work is cut into partial results is decided by the shape alone and they are
 //! joined in order, so that the number of threads does not change a bit of the result.
 
-use std::ops::Range;
-
 use oarlock_sdk::Element;
 
 use super::reduction::Reduction;
@@ -20,8 +18,8 @@ use crate::kernels::rows::{GRAIN, grain};
 const CHUNK: usize = GRAIN;
 /// How many rows become one row of partial results, at most.
 const ROWS: usize = 256;
-/// How many partial results are joined one after the other.
-const FEW: usize = 8;
+/// How many rows or lines are added up one after the other before they are joined with those before.
+const FEW: usize = 16;
 /// How many columns are added up together: their partial results stay in the nearest cache.
 const COLUMNS: usize = 1024;
 
@@ -100,12 +98,16 @@ impl Cut {
         let lines = first..shape.reduced.count().min(first + self.lines_per_piece);
         let begin = index % self.pieces_per_line * CHUNK;
         let end = length.min(begin + CHUNK);
-        let mut partial = R::NONE;
-        for line in lines {
-            let line = start + shape.reduced.offset(line);
-            partial = R::join(partial, R::of_slice(&input[line + begin..line + end]));
+        let mut halves = Halves::<T, R>::new();
+        for first in lines.clone().step_by(FEW) {
+            let mut few = R::NONE;
+            for line in first..lines.end.min(first + FEW) {
+                let line = start + shape.reduced.offset(line);
+                few = R::join(few, R::of_slice(&input[line + begin..line + end]));
+            }
+            halves.add(few);
         }
-        partial
+        halves.joined()
     }
 }
 
@@ -132,17 +134,28 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
     let mut partials = vec![R::NONE; output.len() * groups];
     let count = partials.len();
     in_parallel(cpu, count, grain(rows.min(ROWS)), Rows::new(&mut partials, 1), |begin, part| {
-        let (mut next, mut part) = (begin, part);
+        let (mut next, mut part, mut few) = (begin, part, [R::NONE; COLUMNS]);
         while !part.is_empty() {
             let (line, column) = (next / width, next % width);
             let (block, rest) = part.split_at_mut(COLUMNS.min(width - column).min(part.len()));
             let start = shape.kept.offset(line / groups) + column;
             let first = line % groups * ROWS;
+            let last = rows.min(first + ROWS);
             with_isa!(cpu.isa(), || {
-                for row in first..rows.min(first + ROWS) {
-                    let row = start + shape.reduced.offset(row);
-                    for (partial, element) in block.iter_mut().zip(&input[row..]) {
-                        *partial = R::add(*partial, *element);
+                for begin in (first..last).step_by(FEW) {
+                    let few = &mut few[..block.len()];
+                    let row = start + shape.reduced.offset(begin);
+                    for (partial, element) in few.iter_mut().zip(&input[row..]) {
+                        *partial = R::add(R::NONE, *element);
+                    }
+                    for row in begin + 1..last.min(begin + FEW) {
+                        let row = start + shape.reduced.offset(row);
+                        for (partial, element) in few.iter_mut().zip(&input[row..]) {
+                            *partial = R::add(*partial, *element);
+                        }
+                    }
+                    for (partial, few) in block.iter_mut().zip(few) {
+                        *partial = R::join(*partial, *few);
                     }
                 }
             });
@@ -155,18 +168,39 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
     });
 }
 
-/// The partial results of some pieces, those of one half joined with those of the other: so rounding grows with the logarithm
-/// of how many there are, not with their number.
-fn halved<T: Element, R: Reduction<T>>(
-    pieces: Range<usize>,
-    partial: &impl Fn(usize) -> R::Partial,
-) -> R::Partial {
-    if pieces.len() <= FEW {
-        return pieces.map(partial).fold(R::NONE, R::join);
+/// Partial results that are joined as they come, always two of as many: so rounding grows with the logarithm of how many there
+/// are, not with their number.
+struct Halves<T, R: Reduction<T>> {
+    /// Where the bit of a power of two is set in the count, what so many became.
+    powers: [R::Partial; usize::BITS as usize],
+    count: usize,
+}
+
+impl<T, R: Reduction<T>> Halves<T, R> {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { powers: [R::NONE; usize::BITS as usize], count: 0 }
     }
-    let middle = pieces.start + pieces.len() / 2;
-    let [left, right] = [pieces.start..middle, middle..pieces.end].map(|half| halved::<T, R>(half, partial));
-    R::join(left, right)
+
+    #[inline(always)]
+    fn add(&mut self, mut partial: R::Partial) {
+        let full = self.count.trailing_ones() as usize;
+        for earlier in &self.powers[..full] {
+            partial = R::join(*earlier, partial);
+        }
+        self.powers[full] = partial;
+        self.count += 1;
+    }
+
+    #[inline(always)]
+    fn joined(&self) -> R::Partial {
+        let (mut all, mut left) = (R::NONE, self.count);
+        while left > 0 {
+            all = R::join(self.powers[left.trailing_zeros() as usize], all);
+            left &= left - 1;
+        }
+        all
+    }
 }
 
 /// Joins the partial results of each output.
@@ -182,7 +216,14 @@ fn join<T: Element, R: Reduction<T>>(
         with_isa!(cpu.isa(), || {
             for (index, element) in part.iter_mut().enumerate() {
                 let item = begin + index;
-                *element = R::finish(halved::<T, R>(0..pieces, &|piece| partial(item, piece)), share);
+                let all = if pieces == 1 {
+                    partial(item, 0)
+                } else {
+                    let mut halves = Halves::<T, R>::new();
+                    (0..pieces).for_each(|piece| halves.add(partial(item, piece)));
+                    halves.joined()
+                };
+                *element = R::finish(all, share);
             }
         });
     });

@@ -4,6 +4,9 @@ use std::hint::black_box;
 
 /// Partial results that fill the widest register.
 pub(crate) const LANES: usize = 16;
+/// How many elements a lane is made of before it is joined with what came before. What rounding adds up to in a long line grows
+/// with this and with the number of such rounds, not with their product.
+const ROUNDS: usize = 16;
 
 /// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
 #[inline(always)]
@@ -43,12 +46,12 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
     let last = elements.last_chunk::<LANES>()?;
     let mut first = [none; LANES];
     let (blocks, rest) = elements.as_chunks::<{ 4 * LANES }>();
-    if !blocks.is_empty() {
-        let [mut second, mut third, mut fourth] = [first; 3];
+    for blocks in blocks.chunks(ROUNDS) {
+        let [mut newest, mut second, mut third, mut fourth] = [[none; LANES]; 4];
         for block in blocks {
             let (parts, _) = block.as_chunks::<LANES>();
             for lane in 0..LANES {
-                first[lane] = add(first[lane], parts[0][lane]);
+                newest[lane] = add(newest[lane], parts[0][lane]);
             }
             for lane in 0..LANES {
                 second[lane] = add(second[lane], parts[1][lane]);
@@ -61,7 +64,8 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
             }
         }
         for lane in 0..LANES {
-            first[lane] = join(join(first[lane], second[lane]), join(third[lane], fourth[lane]));
+            let together = join(join(newest[lane], second[lane]), join(third[lane], fourth[lane]));
+            first[lane] = join(first[lane], together);
         }
     }
     let (parts, rest) = rest.as_chunks::<LANES>();

@@ -45,3 +45,8 @@ __all__ = [
 def __getattr__(name: str) -> NoReturn:
     """Says what to do instead of what is not there."""
     raise absent(sys.modules[__name__], name, "oarlock.onnxruntime")
+
+
+def __dir__() -> list[str]:
+    """What is meant to be used, without what the module itself uses."""
+    return __all__

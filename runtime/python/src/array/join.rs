@@ -1,0 +1,35 @@
+//! Arrays one after the other, as one.
+
+use oarlock_core::{Attribute, Attributes};
+use pyo3::prelude::*;
+
+use super::{Array, cast, only};
+use crate::call::named;
+use crate::error::OrRaise as _;
+use crate::promote::of_two;
+
+/// Arrays along a dimension, as the dtype that they have in common: along a new one where `is_new`.
+#[pyfunction]
+#[pyo3(signature = (arrays, axis, is_new))]
+pub(crate) fn _joined(
+    py: Python<'_>,
+    arrays: Vec<Bound<'_, Array>>,
+    axis: usize,
+    is_new: bool,
+) -> PyResult<Array> {
+    let mut tensors: Vec<_> = arrays.iter().map(|array| array.get().tensor()).collect();
+    let mut dtypes = tensors.iter().map(oarlock_core::Tensor::dtype);
+    let Some(first) = dtypes.next() else {
+        return Err(pyo3::exceptions::PyValueError::new_err(
+            "expected an array to join at least, found none",
+        ));
+    };
+    let dtype = dtypes.try_fold(first, of_two)?;
+    for tensor in &mut tensors {
+        let part = cast(py, tensor, dtype)?;
+        *tensor = if is_new { part.unsqueeze(axis).or_raise()? } else { part };
+    }
+    let tensors: Vec<_> = tensors.iter().map(Some).collect();
+    let along = Attributes::new().with("axis", Attribute::Int(i64::try_from(axis)?));
+    only(named(py, "Concat", &tensors, along, 1)?).map(Array::new)
+}
