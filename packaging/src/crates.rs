@@ -111,6 +111,9 @@ impl Crates {
     ///
     /// When the workspace has no such package, or it no such features.
     pub fn of_package(&self, name: &str, features: &[String]) -> Result<Vec<&Package>, Error> {
+        if !self.packages.values().any(|it| it.name == name && it.source.is_none()) {
+            return Err(Error::new(format!("expected a package of the workspace, found `{name}`")));
+        }
         // Of the workspace as a whole cargo gives every feature that any package wants of another, so it is asked again.
         let features = features.join(",");
         let mut arguments =

@@ -1,0 +1,83 @@
+//! What a wheel tells of what is in it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use oarlock_pack::crates::Crates;
+use oarlock_pack::{bill, licences};
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
+}
+
+fn bill_of(package: &str, opens: &[String]) -> Value {
+    let crates = Crates::of_workspace(root()).expect("the workspace");
+    let packages = crates.of_package(package, &["shared-object".to_owned()]).expect("a package");
+    let text = bill::of_packages(&crates, &packages, opens);
+    assert!(!text.contains(&root().display().to_string()), "it says where it was built");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn texts<'v>(values: &'v Value, key: &str) -> BTreeSet<&'v str> {
+    values.as_array().expect("a list").iter().map(|it| it[key].as_str().expect("a text")).collect()
+}
+
+#[test]
+fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
+    let bill = bill_of("oarlock-plugin-openblas", &["libopenblas.so.0".to_owned()]);
+    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    assert_eq!(bill["metadata"]["component"]["name"], "oarlock-plugin-openblas");
+    let names = texts(&bill["components"], "name");
+    for linked in ["libloading", "oarlock-blas", "oarlock-sdk", "libopenblas.so.0"] {
+        assert!(names.contains(linked), "{linked} in {names:?}");
+    }
+    // A macro runs while it is compiled, a feature of tests is not in what is built.
+    for absent in ["oarlock-sdk-macros", "syn", "libtest-mimic", "clap"] {
+        assert!(!names.contains(absent), "{absent} in {names:?}");
+    }
+    let of_registry =
+        bill["components"].as_array().expect("a list").iter().find(|it| it["name"] == "libloading");
+    let hash = of_registry.expect("a crate")["hashes"][0]["content"].as_str().expect("a hash");
+    assert_eq!(hash.len(), 64);
+}
+
+#[test]
+fn whatever_a_bill_refers_to_is_in_it() {
+    let bill = bill_of("oarlock-plugin-opencl", &["libOpenCL.so.1".to_owned()]);
+    let mut known = texts(&bill["components"], "bom-ref");
+    known.insert(bill["metadata"]["component"]["bom-ref"].as_str().expect("a text"));
+    for dependency in bill["dependencies"].as_array().expect("a list") {
+        assert!(known.contains(dependency["ref"].as_str().expect("a text")), "{dependency}");
+        for other in dependency["dependsOn"].as_array().expect("a list") {
+            assert!(known.contains(other.as_str().expect("a text")), "{dependency}");
+        }
+    }
+    let first = &bill["dependencies"][0];
+    assert!(
+        first["dependsOn"].as_array().expect("a list").contains(&"opened:libOpenCL.so.1".into()),
+        "{first}"
+    );
+}
+
+#[test]
+fn licences_other_than_ours_are_told_in_full() {
+    let crates = Crates::of_workspace(root()).expect("the workspace");
+    let packages = crates.of_package("oarlock-plugin-openblas", &[]).expect("a package");
+    let text = licences::of_packages(&packages).expect("licences");
+    // One that is under another licence alone, and one that may be had under ours.
+    let (_, told) = text.split_once("\nlibloading ").expect("its licence");
+    assert!(told.contains("Permission to use, copy, modify"), "{told}");
+    assert!(
+        text.contains("Under the Apache License 2.0, which lies beside this file: ")
+            && text.contains(" libc ")
+    );
+    assert!(!text.contains("oarlock-sdk"), "ours is no licence of others");
+}
+
+#[test]
+fn a_package_that_is_not_there_is_named() {
+    let crates = Crates::of_workspace(root()).expect("the workspace");
+    let error = crates.of_package("oarlock-plugin-abacus", &[]).expect_err("no such package").to_string();
+    assert!(error.contains("oarlock-plugin-abacus"), "{error}");
+}
