@@ -8,6 +8,7 @@ pub mod assemble;
 pub mod bill;
 pub mod build;
 pub mod carried;
+pub mod check;
 pub mod crates;
 mod error;
 pub mod file;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use plan::recipes;
 pub use plan::{Plan, Recipe};
 
 use crate::assemble::{self, Core, Plugin};
@@ -125,9 +126,9 @@ impl Workshop {
         let mut wheels = Vec::new();
         for row in plan.rows() {
             step(format!("packing {}", row.name));
-            let recipes = plan::recipes(plan.matrix, row)?;
+            let needed = recipes(plan.matrix, row)?;
             let parts: Vec<&(Made, Duration)> =
-                recipes.iter().filter_map(|it| made.get(&it.directory())).collect();
+                needed.iter().filter_map(|it| made.get(&it.directory())).collect();
             apart += parts.iter().map(|(_, took)| *took).sum::<Duration>();
             let wheel = put_together(plan, row, &parts)?;
             let target = out.join(row.name.to_string());

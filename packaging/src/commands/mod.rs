@@ -1,6 +1,7 @@
 //! What the command can be asked, and how it shows the answer.
 
 mod build;
+mod check;
 mod index;
 mod inspect;
 mod matrix;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Pages(pages::Call),
     /// Build wheels: what they are put together of is compiled once for all of them
     Build(build::Call),
+    /// Say whether wheels are what the matrix says, and go together
+    Check(check::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
     /// Say which instructions lie in a library
@@ -99,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
+        Command::Check(call) => check::run(call, arguments.json),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Options(call) => options::run(call, arguments.json),

@@ -1,0 +1,29 @@
+//! `oarlock-pack check`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use oarlock_pack::check;
+
+use super::MatrixChoice;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// The wheels
+    #[arg(required = true, value_name = "WHEEL")]
+    wheels: Vec<PathBuf>,
+}
+
+pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+    check::wheels(&call.choice.read()?, &call.wheels)?;
+    let count = call.wheels.len();
+    if json {
+        println!("{}", serde_json::json!({ "wheels": count }));
+    } else {
+        println!("{count} wheels are what the matrix says");
+    }
+    Ok(())
+}
