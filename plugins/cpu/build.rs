@@ -8,9 +8,5 @@ fn main() {
     let is_x86 = var_os("CARGO_CFG_TARGET_ARCH").is_some_and(|name| name == "x86_64");
     if is_x86 && var_os("CARGO_CFG_OARLOCK_NO_AVX").is_none() {
         println!("cargo::rustc-cfg=x86_vectors");
-    } else if is_x86 {
-        // Fused multiplication is that of the C library then: the compiler's own, which would be linked otherwise, has
-        // instructions for newer processors beside the others.
-        println!("cargo::rustc-link-lib=dylib=m");
     }
 }

@@ -135,6 +135,7 @@ pub(crate) trait Target: Copy + Send + Sync + 'static {
 pub(crate) struct Baseline;
 
 /// AVX2 with FMA, or what contains both.
+#[cfg(any(x86_vectors, test))]
 #[derive(Clone, Copy)]
 pub(crate) struct Fused;
 
@@ -142,6 +143,7 @@ impl Target for Baseline {
     const HAS_FMA: bool = false;
 }
 
+#[cfg(any(x86_vectors, test))]
 impl Target for Fused {
     const HAS_FMA: bool = true;
 }

@@ -8,6 +8,7 @@
     )
 )]
 
+#[cfg(x86_vectors)]
 use crate::isa::Isa;
 
 /// Runs a body, written as a closure, in code for the instruction sets of the level. Functions that it calls in its inner
@@ -18,17 +19,19 @@ use crate::isa::Isa;
 macro_rules! with_isa {
     ($isa:expr, || $body:expr) => {
         match $isa {
+            #[cfg(x86_vectors)]
             $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::kernels::rows::vector::with_avx512(
                 $isa,
                 #[inline(always)]
                 || $body,
             ),
+            #[cfg(x86_vectors)]
             $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2(
                 $isa,
                 #[inline(always)]
                 || $body,
             ),
-            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(
+            _ => $crate::kernels::rows::vector::with_baseline(
                 #[inline(always)]
                 || $body,
             ),
@@ -37,6 +40,7 @@ macro_rules! with_isa {
     // The body may name the level as a type, for functions that differ where a product and a sum are one instruction.
     ($isa:expr, $level:ident => || $body:expr) => {
         match $isa {
+            #[cfg(x86_vectors)]
             $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::kernels::rows::vector::with_avx512(
                 $isa,
                 #[inline(always)]
@@ -45,6 +49,7 @@ macro_rules! with_isa {
                     $body
                 },
             ),
+            #[cfg(x86_vectors)]
             $crate::isa::Isa::Avx2 => $crate::kernels::rows::vector::with_avx2(
                 $isa,
                 #[inline(always)]
@@ -53,7 +58,7 @@ macro_rules! with_isa {
                     $body
                 },
             ),
-            $crate::isa::Isa::Scalar => $crate::kernels::rows::vector::with_baseline(
+            _ => $crate::kernels::rows::vector::with_baseline(
                 #[inline(always)]
                 || {
                     type $level = $crate::isa::Baseline;
@@ -67,25 +72,21 @@ macro_rules! with_isa {
 pub(crate) use with_isa;
 
 /// Runs the body of [`with_isa!`] for AVX-512.
+#[cfg(x86_vectors)]
 #[inline(always)]
 pub(crate) fn with_avx512<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     assert!(isa >= Isa::Avx512, "a level for this code");
     // SAFETY: levels other than the lowest are only made where the machine has them.
-    #[cfg(x86_vectors)]
-    return unsafe { run_avx512(body) };
-    #[cfg(not(x86_vectors))]
-    body()
+    unsafe { run_avx512(body) }
 }
 
 /// Runs the body of [`with_isa!`] for AVX2.
+#[cfg(x86_vectors)]
 #[inline(always)]
 pub(crate) fn with_avx2<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     assert!(isa >= Isa::Avx2, "a level for this code");
     // SAFETY: as above.
-    #[cfg(x86_vectors)]
-    return unsafe { run_avx2(body) };
-    #[cfg(not(x86_vectors))]
-    body()
+    unsafe { run_avx2(body) }
 }
 
 /// Runs the body of [`with_isa!`] for every processor.
