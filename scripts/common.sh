@@ -33,6 +33,8 @@ installed() {
     clang) can_compile clang c && can_compile clang++ c++ ;;
     pocl-opencl-icd) compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null ;;
     libopenblas0-pthread) ldconfig -p | grep -q 'libopenblas\.so\.0' ;;
+    binutils) command -v objcopy >/dev/null && command -v strip >/dev/null ;;
+    qemu-user) command -v qemu-x86_64 >/dev/null ;;
     libgomp1) ldconfig -p | grep -q 'libgomp\.so\.1' ;;
     ocl-icd-libopencl1) ldconfig -p | grep -q 'libOpenCL\.so\.1' ;;
     *) command -v "$1" >/dev/null ;;
