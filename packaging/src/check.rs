@@ -62,7 +62,7 @@ fn wheel(matrix: &Matrix, file: &Path) -> Result<Vec<Spoken>, Error> {
         let Recipe { part, without_avx, glibc, .. } = left.swap_remove(place);
         let limits = Limits { glibc, opens: &part.opens, names: &part.names, without_avx: *without_avx };
         let library = wheel.file(path)?;
-        library::check(library, library, limits).map_err(|error| error.of_file(path))?;
+        library::check(library, library, limits).map_err(|error| Error::new(format!("`{path}`: {error}")))?;
         if let Ok(manifest) = wheel.file(&path.replace(".so", ".oarlock.toml")) {
             spoken.push(spoken_by(row, manifest)?);
         }

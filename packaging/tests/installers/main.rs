@@ -3,7 +3,7 @@
 //! `scripts/get-installers` brings them, in versions that are known; without them there is one test, which is ignored and says
 //! so. With `OARLOCK_ALL_PINS`, set to anything, pip is asked for every wheel that PaddlePaddle published, not just for some.
 
-#[path = "../built/mod.rs"]
+#[path = "../wheels/built.rs"]
 mod built;
 mod eras;
 mod flavours;

@@ -1,13 +1,11 @@
 //! Wheels that are put together of what was built.
 
-mod built;
-
 use oarlock_pack::assemble::{self, Core};
 use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
 use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
 
-use crate::built::plugin;
+use crate::built::{self, plugin};
 
 fn row(label: &str) -> Row {
     let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");

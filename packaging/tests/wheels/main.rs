@@ -1,0 +1,5 @@
+//! What wheels are put together of, and what they are held to.
+
+mod assemble;
+mod built;
+mod check;
