@@ -20,6 +20,9 @@ const EVERYWHERE: [&str; 7] = [
     "librt.so.1",
 ];
 
+/// The one that unwinds the frames of everybody in a process.
+const UNWINDER: &str = "libgcc_s.so.1";
+
 /// What a library is allowed to need.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
@@ -107,6 +110,11 @@ pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs,
     }
     for name in limits.opens.iter().filter(|name| !needs.named.iter().any(|it| it.starts_with(*name))) {
         wrong.push(format!("it does not name `{name}`, which [parts] of the matrix lists"));
+    }
+    if !needs.libraries.contains(UNWINDER) {
+        wrong.push(format!(
+            "it is not linked with `{UNWINDER}`, so it brings an unwinder that knows no other's frames"
+        ));
     }
     if limits.without_avx {
         for (written, found) in instructions::found_in(whole)? {

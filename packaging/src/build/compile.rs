@@ -65,7 +65,7 @@ impl<'w> Compiler<'w> {
             crates: Crates::of_workspace(root)?,
             licence: fs::read_to_string(root.join("LICENSE"))?,
             command,
-            flags: flags(root, target)?,
+            flags: [flags(root, target)?, unwinder(root)?].concat(),
         };
         compiler.install_tools()?;
         Ok(compiler)
@@ -352,6 +352,18 @@ fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
         .collect();
     flags.extend(["-C", "link-arg=-Wl,--build-id=sha1"].map(str::to_owned));
     Ok(flags)
+}
+
+/// Flags that leave unwinding to the library that every system has. Zig would link one of its own, and two in a process do not
+/// understand each other: a thread that ends inside of a call, as Python's do when it exits, would end the process.
+fn unwinder(root: &Path) -> Result<Vec<String>, Error> {
+    let mut gcc = Command::new("gcc");
+    gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);
+    let said =
+        gcc.output().map_err(|error| Error::new(format!("expected to start `gcc`: {error}; install it")))?;
+    let file = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    let file = file.canonicalize().map_err(Error::from).map_err(|error| error.of_file(file.display()))?;
+    Ok(vec!["-C".to_owned(), format!("link-arg={}", file.display())])
 }
 
 /// All directories below one that shared objects lie in.

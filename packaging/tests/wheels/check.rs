@@ -25,6 +25,7 @@ fn compiled(directory: &TempDir, source: &str) -> Vec<u8> {
     std::fs::write(&code, source).expect("a file");
     let mut compiler = Command::new("gcc");
     compiler.args(["-shared", "-fPIC", "-nostdlib", "-o"]).arg(&library).arg(&code);
+    compiler.args(["-Wl,--no-as-needed", "-lgcc_s"]);
     assert!(compiler.status().expect("a compiler").success(), "{source}");
     std::fs::read(library).expect("a library")
 }

@@ -27,10 +27,10 @@ macro_rules! manifest {
     };
 }
 
-const SOURCES: [(&str, &str); 16] = sources! {
+const SOURCES: [(&str, &str); 17] = sources! {
     "abi": "generated.rs" "lib.rs" "text.rs" "versions.rs";
-    "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "panics.rs" "plugin.rs"
-        "pointer.rs";
+    "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "panics.rs" "place.rs"
+        "plugin.rs" "pointer.rs";
     "sdk/macros": "lib.rs";
 };
 
