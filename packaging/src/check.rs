@@ -46,10 +46,7 @@ fn wheel(matrix: &Matrix, file: &Path) -> Result<Vec<Spoken>, Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let row = matrix.wheels.iter().find(|row| row.name.to_string() == name);
     let row = row.ok_or_else(|| Error::new("expected a wheel of the matrix, found none of that name"))?;
-    let size = std::fs::metadata(file)?.len();
-    if let Some(budget) = row.budget.filter(|budget| size > *budget) {
-        return Err(Error::new(format!("expected at most {budget} bytes, found {size}")));
-    }
+    size(row, std::fs::metadata(file)?.len())?;
     let wheel = Wheel::read(file)?;
     let recipes = crate::build::recipes(matrix, row)?;
     let mut left: Vec<&Recipe> = recipes.iter().collect();
@@ -70,6 +67,17 @@ fn wheel(matrix: &Matrix, file: &Path) -> Result<Vec<Spoken>, Error> {
     match left.first() {
         Some(missing) => Err(Error::new(format!("expected a library of `{}`, found none", missing.name))),
         None => Ok(spoken),
+    }
+}
+
+/// That a wheel is no larger than its row allows.
+pub(crate) fn size(row: &Row, found: u64) -> Result<(), Error> {
+    match row.budget {
+        Some(budget) if found > budget => Err(Error::new(format!(
+            "expected at most {budget} bytes for `{}`, its `budget_mb` in the matrix, found {found}; leave something out, or allow it more",
+            row.label
+        ))),
+        _ => Ok(()),
     }
 }
 

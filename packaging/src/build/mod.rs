@@ -13,6 +13,7 @@ pub(crate) use plan::recipes;
 pub use plan::{Plan, Recipe};
 
 use crate::assemble::{self, Core, Plugin};
+use crate::check;
 use crate::error::Error;
 use crate::file;
 use crate::matrix::Wheel as Row;
@@ -133,7 +134,7 @@ impl Workshop {
             let wheel = put_together(plan, row, &parts)?;
             let target = out.join(row.name.to_string());
             let bytes = wheel.to_bytes(&packer)?;
-            check_size(row, bytes.len() as u64)?;
+            check::size(row, bytes.len() as u64)?;
             compiler.audit(row, &bytes)?;
             file::write(&target, &bytes)?;
             wheels.push((target, bytes.len() as u64));
@@ -162,14 +163,5 @@ fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&(Made, Duration)]) -> Resu
             let found = several.len();
             Err(Error::new(format!("expected one plugin in `{}` of the matrix, found {found}", row.label)))
         }
-    }
-}
-
-fn check_size(row: &Row, found: u64) -> Result<(), Error> {
-    match row.budget {
-        Some(budget) if found > budget => {
-            Err(Error::new(format!("expected at most {budget} bytes, found {found}")).of_file(&row.name))
-        }
-        _ => Ok(()),
     }
 }
