@@ -309,3 +309,14 @@ def test_a_sequence_may_be_empty(either):
     assert session.get_inputs()[0].type == "seq(tensor(float))"
     for sequence in ([], [np.ones(2, np.float32)]):
         assert session.run(None, {"s": sequence})[0] == len(sequence)
+
+
+def test_providers_come_in_a_list():
+    with pytest.raises(ValueError, match=r"found text\nhint: write `providers=\[\"cpu:5\"\]`"):
+        ort.InferenceSession(b"", providers="cpu:5")
+
+
+def test_what_is_sent_and_built_can_be_asked_for(either):
+    either.enable_telemetry_events()
+    either.disable_telemetry_events()
+    assert "Build Info: " in either.get_build_info()

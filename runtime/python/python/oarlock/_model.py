@@ -66,6 +66,8 @@ class Session(_oarlock.Session):
         from ._explain import sample
         from .profiler import Profiler
 
+        if not isinstance(runs, int):
+            raise TypeError(f"`profile` expected a whole number for `runs`, found {type(runs).__name__}")
         if runs < 1:
             raise ValueError(f"expected at least one run, found {runs}")
         given = inputs or tuple(sample(slot) for slot in self.inputs)
