@@ -289,13 +289,19 @@ def test_options_that_are_not_there_or_of_another_kind_are_refused(either):
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [(ort, "set_seed"), (ort.SessionOptions(), "register_custom_ops_library"), ("session", "set_providers")],
+    [
+        (ort, "set_seed"),
+        (ort.SessionOptions(), "register_custom_ops_library"),
+        ("session", "set_providers"),
+        ("about", "version"),
+    ],
 )
 def test_what_is_not_there_is_said_with_what_to_do(session, where, name):
+    where = session if where == "session" else session.get_modelmeta() if where == "about" else where
     with pytest.raises(AttributeError, match=f"found `{name}`\nhint: "):
-        getattr(session if where == "session" else where, name)
+        getattr(where, name)
     with pytest.raises(AttributeError, match="found `nonsense`$"):
-        getattr(session if where == "session" else where, "nonsense")  # noqa: B009
+        getattr(where, "nonsense")  # noqa: B009
 
 
 def test_a_sequence_may_be_empty(either):
