@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import of_arrays
@@ -121,8 +121,6 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
 
     `correction` is taken off the number of elements; with 1 it is what many elements would have of which these are some.
     """
-    if not isinstance(correction, (int, float, SupportsFloat)):
-        raise TypeError(f"expected a number for `correction`, found {type(correction).__name__}")
     if x.dtype in _COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
     x = _as_floats(x)
@@ -130,8 +128,12 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
     count = 1
     for at in axes_of(axis, x.ndim):
         count *= x.shape[at]
+    try:
+        left = float(count - correction)
+    except TypeError:
+        raise TypeError(f"expected a number for `correction`, found {type(correction).__name__}") from None
     squares = reduce("ReduceSum", distances * distances, axis, keepdims)
-    return squares / asarray(builtins.max(float(count - correction), 0.0), dtype=x.dtype, device=x.device)
+    return squares / asarray(builtins.max(left, 0.0), dtype=x.dtype, device=x.device)
 
 
 @of_arrays
