@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::error::{OrRaise as _, raised_of_call};
+use crate::error::{OrRaise as _, raised_of_call, type_name};
 use crate::model::record;
 use crate::start::runtime;
 
@@ -187,17 +187,18 @@ fn run(py: Python<'_>, runtime: &Runtime, op: &Op, call: &Invocation<'_>) -> PyR
 pub(crate) fn op<'py>(
     py: Python<'py>,
     name: &str,
-    inputs: Vec<Option<Bound<'py, Array>>>,
+    inputs: &Bound<'py, PyAny>,
     attributes: Option<&Bound<'py, PyDict>>,
     outputs: usize,
     domain: &str,
     device: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let inputs = operands(name, inputs)?;
     let tensors: Vec<Option<Tensor>> =
         inputs.iter().map(|input| Some(input.as_ref()?.get().tensor())).collect();
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
     let device = device.map(|device| crate::device::chosen(py, Some(device))).transpose()?;
-    let attributes = attributes.map(|given| read(given)).transpose()?.unwrap_or_default();
+    let attributes = attributes.map(|given| read(name, given)).transpose()?.unwrap_or_default();
     let call = Invocation { inputs: &inputs, outputs, device: device.as_ref(), stream: None };
     let mut made = invoke(py, domain, name, attributes, &call)?.into_iter().map(Array::new);
     match outputs {
@@ -210,10 +211,42 @@ pub(crate) fn op<'py>(
     }
 }
 
-fn read(given: &Bound<'_, PyDict>) -> PyResult<Attributes> {
+/// The operands of a call, of which some may be left out. An array is a sequence as well, of its rows, which nobody means.
+fn operands<'py>(op: &str, given: &Bound<'py, PyAny>) -> PyResult<Vec<Option<Bound<'py, Array>>>> {
+    if !given.is_instance_of::<Array>()
+        && let Ok(operands) = given.extract()
+    {
+        return Ok(operands);
+    }
+    let wrong = |each: &Bound<'_, PyAny>| !each.is_none() && !each.is_instance_of::<Array>();
+    let is_list = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
+    let found = if is_list { given.try_iter()?.flatten().find(wrong) } else { None };
+    Err(PyTypeError::new_err(match found {
+        Some(found) => format!(
+            "expected arrays as operands of `{op}`, found {}\nhint: make it an array with `oarlock.asarray`",
+            type_name(&found)
+        ),
+        None => format!(
+            "expected the operands of `{op}` in a list, found {}\nhint: write `oarlock.op(\"{op}\", [x, …])`",
+            type_name(given)
+        ),
+    }))
+}
+
+fn read(op: &str, given: &Bound<'_, PyDict>) -> PyResult<Attributes> {
     let mut attributes = Attributes::new();
     for (name, value) in given {
-        attributes.set(name.extract::<String>()?, attribute(&value)?);
+        let name = name.extract::<String>()?;
+        let value = attribute(&value).map_err(|error| {
+            if !error.is_instance_of::<PyTypeError>(value.py()) {
+                return error;
+            }
+            let found = type_name(&value);
+            PyTypeError::new_err(format!(
+                "expected a number, text, an array, or a list of numbers or texts for `{name}` of `{op}`, found {found}"
+            ))
+        })?;
+        attributes.set(name, value);
     }
     Ok(attributes)
 }

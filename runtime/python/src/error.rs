@@ -32,10 +32,20 @@ fn advice(error: &oarlock_core::Error) -> Option<String> {
         Some(advice) => Some(
             IN_PYTHON.iter().fold(advice.to_owned(), |text, (other, python)| text.replace(other, python)),
         ),
-        None if error.is_about_dtype() => Some("convert it with `astype` first".to_owned()),
+        // No dtype of numbers is had from text that spells none.
+        None if error.is_about_dtype() && !finds_text(error) => {
+            Some("convert it with `astype` first".to_owned())
+        }
         None => None,
     }
 }
+
+/// Whether an error is about an operand of text, of which the core speaks as of strings.
+fn finds_text(error: &oarlock_core::Error) -> bool {
+    error.is_about_dtype() && error.to_string().ends_with(FOUND_STRING)
+}
+
+const FOUND_STRING: &str = "found string";
 
 /// The attribute of an exception with the op that an error names.
 const OP: &str = "_op";
@@ -131,6 +141,10 @@ fn name_of_python(word: &str) -> &str {
 #[cold]
 pub(crate) fn raised(error: oarlock_core::Error) -> PyErr {
     let mut message = error.to_string();
+    if finds_text(&error) {
+        message.truncate(message.len() - FOUND_STRING.len());
+        message.push_str("found str");
+    }
     if let Some(advice) = advice(&error) {
         let _ = write!(message, "\nhint: {advice}");
     }

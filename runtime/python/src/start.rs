@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use oarlock_core::Runtime;
 use oarlock_core::flags::{Flag, Flags, TABLE};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, ProbeCommand};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyDict};
 
-use crate::error::{Error, OrRaise as _};
+use crate::error::{Error, OrRaise as _, type_name};
 
 /// The plugins that are linked into the package.
 const BUILT_IN: [BuiltIn; 2] = [
@@ -114,7 +115,13 @@ pub(crate) fn _layers_left_out(py: Python<'_>) -> PyResult<Vec<String>> {
 /// Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with
 /// them. `python -m oarlock flags` lists all.
 #[pyfunction]
-pub(crate) fn set_flags(flags: &Bound<'_, PyDict>) -> PyResult<()> {
+pub(crate) fn set_flags(flags: &Bound<'_, PyAny>) -> PyResult<()> {
+    let flags = flags.cast::<PyDict>().map_err(|_| {
+        let found = type_name(flags);
+        PyTypeError::new_err(format!(
+            "`set_flags` expected a dictionary of values by names of flags, found {found}"
+        ))
+    })?;
     if RUNTIME.get().is_some() {
         return Err(Error::new_err(
             "expected flags before the first array, device or model, found that the runtime has started\nhint: call \
@@ -124,7 +131,10 @@ pub(crate) fn set_flags(flags: &Bound<'_, PyDict>) -> PyResult<()> {
     let mut tried = Flags::from_environment(|_| None).or_raise()?;
     let mut chosen = Vec::new();
     for (name, value) in flags {
-        let (name, value): (String, String) = (name.extract()?, value.str()?.extract()?);
+        let name: String = name.extract().map_err(|_| {
+            PyTypeError::new_err(format!("`set_flags` expected names of flags, found {}", type_name(&name)))
+        })?;
+        let value: String = value.str()?.extract()?;
         tried.set(&name, &value).or_raise()?;
         chosen.push((name, value));
     }

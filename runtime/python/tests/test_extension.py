@@ -218,10 +218,10 @@ def test_a_function_says_what_it_takes(scaling):
     ("call", "error", "words"),
     [
         (lambda op: op([1.0]), TypeError, "expected an array as `x`, found list"),
-        (lambda op: op(), TypeError, "'x'"),
+        (lambda op: op(), TypeError, "`scale` expected operands `x`: missing .*'x'"),
         (lambda op: op(ol.ones(1), ol.ones(1)), TypeError, "too many"),
         (lambda op: op(ol.asarray([1])), NotImplementedError, "as float32, and this is int64"),
-        (lambda op: op(ol.ones(1), by=object()), TypeError, "object"),
+        (lambda op: op(ol.ones(1), by=object()), TypeError, "for `by` of `scale`, found object"),
         (lambda op: op(ol.ones(1), by="much"), ValueError, "expected `by` to be a number"),
         (lambda op: op(ol.ones(1), times=1.5), ValueError, "expected `times` to be a whole number"),
     ],

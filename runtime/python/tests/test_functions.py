@@ -300,3 +300,14 @@ def test_rounding_does_not_grow_with_the_number_of_elements_that_are_added():
 def test_one_number_of_repetitions_is_that_of_the_last_dimension():
     x = np.arange(6).reshape(2, 3)
     same(ol.tile(ol.asarray(x), 3), np.tile(x, 3))
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1e36), (np.float64, 1e308)])
+def test_large_numbers_cancel_in_long_sums(dtype, large):
+    values = np.full((100, 3000), large, dtype)
+    values[:, 1::2] *= -1
+    x = ol.asarray(values)
+    for function in (ol.sum, ol.mean):
+        assert float(function(x)) == 0
+        assert function(x, axis=1).tolist() == [0] * 100
+        assert np.isinf(function(ol.abs(x), axis=1).numpy()).all() == (function is ol.sum)

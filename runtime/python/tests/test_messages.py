@@ -285,3 +285,59 @@ def test_the_command_lists_flags_and_kernels():
     code, kernels = command("kernels", "--op", "Relu")
     assert code == 0 and "ai.onnx::Relu" in kernels and "float32" in kernels and "Add" not in kernels
     assert command("kernels", "--op", "Unheard") == (1, "no plugin has a kernel for `Unheard`\n")
+
+
+TEXT = ol.asarray(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda x: ol.op("Add", x), TypeError, "the operands of `Add` in a list, found Tensor"),
+        (lambda x: ol.op("Add", [x, 1]), TypeError, "arrays as operands of `Add`, found int"),
+        (lambda x: ol.op("Softmax", [x], {"axis": object()}), TypeError, "numbers or texts for `axis` of `Softmax`, found object"),
+        (lambda x: ol.asarray(["a"], dtype=ol.float32), TypeError, "numbers for an array of float32, found text"),
+        (lambda x: ol.full((2,), "a", dtype=ol.int8), TypeError, "numbers for an array of int8, found text"),
+        (lambda x: ol.concat([ol.asarray(1.0)]), IndexError, "an array that has dimensions, found one without"),
+        (lambda x: ol.sort(ol.asarray(1.0)), IndexError, "an array that has dimensions, found one without"),
+        (lambda x: ol.take(ol.zeros(0), ol.asarray([0])), IndexError, "an element in dimension 0, found none"),
+        (lambda x: ol.zeros(0)[0], IndexError, "an element in dimension 0, found none"),
+        (lambda x: ol.stack([ol.ones(2), ol.ones(3)]), ValueError, r"arrays of one shape, found \[2\] and \[3\]"),
+        (lambda x: ol.take_along_axis(x, ol.asarray([1])), ValueError, "as many dimensions as the array, 2, found 1"),
+        (lambda x: ol.set_flags(5), TypeError, "`set_flags` expected a dictionary .*, found int"),
+        (lambda x: x.__dlpack__(max_version="x"), TypeError, "`__dlpack__` expected two numbers for `max_version`, found 'x'"),
+        (lambda x: ol.var(x, correction="a"), TypeError, "a number for `correction`, found str"),
+        (lambda x: x == [1, 2], TypeError, r"found list\n.*asarray"),
+        (lambda x: x != (1, 2), TypeError, r"found tuple\n.*asarray"),
+        (lambda x: x == b"x", TypeError, r"found bytes\n.*asarray"),
+    ],
+)
+def test_what_cannot_be_is_told_as_what_was_given(call, error, words):
+    with pytest.raises(error, match=words):
+        call(ol.ones((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "max", "min", "all", "any", "count_nonzero", "cumulative_sum"])
+def test_text_is_no_number_to_add_or_compare(name):
+    with pytest.raises(TypeError, match="expected numbers, found an array of str"):
+        getattr(ol, name)(ol.asarray(["1", "2"]))
+    with pytest.raises(TypeError, match="expected numbers, found an array of str"):
+        ol.sum(ol.asarray(["1", "2"]), dtype=ol.float32)
+
+
+@pytest.mark.parametrize("call", [lambda: TEXT < "b", lambda: TEXT + "x", lambda: ol.sort(TEXT)])
+def test_text_that_an_op_does_not_take_has_the_name_of_its_dtype_and_no_advice(call):
+    with pytest.raises(TypeError, match="found str$"):
+        call()
+
+
+def test_text_is_written_and_chosen_as_text():
+    text = ol.asarray(["a", "b"])
+    with pytest.raises(TypeError, match="^expected text for an array of str, found a number$"):
+        text[0] = 1
+    with pytest.raises(TypeError, match="hint: give text in place of numbers"):
+        ol.zeros(2, dtype=text.dtype)
+    assert ol.full((2,), "", dtype=text.dtype).tolist() == ["", ""]
+    mask = ol.asarray([True, False])
+    assert ol.where(mask, text, "z").tolist() == ["a", "z"]
+    assert ol.where(mask, "z", text).tolist() == ["z", "b"]

@@ -190,3 +190,14 @@ def test_a_model_that_cannot_be_saved_leaves_nothing(digits, tmp_path):
     with pytest.raises(FileNotFoundError):
         digits.save(tmp_path / "none" / "ready.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["directory"]
+
+
+def test_arguments_of_another_kind_are_named_with_what_takes_them(digits, tmp_path):
+    with pytest.raises(TypeError, match="`run` expected names of inputs, found int"):
+        digits.run({5: ol.ones(1)})
+    with pytest.raises(TypeError, match="`profile` expected a whole number for `runs`, found str"):
+        digits.profile(runs="x")
+    with pytest.raises(TypeError, match="`save` expected the path of a file, found int"):
+        digits.save(5)
+    with pytest.raises(FileNotFoundError, match=r"nowhere/x\.onnx'$"):
+        digits.save(tmp_path / "nowhere" / "x.onnx")

@@ -289,13 +289,19 @@ def test_options_that_are_not_there_or_of_another_kind_are_refused(either):
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    [(ort, "set_seed"), (ort.SessionOptions(), "register_custom_ops_library"), ("session", "set_providers")],
+    [
+        (ort, "set_seed"),
+        (ort.SessionOptions(), "register_custom_ops_library"),
+        ("session", "set_providers"),
+        ("about", "version"),
+    ],
 )
 def test_what_is_not_there_is_said_with_what_to_do(session, where, name):
+    where = session if where == "session" else session.get_modelmeta() if where == "about" else where
     with pytest.raises(AttributeError, match=f"found `{name}`\nhint: "):
-        getattr(session if where == "session" else where, name)
+        getattr(where, name)
     with pytest.raises(AttributeError, match="found `nonsense`$"):
-        getattr(session if where == "session" else where, "nonsense")  # noqa: B009
+        getattr(where, "nonsense")  # noqa: B009
 
 
 def test_a_sequence_may_be_empty(either):
@@ -309,3 +315,14 @@ def test_a_sequence_may_be_empty(either):
     assert session.get_inputs()[0].type == "seq(tensor(float))"
     for sequence in ([], [np.ones(2, np.float32)]):
         assert session.run(None, {"s": sequence})[0] == len(sequence)
+
+
+def test_providers_come_in_a_list():
+    with pytest.raises(ValueError, match=r"found text\nhint: write `providers=\[\"cpu:5\"\]`"):
+        ort.InferenceSession(b"", providers="cpu:5")
+
+
+def test_what_is_sent_and_built_can_be_asked_for(either):
+    either.enable_telemetry_events()
+    either.disable_telemetry_events()
+    assert "Build Info: " in either.get_build_info()

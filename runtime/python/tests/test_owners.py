@@ -69,8 +69,17 @@ def test_one_owner_is_as_it_should_be_beside_its_plugins(site):
     assert site.imported() == "[1.0]\n"
 
 
-def test_what_stands_behind_a_version_is_no_other_version(site):
-    site.install("oarlock", f"{ol.__version__}+cpu.mkl")
+@pytest.mark.parametrize("behind", ["+cpu.mkl", ".post1", ".post2+cpu.mkl"])
+def test_what_stands_behind_a_version_is_no_other_version(site, behind):
+    site.install("oarlock", f"{ol.__version__}{behind}")
+    assert site.imported() == "[1.0]\n"
+
+
+def test_what_is_left_of_a_distribution_owns_nothing(site):
+    site.install("oarlock", ol.__version__)
+    (site.directory / "oarlock-9.dist-info").mkdir()
+    (site.directory / "oarlock-10.dist-info").write_text("")
+    (site.directory / "oarlock_gpu-2.0.dist-info").mkdir()
     assert site.imported() == "[1.0]\n"
 
 

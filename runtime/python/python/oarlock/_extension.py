@@ -102,7 +102,10 @@ def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Fun
     def function(*given: Tensor | None, **named: Any) -> Tensor | tuple[Tensor, ...]:
         operands, attributes = given, named
         if not is_plain or len(given) != len(names):
-            bound = signature.bind(*given, **named)
+            try:
+                bound = signature.bind(*given, **named)
+            except TypeError as error:
+                raise TypeError(f"`{op}` expected operands {', '.join(f'`{name}`' for name in names)}: {error}") from None
             bound.apply_defaults()
             operands, attributes = bound.args, bound.kwargs
         if attributes:

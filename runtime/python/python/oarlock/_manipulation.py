@@ -23,9 +23,11 @@ def axis_of(axis: int, rank: int) -> int:
         axis = index(axis)
     except TypeError:
         raise TypeError(f"expected a whole number as a dimension, found {axis!r}") from None
+    if rank == 0:
+        raise IndexError(f"expected an array that has dimensions, found one without for dimension {axis}")
     if not -rank <= axis < rank:
         raise IndexError(f"expected a dimension of -{rank} to before {rank}, found {axis}")
-    return axis % rank if rank else 0
+    return axis % rank
 
 
 def axes_of(axes: Axes | None, rank: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
@@ -66,6 +67,10 @@ class Session(_oarlock.Session):
         from ._explain import sample
         from .profiler import Profiler
 
+        try:
+            runs = index(runs)
+        except TypeError:
+            raise TypeError(f"`profile` expected a whole number for `runs`, found {type(runs).__name__}") from None
         if runs < 1:
             raise ValueError(f"expected at least one run, found {runs}")
         given = inputs or tuple(sample(slot) for slot in self.inputs)

@@ -139,7 +139,8 @@ class Event:
 class Tensor:
     """Elements of one dtype in a shape, on a device.
 
-Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard."""
+Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
+`==` compares each element with those of another array or with a number or text; with `None` it is False."""
 
     def __array_ufunc__(self, function: Any, method: builtins.str, /, *inputs: Any, **more: Any) -> Any: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

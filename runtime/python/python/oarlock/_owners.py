@@ -37,8 +37,9 @@ def check(package: str) -> None:
     if owners and owners[0].name == NAME:
         from ._oarlock import __version__
 
-        # That of a wheel may have words of its own behind it, and is written in another way before a release.
-        version = owners[0].version.partition("+")[0]
+        # That of a wheel may have words of its own behind it, or be packaged again, which changes nothing of the module; before
+        # a release it is written in another way.
+        version = owners[0].version.partition("+")[0].partition(".post")[0]
         if version != __version__ and __version__.replace(".", "").isdigit():
             raise ImportError(
                 f"expected files of one version in `{package}`, found a module of {__version__} in `{NAME}` {owners[0].version}\n"
@@ -52,11 +53,13 @@ def _owner(about: str) -> Owner:
 
 
 def _owns(about: str) -> bool:
-    """Whether a distribution has the package in it. Those of plugins begin with the same word, and have a few files each."""
+    """Whether a distribution has the package in it. Those of plugins begin with the same word, and have a few files each. What
+    has no list of its files is what is left of one, and owns none."""
+    record = os.path.join(about, "RECORD")
     if os.path.basename(about).startswith(f"{NAME}-"):
-        return True
+        return os.path.isfile(record)
     try:
-        with open(os.path.join(about, "RECORD"), "rb") as file:
+        with open(record, "rb") as file:
             return any(line.startswith(b"oarlock/__init__.py,") for line in file)
     except OSError:
         return False

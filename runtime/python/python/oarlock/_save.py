@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def save(model: Session, file: str | PathLike[str]) -> None:
     """Writes the weights before the model, which is of no use without them."""
-    path = os.fspath(file)
+    try:
+        path = os.fsdecode(file)
+    except TypeError:
+        raise TypeError(f"`save` expected the path of a file, found {type(file).__name__}") from None
     beside = f"{path}.data"
     content, parts = model._onnx(os.path.basename(beside))
 
@@ -39,7 +42,10 @@ def _replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
         with open(new, "xb") as stream:
             write(stream)
         os.replace(new, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
+        if isinstance(error, OSError) and error.filename == new:
+            # Whoever saves knows only the file that was meant.
+            raise OSError(error.errno, error.strerror, path) from None
         raise

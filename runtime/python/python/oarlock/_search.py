@@ -56,8 +56,9 @@ def searchsorted(
 
 
 @of_arrays
-def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
+def where(condition: Tensor, x1: Tensor | complex | str, x2: Tensor | complex | str, /) -> Tensor:
     """Elements of one array where a condition is true, and of another elsewhere."""
+    x1, x2 = (asarray(x, device=condition.device) if isinstance(x, str) else x for x in (x1, x2))
     dtype = result_type(x1, x2)
     first, second = (
         x.astype(dtype, copy=False) if isinstance(x, Tensor) else asarray(x, dtype=dtype, device=condition.device)
@@ -94,13 +95,18 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
         if x.ndim != 1:
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
         axis = 0
-    return op("Gather", [x, indices.astype(_oarlock.int64, copy=False)], {"axis": axis_of(axis, x.ndim)})
+    axis = axis_of(axis, x.ndim)
+    if x.shape[axis] == 0 and indices.size:
+        raise IndexError(f"`take` expected an element in dimension {axis}, found none in the shape {x.shape}")
+    return op("Gather", [x, indices.astype(_oarlock.int64, copy=False)], {"axis": axis})
 
 
 @of_arrays
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at places along a dimension, each its own."""
     axis = axis_of(axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ValueError(f"`take_along_axis` expected indices of as many dimensions as the array, {x.ndim}, found {indices.ndim}")
     shape = tuple(size if at == axis else max(size, indices.shape[at]) for at, size in enumerate(x.shape))
     places = tuple(indices.shape[at] if at == axis else size for at, size in enumerate(shape))
     indices = broadcast_to(indices.astype(_oarlock.int64, copy=False), places)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
 _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
+_TEXT = _oarlock._dtype("str")
 _UNSIGNED = (_oarlock.uint8, _oarlock.uint16, _oarlock.uint32, _oarlock.uint64)
 
 
@@ -38,12 +39,20 @@ def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
 
 
+def numbers(x: Tensor) -> Tensor:
+    """An array that is not of text, which ops would read numbers from."""
+    if x.dtype == _TEXT:
+        raise TypeError(f"expected numbers, found an array of {x.dtype.name}\nhint: text that spells numbers is converted by `astype`")
+    return x
+
+
 @of_arrays
 def sum_dtype(x: Tensor, dtype: DtypeLike | None) -> DType:
     """What a sum or product of elements is: of whole numbers the widest of their kind."""
     if dtype is not None:
+        numbers(x)
         return asarray(0, dtype=dtype).dtype
-    if x.dtype in _FLOATS + _COMPLEX:
+    if numbers(x).dtype in _FLOATS + _COMPLEX:
         return x.dtype
     return _oarlock.uint64 if x.dtype in _UNSIGNED else _oarlock.int64
 
@@ -63,6 +72,7 @@ def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Te
 def _extreme(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
     if builtins.any(x.shape[at] == 0 for at in axes_of(axis, x.ndim)):
         raise ValueError(f"expected an element at least, found none in the shape {x.shape}")
+    numbers(x)
     narrow = {_oarlock.int16: _oarlock.int32, _oarlock.uint16: _oarlock.uint32}.get(x.dtype, x.dtype)
     return reduce(name, x.astype(narrow, copy=False), axis, keepdims).astype(x.dtype, copy=False)
 
@@ -118,8 +128,12 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
     count = 1
     for at in axes_of(axis, x.ndim):
         count *= x.shape[at]
+    try:
+        left = float(count - correction)
+    except TypeError:
+        raise TypeError(f"expected a number for `correction`, found {type(correction).__name__}") from None
     squares = reduce("ReduceSum", distances * distances, axis, keepdims)
-    return squares / asarray(builtins.max(float(count - correction), 0.0), dtype=x.dtype, device=x.device)
+    return squares / asarray(builtins.max(left, 0.0), dtype=x.dtype, device=x.device)
 
 
 @of_arrays
@@ -201,7 +215,7 @@ def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Te
 
 
 def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
-    truths = x.astype(_oarlock.bool, copy=False)
+    truths = numbers(x).astype(_oarlock.bool, copy=False)
     axes = axes_of(axis, x.ndim)
     if builtins.any(x.shape[at] == 0 for at in axes):
         kept = [1 if at in axes else size for at, size in enumerate(x.shape) if keepdims or at not in axes]
@@ -212,7 +226,7 @@ def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool
 @of_arrays
 def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0."""
-    truths = x.astype(_oarlock.bool, copy=False)
+    truths = numbers(x).astype(_oarlock.bool, copy=False)
     return reduce("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
 
 
@@ -234,4 +248,4 @@ def diff(
 
 
 def _as_floats(x: Tensor) -> Tensor:
-    return x if x.dtype in _FLOATS + _COMPLEX else x.astype(_oarlock.float32)
+    return x if x.dtype in _FLOATS + _COMPLEX else numbers(x).astype(_oarlock.float32)

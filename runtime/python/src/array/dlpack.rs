@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use super::read::{may_copy, of_memory};
-use crate::error::OrRaise as _;
+use crate::error::{OrRaise as _, type_name};
 
 /// The kind of device that is the host.
 const HOST: i32 = 1;
@@ -99,6 +99,19 @@ pub(super) struct Wish {
     pub(super) max_version: Option<(u32, u32)>,
     pub(super) device: Option<(i32, i32)>,
     pub(super) copy: Option<bool>,
+}
+
+/// A wish that a consumer has or has not.
+pub(super) fn wished<T: for<'a, 'py> FromPyObject<'a, 'py>>(
+    given: Option<&Bound<'_, PyAny>>,
+    name: &str,
+    expected: &str,
+) -> PyResult<Option<T>> {
+    let Some(given) = given else { return Ok(None) };
+    given.extract().map(Some).map_err(|_| {
+        let found = given.repr().map_or_else(|_| type_name(given), |text| text.to_string());
+        PyTypeError::new_err(format!("`__dlpack__` expected {expected} for `{name}`, found {found}"))
+    })
 }
 
 /// Where the elements of a tensor are, as the protocol says it.

@@ -218,6 +218,11 @@ fn place(index: i64, size: i64, axis: usize) -> PyResult<u64> {
     if (0..size).contains(&at) {
         return Ok(at.unsigned_abs());
     }
+    if size == 0 {
+        return Err(PyIndexError::new_err(format!(
+            "expected an element in dimension {axis}, found none for the index {index}"
+        )));
+    }
     Err(PyIndexError::new_err(format!(
         "expected an index of -{size} to before {size} in dimension {axis}, found {index}"
     )))
@@ -435,6 +440,9 @@ fn scattered(py: Python<'_>, tensor: &Tensor, key: &Key, value: &Tensor) -> PyRe
 fn checked(number: Number, dtype: Dtype) -> PyResult<Number> {
     if Some(number.kind()) <= kind(dtype) {
         return Ok(number);
+    }
+    if dtype == Dtype::String {
+        return Err(PyTypeError::new_err("expected text for an array of str, found a number"));
     }
     Err(PyTypeError::new_err(format!(
         "expected a number that {} has, found one of another kind\nhint: convert the array with `astype`",

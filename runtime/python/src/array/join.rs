@@ -25,6 +25,14 @@ pub(crate) fn _joined(
         ));
     };
     let dtype = dtypes.try_fold(first, of_two)?;
+    let shape = tensors[0].dims();
+    if is_new && let Some(other) = tensors.iter().find(|other| other.dims() != shape) {
+        return Err(pyo3::exceptions::PyValueError::new_err(format!(
+            "`stack` on `{}`: expected arrays of one shape, found {shape:?} and {:?}",
+            other.device(),
+            other.dims()
+        )));
+    }
     for tensor in &mut tensors {
         let part = cast(py, tensor, dtype)?;
         *tensor = if is_new { part.unsqueeze(axis).or_raise()? } else { part };

@@ -42,6 +42,7 @@ use crate::model::record;
 /// Elements of one dtype in a shape, on a device.
 ///
 /// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
+/// `==` compares each element with those of another array or with a number or text; with `None` it is False.
 #[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
 pub(crate) struct Array {
     /// What others hold of a tensor never changes: to write into an array is to give it another one, or its own where nobody
@@ -265,12 +266,15 @@ impl Array {
         &self,
         py: Python<'py>,
         stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
+        max_version: Option<&Bound<'py, PyAny>>,
+        dl_device: Option<&Bound<'py, PyAny>>,
+        copy: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = stream;
-        dlpack::export(py, &self.tensor(), &dlpack::Wish { max_version, device: dl_device, copy })
+        let max_version = dlpack::wished(max_version, "max_version", "two numbers")?;
+        let device = dlpack::wished(dl_device, "dl_device", "two numbers")?;
+        let copy = dlpack::wished(copy, "copy", "True, False or None")?;
+        dlpack::export(py, &self.tensor(), &dlpack::Wish { max_version, device, copy })
     }
 
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
@@ -359,8 +363,11 @@ impl Array {
         self.item(py)
     }
 
-    fn __richcmp__(&self, other: Operand, by: CompareOp, py: Python<'_>) -> PyResult<Self> {
-        self.compare(py, &other, by)
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, by: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match operators::compared(other)? {
+            Some(other) => Ok(Py::new(py, self.compare(py, &other, by)?)?.into_any()),
+            None => Ok(py.NotImplemented()),
+        }
     }
 
     fn __abs__(&self, py: Python<'_>) -> PyResult<Self> {

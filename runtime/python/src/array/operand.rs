@@ -99,6 +99,12 @@ impl Number {
                     bytes.extend(value.im.to_ne_bytes());
                 }
             }
+            Dtype::String => {
+                return Err(PyTypeError::new_err(
+                    "expected a dtype that Python's numbers become, found str\nhint: give text in place of numbers, as in \
+                     `oarlock.full(shape, \"\")`",
+                ));
+            }
             other => {
                 let found = other.numpy_name();
                 return Err(PyTypeError::new_err(format!(

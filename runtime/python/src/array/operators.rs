@@ -3,6 +3,7 @@
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::Array;
 use super::operand::{self, Operand};
@@ -29,6 +30,19 @@ impl Array {
             CompareOp::Gt => ops::greater(py, self, other),
             CompareOp::Ge => ops::greater_equal(py, self, other),
         }
+    }
+}
+
+/// What an array is compared with; nothing for what has a say of its own, such as what equals anything, and for `None`. Lists
+/// are told what operators tell, since that they are not equal to an array would be taken for an answer.
+pub(super) fn compared(other: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+    let is_said = other.is_instance_of::<PyList>()
+        || other.is_instance_of::<PyTuple>()
+        || other.is_instance_of::<PyBytes>();
+    match other.extract() {
+        Ok(operand) => Ok(Some(operand)),
+        Err(error) if is_said || !error.is_instance_of::<PyTypeError>(other.py()) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

@@ -171,9 +171,15 @@ fn of_objects(obj: &Bound<'_, PyAny>, device: &Device, dtype: Option<Dtype>) -> 
     leaves.gather(obj, 0)?;
     let Leaves { numbers, texts, arrays, dims } = leaves;
     if !texts.is_empty() {
-        let has_others = !numbers.is_empty() || !arrays.is_empty();
-        if dtype.is_some_and(|dtype| dtype != Dtype::String) || has_others {
+        if !numbers.is_empty() || !arrays.is_empty() {
             return Err(PyTypeError::new_err("expected numbers only or text only, found both"));
+        }
+        if let Some(dtype) = dtype.filter(|dtype| *dtype != Dtype::String) {
+            return Err(PyTypeError::new_err(format!(
+                "expected numbers for an array of {}, found text\nhint: text that spells numbers is converted by `astype`, \
+                 once it is an array",
+                dtype.numpy_name()
+            )));
         }
         return Tensor::from_texts(device, &dims, texts).or_raise();
     }

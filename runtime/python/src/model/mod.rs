@@ -127,7 +127,13 @@ impl Session {
                  arrays in the order of its inputs"
             ))
         })?;
-        let names: Vec<String> = feeds.keys().iter().map(|name| name.extract()).collect::<PyResult<_>>()?;
+        let name_of = |name: Bound<'py, PyAny>| {
+            name.extract::<String>().map_err(|_| {
+                let found = type_name(&name);
+                PyTypeError::new_err(format!("`run` expected names of inputs, found {found}"))
+            })
+        };
+        let names: Vec<String> = feeds.keys().into_iter().map(name_of).collect::<PyResult<_>>()?;
         let mut named: Vec<(&str, Datum)> = Vec::new();
         for (name, value) in names.iter().zip(feeds.values()) {
             named.push((name, datum(&value)?));

@@ -3,6 +3,7 @@
 mod cumulative;
 mod extreme_index;
 mod over_axes;
+mod range;
 mod reduction;
 mod shape;
 mod walk;

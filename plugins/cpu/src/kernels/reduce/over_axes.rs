@@ -5,6 +5,7 @@ use oarlock_sdk::{
     dtype_set,
 };
 
+use super::range::mend;
 use super::reduction::{
     L1, L2, LogSum, LogSumExp, Maximum, Mean, Minimum, Product, Reduction, Sum, SumSquare,
 };
@@ -114,6 +115,8 @@ fn run<T: Number, R: Reduction<T>>(cpu: &Cpu, options: &Options, operands: &Oper
     let is_reduced = options.is_reduced(operands, data.dims().len())?;
     expect_reduced(data.dims(), &is_reduced, options.keeps_dims, reduced.dims())?;
     let shape = Shape::new(data.dims(), &is_reduced)?;
-    reduce::<T, R>(cpu, &shape, operands.read(0)?, operands.write(0)?);
+    let (input, output) = (operands.read(0)?, operands.write(0)?);
+    reduce::<T, R>(cpu, &shape, input, output);
+    mend::<T, R>(cpu, &shape, input, output);
     Ok(())
 }

@@ -11,6 +11,8 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
     type Partial: Copy + Send + Sync;
     /// The result of no elements.
     const NONE: Self::Partial;
+    /// For a reduction of sums, in which large elements may cancel each other: what becomes of the sum of so many elements.
+    const OF_SUM: Option<fn(f64, usize) -> f64> = None;
 
     fn add(partial: Self::Partial, element: T) -> Self::Partial;
     fn join(left: Self::Partial, right: Self::Partial) -> Self::Partial;
@@ -58,7 +60,7 @@ fn extreme<T: Number>(
 }
 
 macro_rules! exact_reductions {
-    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr $(, $of_sum:expr)?;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -67,6 +69,7 @@ macro_rules! exact_reductions {
             impl<T: Number> Reduction<T> for $name {
                 type Partial = T::Exact;
                 const NONE: T::Exact = T::Exact::$none;
+                $(const OF_SUM: Option<fn(f64, usize) -> f64> = Some($of_sum);)?
 
                 #[inline(always)]
                 fn add(partial: T::Exact, element: T) -> T::Exact {
@@ -93,7 +96,7 @@ macro_rules! exact_reductions {
 
 exact_reductions! {
     /// The sum.
-    Sum: ZERO, plus, |x| x;
+    Sum: ZERO, plus, |x| x, |sum, _| sum;
     /// The product.
     Product: ONE, times, |x| x;
     /// The greatest element.
@@ -107,7 +110,7 @@ exact_reductions! {
 }
 
 macro_rules! float_reductions {
-    ($($(#[$docs:meta])* $name:ident: $prepare:expr, $finish:expr;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $prepare:expr, $finish:expr $(, $of_sum:expr)?;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -116,6 +119,7 @@ macro_rules! float_reductions {
             impl<T: Number> Reduction<T> for $name {
                 type Partial = T::Float;
                 const NONE: T::Float = T::Float::ZERO;
+                $(const OF_SUM: Option<fn(f64, usize) -> f64> = Some($of_sum);)?
 
                 #[inline(always)]
                 fn add(partial: T::Float, element: T) -> T::Float {
@@ -136,7 +140,7 @@ macro_rules! float_reductions {
 
 float_reductions! {
     /// The mean; of no elements it is no number.
-    Mean: |x| x, |sum: T::Float, count: usize| sum / T::Float::of(count as f64);
+    Mean: |x| x, |sum: T::Float, count: usize| sum / T::Float::of(count as f64), |sum, count| sum / count as f64;
     /// The root of the sum of squares.
     L2: |x: T::Float| x * x, |sum: T::Float, _| sum.root();
     /// The logarithm of the sum.

@@ -2,6 +2,7 @@
 
 use oarlock_sdk::{Dtype, Element, f16};
 
+use super::Shape;
 use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
 use crate::testing::{Array, Attribute, run_with_isa};
 
@@ -75,6 +76,54 @@ fn rounding_does_not_add_up_in_long_sums() {
             }
         }
     }
+}
+
+/// Neighbours in a sum are of opposite signs, so that lanes hold elements of one sign.
+#[test]
+fn large_numbers_cancel_whichever_lanes_they_meet_in() {
+    for (dims, axes) in [
+        ([1i64, 1, 300_000], &[2i64][..]),
+        ([3, 1, 5000], &[2]),
+        ([4, 5000, 3], &[1]),
+        ([20, 30, 1], &[1]),
+        ([500, 3, 40], &[0, 2]),
+        ([50, 60, 7], &[0, 1, 2]),
+    ] {
+        let mut kept = dims;
+        axes.iter().for_each(|axis| kept[*axis as usize] = 1);
+        let shape = Shape::new(&dims, &[0, 1, 2].map(|axis| axes.contains(&axis))).unwrap();
+        let (outputs, share) = (kept.iter().product::<i64>() as usize, shape.share);
+        let mut signs = vec![1f64; outputs * share];
+        for item in 0..outputs {
+            (1..share).step_by(2).for_each(|index| signs[shape.place(item, index)] = -1.0);
+        }
+        let wide: Vec<f64> = signs.iter().map(|sign| sign * 1.5 * 2f64.powi(1022)).collect();
+        let narrow: Vec<f32> = signs.iter().map(|sign| *sign as f32 * 1.5 * 2f32.powi(126)).collect();
+        let axes = Array::of(&[axes.len() as i64], axes);
+        for (op, since) in [("ReduceSum", 13), ("ReduceMean", 18)] {
+            let zeros = Array::of(&kept, &vec![0f64; outputs]);
+            check(op, since, &[], &[Some(&Array::of(&dims, &wide)), Some(&axes)], &[zeros]);
+            let zeros = Array::of(&kept, &vec![0f32; outputs]);
+            check(op, since, &[], &[Some(&Array::of(&dims, &narrow)), Some(&axes)], &[zeros]);
+        }
+    }
+}
+
+#[test]
+fn sums_beyond_the_range_and_of_infinities_are_what_they_are() {
+    let sum = |values: &[f64], expected: f64| {
+        let expected = Array::of(&[1], &[expected]);
+        check("ReduceSum", 13, &[], &[Some(&Array::of(&[values.len() as i64], values)), None], &[expected]);
+    };
+    let mut values = vec![f64::MAX; 3000];
+    sum(&values, f64::INFINITY);
+    let mean = Array::of(&[1], &[1e308]);
+    check("ReduceMean", 18, &[], &[Some(&Array::of(&[2048], &[1e308; 2048])), None], &[mean]);
+    values.iter_mut().skip(1).step_by(2).for_each(|value| *value = f64::MIN);
+    values[7] = f64::NEG_INFINITY;
+    sum(&values, f64::NEG_INFINITY);
+    values[8] = f64::INFINITY;
+    sum(&values, f64::NAN);
 }
 
 #[test]

@@ -17,7 +17,15 @@ from .._oarlock import __version__
 from ._absent import absent
 from ._binding import IOBinding
 from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
-from ._providers import get_all_providers, get_available_providers, get_device, set_default_logger_severity
+from ._providers import (
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_all_providers,
+    get_available_providers,
+    get_build_info,
+    get_device,
+    set_default_logger_severity,
+)
 from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._values import OrtValue
 
@@ -35,8 +43,11 @@ __all__ = [
     "RunOptions",
     "SessionOptions",
     "__version__",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
     "set_default_logger_severity",
 ]

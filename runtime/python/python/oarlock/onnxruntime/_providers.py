@@ -33,6 +33,19 @@ def set_default_logger_severity(severity: int) -> None:
     """Nothing: what goes wrong is raised."""
 
 
+def enable_telemetry_events() -> None:
+    """Nothing: there is nothing that could be sent."""
+
+
+def disable_telemetry_events() -> None:
+    """Nothing: nothing is ever sent."""
+
+
+def get_build_info() -> str:
+    """Which version of Oarlock stands in for onnxruntime."""
+    return f"Oarlock Build Info: version={_oarlock.__version__}"
+
+
 def provider_of(device: str) -> str:
     return {"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "xpu": "XPU", "opencl": "OpenCL"}.get(device, device) + _SUFFIX
 
@@ -49,6 +62,8 @@ def available(
     if not providers:
         default = _oarlock.default_device()
         return [(provider_of(default.type), {"device_id": default.index})]
+    if isinstance(providers, str):
+        raise ValueError(f'expected a list of providers, found text\nhint: write `providers=["{providers}"]`')
     given: list[tuple[str, Mapping[str, Any]]] = []
     for at, provider in enumerate(providers):
         beside: Mapping[str, Any] = options[at] if options and at < len(options) else {}

@@ -41,6 +41,9 @@ class ModelMetadata:
         self.custom_metadata_map: dict[str, str] = dict(facts["metadata"])
         self.graph_name: str = facts["graph"]
 
+    def __getattr__(self, name: str) -> Any:
+        raise absent(self, name, type(self).__name__)
+
 
 class InferenceSession:
     """A model that is ready to run."""
