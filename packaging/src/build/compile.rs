@@ -250,13 +250,13 @@ impl<'w> Compiler<'w> {
         let bin = self.target.join("tools/bin");
         let mut audit = Command::new(bin.join("auditwheel"));
         let said = self.run(audit.arg("show").arg(wheel), "audit")?;
-        let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let policy = format!("\"{}\"", row.name.platform);
-        // It names the oldest system that a wheel runs on, which may be older than what was asked for.
-        if !text.contains("is consistent with the following platform tag") {
-            return Err(
-                Error::new(format!("expected auditwheel to find {policy}, found: {text}")).of_file(&row.name)
-            );
+        // It names the oldest system that the wheel runs on, which may be older than what was asked for.
+        let found = tag_found(&said);
+        if found.as_deref().and_then(glibc).is_none_or(|oldest| Some(oldest) > glibc(&row.name.platform)) {
+            let found = found.unwrap_or(said);
+            let wanted = &row.name.platform;
+            let message = format!("expected auditwheel to find `{wanted}` or older, found `{found}`");
+            return Err(Error::new(message).of_file(&row.name));
         }
         if row.name.python.ends_with("abi3") {
             let mut audit = Command::new(bin.join("abi3audit"));
@@ -331,6 +331,19 @@ fn features(recipe: &Recipe) -> Vec<String> {
     own.into_iter().chain(recipe.part.features.iter().cloned()).collect()
 }
 
+/// The tag that `auditwheel show` finds for a wheel, such as `manylinux_2_17_x86_64`. It breaks its lines anywhere.
+fn tag_found(said: &str) -> Option<String> {
+    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
+    Some(after.split_once('"')?.0.to_owned())
+}
+
+/// The version of glibc that a tag promises to need.
+fn glibc(tag: &str) -> Option<(u32, u32)> {
+    let mut numbers = tag.strip_prefix("manylinux_")?.split('_').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
 /// Flags that leave no path of this machine in what is compiled: the same sources are the same bytes wherever they lie.
 fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -379,4 +392,30 @@ fn directories_of_libraries(root: &Path) -> Vec<PathBuf> {
         left.extend(entries.into_iter().filter(|entry| entry.is_dir() && !entry.is_symlink()));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_is_found_in_what_auditwheel_says() {
+        let said = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
+        assert_eq!(tag_found(said).as_deref(), Some("manylinux_2_17_x86_64"));
+        assert_eq!(tag_found("x.whl is no wheel"), None);
+    }
+
+    #[test]
+    fn tags_are_compared_by_the_glibc_that_they_need() {
+        assert!(glibc("manylinux_2_9_x86_64") < glibc("manylinux_2_28_x86_64"));
+        assert_eq!(glibc("linux_x86_64"), None);
+    }
+
+    #[test]
+    fn a_flag_names_each_place_that_paths_may_begin_with() {
+        let flags = flags(Path::new("/somewhere"), Path::new("/elsewhere")).expect("flags");
+        for flag in ["--remap-path-prefix=/somewhere=/oarlock", "--remap-path-prefix=/elsewhere=/target"] {
+            assert!(flags.iter().any(|it| it == flag), "{flag} in {flags:?}");
+        }
+    }
 }
