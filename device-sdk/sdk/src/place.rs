@@ -15,7 +15,7 @@ pub fn directory_of_plugin() -> Option<PathBuf> {
     PathBuf::from(file).parent().map(PathBuf::from)
 }
 
-/// The file of a line such as `7f00-7f80 r-xp 00001000 08:01 42   /lib/libfoo.so`, if it is one with this address.
+/// The file of a line such as `7f00-7f80 r-xp 00001000 08:01 42   /lib/foo.so`, if it is one with this address.
 fn file_at(line: &str, address: usize) -> Option<&str> {
     let (range, rest) = line.split_once(' ')?;
     let (begin, end) = range.split_once('-')?;
@@ -36,8 +36,8 @@ mod tests {
 
     #[test]
     fn only_files_count_and_spaces_belong_to_their_names() {
-        let line = "1000-2000 r-xp 00001000 08:01 42                 /opt/my plugins/libfoo.so";
-        assert_eq!(file_at(line, 0x1fff), Some("/opt/my plugins/libfoo.so"));
+        let line = "1000-2000 r-xp 00001000 08:01 42                 /opt/my plugins/foo.so";
+        assert_eq!(file_at(line, 0x1fff), Some("/opt/my plugins/foo.so"));
         assert_eq!(file_at(line, 0x2000), None);
         assert_eq!(file_at("1000-2000 r-xp 00000000 00:00 0    [vdso]", 0x1000), None);
         assert_eq!(file_at("nothing", 0), None);
