@@ -274,10 +274,11 @@ impl<'w> Compiler<'w> {
         Ok(longest)
     }
 
-    /// Flags change everything that is compiled, so each set of them has a directory of its own.
+    /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
+    /// directory of its own: otherwise each would undo what the other did.
     fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
-        let is_core_without = recipe.without_avx && recipe.python.is_some();
-        self.target.join(if is_core_without { "cargo-without-avx" } else { "cargo" })
+        let cargo = self.target.join("cargo");
+        if recipe.python.is_some() { cargo.join(recipe.directory()) } else { cargo.join("plugins") }
     }
 
     /// A tool that compiles for a recipe.
