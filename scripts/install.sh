@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs Oarlock for the Python of this machine; `--help` says how. It is written for any POSIX shell, and everything is in
-# functions, so that a download that ends half-way does nothing. `packaging/tests/install.rs` holds it to what
+# functions, so that a download that ends half-way does nothing. `packaging/tests/choice` holds it to what
 # `oarlock-pack select` says; for that OARLOCK_INSTALL_MACHINE describes another machine, and OARLOCK_INSTALL_ROOT is a directory
 # in place of `/` where `proc`, `sys` and `etc` are read.
 set -eu
