@@ -121,6 +121,18 @@ fn links_say_what_installers_ask_for() {
 }
 
 #[test]
+fn directories_beside_the_wheels_are_passed_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    put(directory.path(), "example", "1.0");
+    std::fs::create_dir(directory.path().join("debug")).expect("a directory");
+    for _ in 0..2 {
+        let index = index(directory.path(), &[]).expect("an index");
+        index.write(&directory.path().join("index")).expect("files");
+        assert_eq!(index.count(), 1);
+    }
+}
+
+#[test]
 fn the_core_comes_with_what_installs_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let wheels = directory.path().join("wheels");

@@ -57,7 +57,8 @@ impl Index {
         let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
         let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        files.retain(|file| !file::is_unfinished(file));
+        // Beside the wheels lie what debuggers want of them and the index itself, in directories of their own.
+        files.retain(|file| !file::is_unfinished(file) && !file.is_dir());
         files.sort();
         let mut index = Self::default();
         for (done, file) in files.iter().enumerate() {
