@@ -162,18 +162,12 @@ impl<'w> Compiler<'w> {
         }
         let place = self.target.join("libraries").join(&recipe.name);
         if !place.exists() {
+            // An environment, for what pip installs with `--target` lacks the files that lie outside of packages.
             let new = place.with_extension("new");
-            let mut pip = Command::new(self.target.join("tools/bin/python"));
-            pip.args([
-                "-m",
-                "pip",
-                "install",
-                "--disable-pip-version-check",
-                "--only-binary",
-                ":all:",
-                "--target",
-            ]);
-            self.run(pip.arg(&new).args(&recipe.part.libraries), "libraries")?;
+            self.run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&new), "libraries")?;
+            let mut pip = Command::new(new.join("bin/python"));
+            pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:"]);
+            self.run(pip.args(&recipe.part.libraries), "libraries")?;
             fs::rename(new, &place)?;
         }
         self.ask(library, Some(&place))
