@@ -64,6 +64,21 @@ def test_functions_of_two_floats_are_those_of_numpy(pair):
     np.testing.assert_allclose(found, getattr(np, theirs)(a, b), rtol=1e-6)
 
 
+def test_narrow_floats_are_followed_by_narrow_floats():
+    bits = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    for to in (0.0, 1.0, -65504.0, np.inf, -np.inf, np.nan):
+        there = np.full_like(bits, to)
+        found = np.asarray(ol.nextafter(ol.asarray(bits), ol.asarray(there)))
+        expected = np.nextafter(bits, there)
+        # The standard has the other zero follow a zero, as NumPy has it for wider floats.
+        expected = np.where(bits == there, there, expected)
+        assert found.dtype == np.float16
+        same = found.view(np.uint16) == expected.view(np.uint16)
+        assert np.all(same | np.isnan(found) & np.isnan(expected))
+    one = ol.ones((), dtype=ol.bfloat16)
+    assert ol.nextafter(one, one + 1).item() == 1 + 2**-7 and ol.nextafter(one, one - 1).item() == 1 - 2**-8
+
+
 def test_dtypes_meet_as_the_standard_says():
     for left, right, both in [
         (ol.int8, ol.uint8, ol.int16),

@@ -57,6 +57,33 @@ def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
     assert found.tolist() == expected.tolist() and found.dtype == expected.dtype
 
 
+@pytest.mark.parametrize(
+    ("found", "hint"),
+    [
+        ([1], r"it an array with `oarlock\.asarray`$"),
+        ((1,), r"it an array with `oarlock\.asarray`$"),
+        (b"x", r"it an array with `oarlock\.asarray`$"),
+        ({"a": 1}, r"an array of its values with `oarlock\.asarray\("),
+        ({1}, r"an array of its elements with `oarlock\.asarray\("),
+        (None, "look where it comes from"),
+    ],
+    ids=lambda found: type(found).__name__,
+)
+def test_what_python_has_beside_numbers_is_told_in_an_expression(found, hint):
+    equal = (operator.eq, operator.ne)
+    for operation in BINARY + [operator.iadd, operator.imul, divmod]:
+        if operation in equal and not isinstance(found, (list, tuple, bytes)):
+            assert operation(ol.ones(2), found) is (operation is operator.ne)
+            continue
+        for operands in [(ol.ones(2), found), (found, ol.ones(2))]:
+            is_left = operands[0] is found
+            if is_left and operation is operator.mod and isinstance(found, bytes):
+                # Text with places to fill is asked first.
+                continue
+            with pytest.raises(TypeError, match=f"found {type(found).__name__}\nhint: (make )?{hint}"):
+                operation(*operands)
+
+
 def test_what_knows_arrays_itself_may_still_answer():
     class Other:
         def __radd__(self, array):
@@ -310,6 +337,8 @@ TEXT = ol.asarray(["a", "b"])
         (lambda x: x == [1, 2], TypeError, r"found list\n.*asarray"),
         (lambda x: x != (1, 2), TypeError, r"found tuple\n.*asarray"),
         (lambda x: x == b"x", TypeError, r"found bytes\n.*asarray"),
+        (lambda x: ol.add(x, [1]), TypeError, r"found list\n.*asarray"),
+        (lambda x: x.__setitem__(0, [1]), TypeError, r"found list\n.*asarray"),
     ],
 )
 def test_what_cannot_be_is_told_as_what_was_given(call, error, words):

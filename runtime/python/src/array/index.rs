@@ -378,6 +378,7 @@ pub(super) fn set(py: Python<'_>, array: &Array, key: &Bound<'_, PyAny>, value: 
     }
     let value = match value {
         Operand::Foreign(name) => return Err(foreign(&format!("`{name}`"))),
+        Operand::Refused(told) => return Err(PyTypeError::new_err(told.clone())),
         Operand::Number(number) => checked(*number, dtype)?.tensor(&device, dtype)?,
         Operand::Text(text) => text_beside(&tensor, text.clone())?,
         Operand::Array(value) => {
