@@ -18,7 +18,7 @@ mod operators;
 pub(crate) mod pickle;
 mod print;
 pub(crate) mod read;
-mod recent;
+pub(crate) mod recent;
 mod unusual;
 
 use std::sync::{Mutex, PoisonError};

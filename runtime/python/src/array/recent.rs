@@ -23,7 +23,7 @@ struct Recent {
 static RECENT: Mutex<Recent> = Mutex::new(Recent { numbers: Vec::new(), oldest: 0 });
 
 /// A number as an array without dimensions, to be read by an op and then dropped.
-pub(super) fn tensor(number: Number, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
+pub(crate) fn tensor(number: Number, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
     let mut element = Vec::with_capacity(16);
     number.write(dtype, &mut element)?;
     let mut bytes = [0; 16];
