@@ -57,7 +57,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::promote::result_type;
     #[pymodule_export]
-    use crate::reduce::{_axes, _axis, _numbers, _reduced};
+    use crate::reduce::{_axes, _axis, _numbers, _reduced, _summands};
     #[pymodule_export]
     use crate::start::{_flags, _layers_left_out, get_flags, set_flags};
     #[pymodule_export]

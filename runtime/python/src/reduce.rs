@@ -5,20 +5,25 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use crate::array::operand::{Number, array_given};
+use crate::array::operand::array_given;
 use crate::array::{Array, cast, host, recent};
 use crate::call::Fixed;
+use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, told_of};
-use crate::promote::{Kind, kind, wide};
+use crate::promote::{Kind, is_unsigned, kind, wide};
 
-/// The ops of ONNX that reduce.
-static OPS: [(&str, Fixed); 5] = [
-    ("ReduceMax", Fixed::new("ReduceMax")),
-    ("ReduceMean", Fixed::new("ReduceMean")),
-    ("ReduceMin", Fixed::new("ReduceMin")),
-    ("ReduceProd", Fixed::new("ReduceProd")),
-    ("ReduceSum", Fixed::new("ReduceSum")),
+/// The ops of ONNX that reduce: without the dimensions along which they do, and with sizes of 1 in their places.
+static OPS: [(&str, [Fixed; 2]); 5] = [
+    both_ways("ReduceMax"),
+    both_ways("ReduceMean"),
+    both_ways("ReduceMin"),
+    both_ways("ReduceProd"),
+    both_ways("ReduceSum"),
 ];
+
+const fn both_ways(name: &'static str) -> (&'static str, [Fixed; 2]) {
+    (name, [Fixed::with(name, &[("keepdims", 0)]), Fixed::new(name)])
+}
 
 /// What an op makes of the elements along dimensions, of all where none is named. Of complex numbers each part is taken by itself.
 #[pyfunction]
@@ -29,56 +34,68 @@ pub(crate) fn _reduced(
     axis: &Bound<'_, PyAny>,
     keepdims: &Bound<'_, PyAny>,
 ) -> PyResult<Array> {
+    static REAL: Fixed = Fixed::own("Real");
+    static IMAG: Fixed = Fixed::own("Imag");
+    static COMPLEX: Fixed = Fixed::own("Complex");
     let (py, x) = (x.py(), _numbers(x)?.get().tensor());
-    let op = OPS.iter().find(|(known, _)| *known == name).map(|(_, op)| op);
-    let op =
-        op.ok_or_else(|| PyValueError::new_err(format!("expected an op that reduces, found `{name}`")))?;
-    let axes = _axes(axis, x.dims().len())?;
+    let ways = OPS.iter().find(|(known, _)| *known == name).map(|(_, ways)| ways);
+    let ways =
+        ways.ok_or_else(|| PyValueError::new_err(format!("expected an op that reduces, found `{name}`")))?;
+    let op = &ways[usize::from(keepdims.is_truthy()?)];
+    let (axes, dims) = (_axes(axis, x.dims().len())?, x.dims());
     if axes.is_empty() {
         // To the op it would mean all.
         return Ok(Array::new(x));
     }
-    let made = if kind(x.dtype()) == Some(Kind::Complex) {
-        static REAL: Fixed = Fixed::own("Real");
-        static IMAG: Fixed = Fixed::own("Imag");
-        static COMPLEX: Fixed = Fixed::own("Complex");
+    if kind(x.dtype()) == Some(Kind::Complex) {
         let part = |part: &'static Fixed| along(py, op, &part.call(py, &[&x])?, &axes);
-        COMPLEX.call(py, &[&part(&REAL)?, &part(&IMAG)?])?
-    } else {
-        // There are no kernels that add narrow integers, of which sums are taken as wide ones wrap.
-        let is_extreme = matches!(name, "ReduceMax" | "ReduceMin");
-        if is_extreme && axes.iter().any(|axis| x.dims()[*axis] == 0) {
-            let found = x.dims();
-            return Err(PyValueError::new_err(format!(
-                "expected an element at least, found none in the shape {found:?}"
-            )));
-        }
-        let is_byte = matches!(x.dtype(), Dtype::I8 | Dtype::U8);
-        let taken = if is_extreme && is_byte { x.dtype() } else { wide(x.dtype()) };
-        let made = along(py, op, &cast(py, &x, taken)?, &axes)?;
-        cast(py, &made, x.dtype())?
-    };
-    if keepdims.is_truthy()? {
-        return Ok(Array::new(made));
+        return COMPLEX.call(py, &[&part(&REAL)?, &part(&IMAG)?]).map(Array::new);
     }
-    let left = x.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(axis));
-    let left: Vec<i64> = left.map(|(_, size)| *size).collect();
-    made.reshape(&left).or_raise().map(Array::new)
+    let is_extreme = matches!(name, "ReduceMax" | "ReduceMin");
+    if is_extreme && axes.iter().any(|axis| dims[*axis] == 0) {
+        return Err(PyValueError::new_err(format!(
+            "expected an element at least, found none in the shape {dims:?}"
+        )));
+    }
+    // There are no kernels that add narrow integers, of which sums are taken as wide ones wrap.
+    let is_byte = matches!(x.dtype(), Dtype::I8 | Dtype::U8);
+    let taken = if is_extreme && is_byte { x.dtype() } else { wide(x.dtype()) };
+    let made = along(py, op, &cast(py, &x, taken)?, &axes)?;
+    cast(py, &made, x.dtype()).map(Array::new)
 }
 
-/// The same of what kernels take, with a size of 1 in the place of each dimension.
+/// The same of what kernels take.
 fn along(py: Python<'_>, op: &'static Fixed, x: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
     if axes.len() == x.dims().len() {
         return op.call(py, &[x]);
     }
     let device = host(py)?;
     let axes = if let [axis] = axes {
-        recent::tensor(Number::Integer(*axis as i128), &device, Dtype::I64)?.unsqueeze(0)
+        recent::list(*axis as i64, &device)?
     } else {
         let axes: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
-        Tensor::from_slice(&device, &[axes.len() as i64], &axes)
+        Tensor::from_slice(&device, &[axes.len() as i64], &axes).or_raise()?
     };
-    op.call(py, &[x, &axes.or_raise()?])
+    op.call(py, &[x, &axes])
+}
+
+/// Elements as what their sum or product is: of whole numbers the widest of their kind.
+#[pyfunction]
+#[pyo3(signature = (x, dtype))]
+pub(crate) fn _summands<'py>(x: &Bound<'py, PyAny>, dtype: Option<DtypeLike>) -> PyResult<Bound<'py, Array>> {
+    let (array, py) = (_numbers(x)?, x.py());
+    let tensor = array.get().tensor();
+    let own = tensor.dtype();
+    let dtype = match (dtype, kind(own)) {
+        (Some(dtype), _) => dtype.0,
+        (None, Some(Kind::Float | Kind::Complex)) => own,
+        (None, _) if is_unsigned(own) => Dtype::U64,
+        (None, _) => Dtype::I64,
+    };
+    if dtype == own {
+        return Ok(array.clone());
+    }
+    Bound::new(py, Array::new(cast(py, &tensor, dtype)?))
 }
 
 /// An array that is not of text, which ops would read numbers from. The function that it is given to stands in its place in what

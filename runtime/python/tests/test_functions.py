@@ -113,6 +113,22 @@ def test_sums_and_their_like_are_those_of_numpy(data):
     same(ol.count_nonzero(x, axis=axis, keepdims=keep), np.count_nonzero(a, axis=axis, keepdims=keep) + np.int64(0))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (), (0, 2), [1], (2, 0, 1), np.int64(1)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_every_dtype_is_reduced_along_every_dimension(dtype, axis, keep):
+    a = (np.arange(24).reshape(2, 3, 4) % 7).astype(dtype)
+    x, along = ol.asarray(a), tuple(axis) if isinstance(axis, list) else axis
+    np.testing.assert_array_equal(np.asarray(ol.sum(x, axis=axis, keepdims=keep)), a.sum(axis=along, keepdims=keep))
+    np.testing.assert_array_equal(np.asarray(ol.sum(x, axis=axis, dtype=dtype, keepdims=keep)), a.sum(axis=along, dtype=dtype, keepdims=keep))
+    assert ol.sum(x, axis=axis, dtype=dtype).dtype == x.dtype
+    if dtype != "complex64":
+        found = ol.max(x, axis=axis, keepdims=keep)
+        same(found, a.max(axis=along, keepdims=keep))
+        same(ol.min(x, axis=axis, keepdims=keep), a.min(axis=along, keepdims=keep))
+        same(ol.all(x, axis=axis, keepdims=keep), a.all(axis=along, keepdims=keep))
+
+
 def test_numbers_beside_arrays_are_what_was_written_each_time():
     numbers = [1, 1.0, True, 2, -0.0, 0.0, 0, float("inf"), -1, 2**62, 2**-30, 3, 1j]
     with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from . import _oarlock
 from ._arguments import of_arrays
 from ._manipulation import concat
-from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, asarray, full, op
+from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, _summands, asarray, full, op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,22 +17,11 @@ if TYPE_CHECKING:
 
 _FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
 _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
-_UNSIGNED = (_oarlock.uint8, _oarlock.uint16, _oarlock.uint32, _oarlock.uint64)
 
 
 def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """What a function that adds says of complex numbers: what it says of their parts."""
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
-
-
-def _summands(x: Tensor, dtype: DtypeLike | None) -> Tensor:
-    """Elements as what their sum or product is: of whole numbers the widest of their kind."""
-    if dtype is None:
-        found = _numbers(x).dtype
-        if found in _FLOATS or found in _COMPLEX:
-            return x
-        dtype = _oarlock.uint64 if found in _UNSIGNED else _oarlock.int64
-    return _numbers(x).astype(dtype, copy=False)
 
 
 @of_arrays

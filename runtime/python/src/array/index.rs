@@ -311,8 +311,7 @@ fn turned(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Te
     let device = super::host(py)?;
     let list = |value: &dyn Fn(&(usize, u64)) -> i64| {
         if let [axis] = axes {
-            let number = recent::tensor(Number::Integer(value(axis).into()), &device, Dtype::I64)?;
-            return number.unsqueeze(0).or_raise();
+            return recent::list(value(axis), &device);
         }
         let values: Vec<i64> = axes.iter().map(value).collect();
         Tensor::from_slice(&device, &[axes.len() as i64], &values).or_raise()
