@@ -20,10 +20,11 @@ use crate::start::runtime;
 /// takes about as long as a small op.
 const WORTH_DETACHING: u64 = 1 << 13;
 
-/// An op without attributes, kept where it is called from.
+/// An op whose attributes never change, kept where it is called from.
 pub(crate) struct Fixed {
     domain: &'static str,
     name: &'static str,
+    attributes: &'static [(&'static str, i64)],
     op: OnceLock<Op>,
     /// The op of the same name for complex numbers, where there is one: ONNX knows none.
     complex: Option<OnceLock<Op>>,
@@ -35,17 +36,22 @@ const OWN: &str = "oarlock";
 impl Fixed {
     /// An op of ONNX.
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { domain: "", name, op: OnceLock::new(), complex: None }
+        Self::with(name, &[])
+    }
+
+    /// The same with attributes.
+    pub(crate) const fn with(name: &'static str, attributes: &'static [(&'static str, i64)]) -> Self {
+        Self { domain: "", name, attributes, op: OnceLock::new(), complex: None }
     }
 
     /// An op of ONNX, and of complex numbers one that Oarlock adds.
     pub(crate) const fn both(name: &'static str) -> Self {
-        Self { domain: "", name, op: OnceLock::new(), complex: Some(OnceLock::new()) }
+        Self { domain: "", name, attributes: &[], op: OnceLock::new(), complex: Some(OnceLock::new()) }
     }
 
     /// An op that Oarlock adds to ONNX.
     pub(crate) const fn own(name: &'static str) -> Self {
-        Self { domain: OWN, name, op: OnceLock::new(), complex: None }
+        Self { domain: OWN, name, attributes: &[], op: OnceLock::new(), complex: None }
     }
 
     #[inline]
@@ -58,7 +64,11 @@ impl Fixed {
             Some(op) => Ok(op),
             None => {
                 let opset = newest_opset(domain).or_raise()?;
-                let op = Op::new(runtime, domain, self.name, opset, Attributes::new()).or_raise()?;
+                let mut attributes = Attributes::new();
+                for (name, value) in self.attributes {
+                    attributes.set(*name, Attribute::Int(*value));
+                }
+                let op = Op::new(runtime, domain, self.name, opset, attributes).or_raise()?;
                 Ok(place.get_or_init(|| op))
             }
         }

@@ -8,7 +8,7 @@ use crate::array::operand::{AsOperand, Number, array_given, together};
 use crate::array::{Array, Operand, cast};
 use crate::call::Fixed;
 use crate::error::{OrRaise as _, in_name_of};
-use crate::promote::{Kind, default_of, is_unsigned, kind};
+use crate::promote::{Kind, default_of, is_unsigned, kind, wide};
 
 /// Functions of one array that are an op, and as such functions of Python.
 macro_rules! of_one {
@@ -430,12 +430,7 @@ fn product(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResult<Tensor> {
         return complex_product(py, x1, x2);
     }
     // The op of ONNX has no kernels for narrow integers, of which sums are taken as wide ones wrap.
-    let wide = match x1.dtype() {
-        Dtype::I8 | Dtype::I16 => Some(Dtype::I32),
-        Dtype::U8 | Dtype::U16 => Some(Dtype::U32),
-        _ => None,
-    };
-    let Some(wide) = wide else { return OP.call(py, &[x1, x2]) };
+    let wide = wide(x1.dtype());
     let made = OP.call(py, &[&cast(py, x1, wide)?, &cast(py, x2, wide)?])?;
     cast(py, &made, x1.dtype())
 }

@@ -14,6 +14,7 @@ mod interpreter;
 mod model;
 mod probe;
 mod promote;
+mod reduce;
 mod scope;
 mod start;
 mod stream;
@@ -55,6 +56,8 @@ mod _oarlock {
     use crate::probe::_probe;
     #[pymodule_export]
     use crate::promote::result_type;
+    #[pymodule_export]
+    use crate::reduce::{_axes, _axis, _numbers, _reduced, _summands};
     #[pymodule_export]
     use crate::start::{_flags, _layers_left_out, get_flags, set_flags};
     #[pymodule_export]

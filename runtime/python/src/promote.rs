@@ -89,6 +89,15 @@ pub(crate) fn of_two(left: Dtype, right: Dtype) -> PyResult<Dtype> {
     }
 }
 
+/// The dtype of which a sum or product of narrow integers is taken, for which there are no kernels; of others their own.
+pub(crate) fn wide(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::I8 | Dtype::I16 => Dtype::I32,
+        Dtype::U8 | Dtype::U16 => Dtype::U32,
+        other => other,
+    }
+}
+
 /// The dtype of an array and a number of Python.
 pub(crate) fn with_number(array: Dtype, number: Kind) -> PyResult<Dtype> {
     let Some(own) = kind(array) else {

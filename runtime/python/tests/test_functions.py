@@ -64,6 +64,21 @@ def test_functions_of_two_floats_are_those_of_numpy(pair):
     np.testing.assert_allclose(found, getattr(np, theirs)(a, b), rtol=1e-6)
 
 
+def test_narrow_floats_are_followed_by_narrow_floats():
+    bits = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    for to in (0.0, 1.0, -65504.0, np.inf, -np.inf, np.nan):
+        there = np.full_like(bits, to)
+        found = np.asarray(ol.nextafter(ol.asarray(bits), ol.asarray(there)))
+        expected = np.nextafter(bits, there)
+        # The standard has the other zero follow a zero, as NumPy has it for wider floats.
+        expected = np.where(bits == there, there, expected)
+        assert found.dtype == np.float16
+        same = found.view(np.uint16) == expected.view(np.uint16)
+        assert np.all(same | np.isnan(found) & np.isnan(expected))
+    one = ol.ones((), dtype=ol.bfloat16)
+    assert ol.nextafter(one, one + 1).item() == 1 + 2**-7 and ol.nextafter(one, one - 1).item() == 1 - 2**-8
+
+
 def test_dtypes_meet_as_the_standard_says():
     for left, right, both in [
         (ol.int8, ol.uint8, ol.int16),
@@ -96,6 +111,22 @@ def test_sums_and_their_like_are_those_of_numpy(data):
     same(ol.all(x, axis=axis, keepdims=keep), a.all(axis=axis, keepdims=keep))
     same(ol.argmax(x, axis=axis, keepdims=keep), a.argmax(axis=axis, keepdims=keep))
     same(ol.count_nonzero(x, axis=axis, keepdims=keep), np.count_nonzero(a, axis=axis, keepdims=keep) + np.int64(0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (), (0, 2), [1], (2, 0, 1), np.int64(1)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_every_dtype_is_reduced_along_every_dimension(dtype, axis, keep):
+    a = (np.arange(24).reshape(2, 3, 4) % 7).astype(dtype)
+    x, along = ol.asarray(a), tuple(axis) if isinstance(axis, list) else axis
+    np.testing.assert_array_equal(np.asarray(ol.sum(x, axis=axis, keepdims=keep)), a.sum(axis=along, keepdims=keep))
+    np.testing.assert_array_equal(np.asarray(ol.sum(x, axis=axis, dtype=dtype, keepdims=keep)), a.sum(axis=along, dtype=dtype, keepdims=keep))
+    assert ol.sum(x, axis=axis, dtype=dtype).dtype == x.dtype
+    if dtype != "complex64":
+        found = ol.max(x, axis=axis, keepdims=keep)
+        same(found, a.max(axis=along, keepdims=keep))
+        same(ol.min(x, axis=axis, keepdims=keep), a.min(axis=along, keepdims=keep))
+        same(ol.all(x, axis=axis, keepdims=keep), a.all(axis=along, keepdims=keep))
 
 
 def test_numbers_beside_arrays_are_what_was_written_each_time():

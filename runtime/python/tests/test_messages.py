@@ -57,6 +57,33 @@ def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
     assert found.tolist() == expected.tolist() and found.dtype == expected.dtype
 
 
+@pytest.mark.parametrize(
+    ("found", "hint"),
+    [
+        ([1], r"it an array with `oarlock\.asarray`$"),
+        ((1,), r"it an array with `oarlock\.asarray`$"),
+        (b"x", r"it an array with `oarlock\.asarray`$"),
+        ({"a": 1}, r"an array of its values with `oarlock\.asarray\("),
+        ({1}, r"an array of its elements with `oarlock\.asarray\("),
+        (None, "look where it comes from"),
+    ],
+    ids=lambda found: type(found).__name__,
+)
+def test_what_python_has_beside_numbers_is_told_in_an_expression(found, hint):
+    equal = (operator.eq, operator.ne)
+    for operation in BINARY + [operator.iadd, operator.imul, divmod]:
+        if operation in equal and not isinstance(found, (list, tuple, bytes)):
+            assert operation(ol.ones(2), found) is (operation is operator.ne)
+            continue
+        for operands in [(ol.ones(2), found), (found, ol.ones(2))]:
+            is_left = operands[0] is found
+            if is_left and operation is operator.mod and isinstance(found, bytes):
+                # Text with places to fill is asked first.
+                continue
+            with pytest.raises(TypeError, match=f"found {type(found).__name__}\nhint: (make )?{hint}"):
+                operation(*operands)
+
+
 def test_what_knows_arrays_itself_may_still_answer():
     class Other:
         def __radd__(self, array):
@@ -310,6 +337,8 @@ TEXT = ol.asarray(["a", "b"])
         (lambda x: x == [1, 2], TypeError, r"found list\n.*asarray"),
         (lambda x: x != (1, 2), TypeError, r"found tuple\n.*asarray"),
         (lambda x: x == b"x", TypeError, r"found bytes\n.*asarray"),
+        (lambda x: ol.add(x, [1]), TypeError, r"found list\n.*asarray"),
+        (lambda x: x.__setitem__(0, [1]), TypeError, r"found list\n.*asarray"),
     ],
 )
 def test_what_cannot_be_is_told_as_what_was_given(call, error, words):
@@ -319,9 +348,9 @@ def test_what_cannot_be_is_told_as_what_was_given(call, error, words):
 
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "max", "min", "all", "any", "count_nonzero", "cumulative_sum"])
 def test_text_is_no_number_to_add_or_compare(name):
-    with pytest.raises(TypeError, match="expected numbers, found an array of str"):
+    with pytest.raises(TypeError, match=f"^`{name}` expected numbers, found an array of str\nhint: .*astype"):
         getattr(ol, name)(ol.asarray(["1", "2"]))
-    with pytest.raises(TypeError, match="expected numbers, found an array of str"):
+    with pytest.raises(TypeError, match="^`sum` expected numbers, found an array of str"):
         ol.sum(ol.asarray(["1", "2"]), dtype=ol.float32)
 
 
@@ -329,6 +358,44 @@ def test_text_is_no_number_to_add_or_compare(name):
 def test_text_that_an_op_does_not_take_has_the_name_of_its_dtype_and_no_advice(call):
     with pytest.raises(TypeError, match="found str$"):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ol.asarray([1.5]).astype(str),
+        lambda: ol.asarray(ol.asarray([1]), dtype=str),
+        lambda: ol.asarray(np.asarray([True]), dtype=str),
+    ],
+)
+def test_numbers_do_not_become_text_by_themselves(call):
+    with pytest.raises(TypeError, match=r"expected a dtype of numbers .* found str\nhint: make text of each number, as in `oarlock\.asarray"):
+        call()
+    with pytest.raises(TypeError, match=r"numbers to make complex ones of, found str\nhint: .*float32"):
+        TEXT.astype(ol.complex64)
+
+
+@pytest.mark.parametrize(
+    ("axis", "error", "words"),
+    [
+        (2, IndexError, "expected a dimension of -2 to before 2, found 2"),
+        (-3, IndexError, "expected a dimension of -2 to before 2, found -3"),
+        (2**70, IndexError, "expected a dimension of -2 to before 2, found 1180591620717411303424"),
+        ((0, -2), ValueError, r"expected each dimension once, found \(0, -2\)"),
+        (1.5, TypeError, "expected a whole number as a dimension, found 1.5"),
+        ((0, "x"), TypeError, "expected a whole number as a dimension, found 'x'"),
+    ],
+)
+def test_dimensions_that_are_none_are_told(axis, error, words):
+    for function in [ol.sum, ol.max, ol.flip, ol.any]:
+        with pytest.raises(error, match=words):
+            function(ol.ones((2, 3)), axis=axis)
+
+
+def test_complex_numbers_have_no_extremes():
+    for function in [ol.max, ol.min]:
+        with pytest.raises(TypeError, match="expected real numbers, found complex64\nhint: "):
+            function(ol.asarray([1j]))
 
 
 def test_text_is_written_and_chosen_as_text():

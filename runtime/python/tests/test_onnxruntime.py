@@ -268,6 +268,45 @@ def test_what_ran_is_written_where_profiling_ends(either, tmp_path):
     assert "Relu" in json.dumps(json.loads(file.read_text()))
 
 
+def test_a_model_says_about_itself_what_its_file_says(either):
+    onnx = pytest.importorskip("onnx")
+    proto = onnx.load_from_string(model("Relu"))
+    said = {"producer_name": "somebody", "domain": "org.example", "version": 7, "description": "a model", "graph_description": "a graph"}
+    proto.producer_name, proto.producer_version, proto.domain, proto.model_version = "somebody", "2.1", "org.example", 7
+    proto.doc_string, proto.graph.doc_string = "a model", "a graph"
+    onnx.helper.set_model_props(proto, {"key": "value"})
+    session = either.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    about = session.get_modelmeta()
+    assert {name: getattr(about, name) for name in said} == said
+    assert (about.graph_name, about.custom_metadata_map) == ("graph", {"key": "value"})
+
+
+def test_a_run_ends_where_its_options_say_so(either, digits, images, raised_by):
+    options = either.RunOptions()
+    options.terminate = True
+    with pytest.raises(raised_by.Fail):
+        digits.run(None, {"image": images}, options)
+    options.terminate = False
+    assert digits.run(None, {"image": images}, options)[0].shape[0] == len(images)
+
+
+def test_providers_may_be_among_the_options(either):
+    options = either.SessionOptions()
+    assert not options.has_providers()
+    options.add_provider("CPUExecutionProvider", {})
+    assert options.has_providers()
+    session = either.InferenceSession(model("Relu"), options)
+    assert session.get_providers() == ["CPUExecutionProvider"]
+
+
+def test_entries_of_options_are_kept(either):
+    for options, kind in [(either.SessionOptions(), "session"), (either.RunOptions(), "run")]:
+        getattr(options, f"add_{kind}_config_entry")("key", "value")
+        assert getattr(options, f"get_{kind}_config_entry")("key") == "value"
+        with pytest.raises(RuntimeError, match="nothing"):
+            getattr(options, f"get_{kind}_config_entry")("nothing")
+
+
 def test_the_model_is_written_as_it_was_made_ready(either, tmp_path):
     options = either.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "ready.onnx")
@@ -293,11 +332,12 @@ def test_options_that_are_not_there_or_of_another_kind_are_refused(either):
         (ort, "set_seed"),
         (ort.SessionOptions(), "register_custom_ops_library"),
         ("session", "set_providers"),
-        ("about", "version"),
+        (ort.SessionOptions(), "add_initializer"),
+        (ort.RunOptions(), "add_active_adapter"),
     ],
 )
 def test_what_is_not_there_is_said_with_what_to_do(session, where, name):
-    where = session if where == "session" else session.get_modelmeta() if where == "about" else where
+    where = session if where == "session" else where
     with pytest.raises(AttributeError, match=f"found `{name}`\nhint: "):
         getattr(where, name)
     with pytest.raises(AttributeError, match="found `nonsense`$"):

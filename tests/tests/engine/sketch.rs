@@ -124,6 +124,7 @@ impl Sketch {
             producer: String::new(),
             opsets: BTreeMap::new(),
             metadata: BTreeMap::new(),
+            labels: Default::default(),
         }
     }
 

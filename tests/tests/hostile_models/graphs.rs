@@ -83,6 +83,7 @@ pub(crate) fn model(source: &mut Source<'_>) -> Model {
         producer: String::new(),
         opsets: Default::default(),
         metadata: Default::default(),
+        labels: Default::default(),
     }
 }
 

@@ -29,6 +29,23 @@ pub struct Model {
     pub opsets: BTreeMap<String, u32>,
     /// What else the file says about itself.
     pub metadata: BTreeMap<String, String>,
+    /// What a file of ONNX says in fields of its own.
+    pub labels: Labels,
+}
+
+/// What a file of ONNX says about its model in fields of its own; empty where the file has none of them.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    /// The program that made it, without its version.
+    pub producer_name: String,
+    /// Whose model it is, as a name of the internet turned around.
+    pub domain: String,
+    /// Which version of the model it is.
+    pub version: i64,
+    /// What the model is, in words.
+    pub description: String,
+    /// What its graph is, in words.
+    pub graph_description: String,
 }
 
 /// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel` or `.json`, or else an ONNX one.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._arguments import of_arrays
-from ._manipulation import axis_of, broadcast_arrays, moveaxis
-from ._oarlock import Tensor, conj, matmul, permute_dims, reshape
+from ._manipulation import broadcast_arrays, moveaxis
+from ._oarlock import Tensor, _axis, conj, matmul, permute_dims, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,8 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
             raise ValueError(f"expected at least {axes} dimensions for `tensordot`, found the shapes {x1.shape} and {x2.shape}")
         first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     else:
-        first = [axis_of(axis, x1.ndim) for axis in axes[0]]
-        second = [axis_of(axis, x2.ndim) for axis in axes[1]]
+        first = [_axis(axis, x1.ndim) for axis in axes[0]]
+        second = [_axis(axis, x2.ndim) for axis in axes[1]]
     if [x1.shape[axis] for axis in first] != [x2.shape[axis] for axis in second]:
         raise ValueError(f"expected dimensions of the same sizes, found {axes} of {x1.shape} and {x2.shape}")
     kept = [axis for axis in range(x1.ndim) if axis not in first], [axis for axis in range(x2.ndim) if axis not in second]

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
-from ._oarlock import Tensor, _joined, asarray, op, permute_dims, reshape
+from ._oarlock import Tensor, _axes, _axis, _joined, asarray, op, permute_dims, reshape
 from ._places import places_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._typing import Axes
-
-
-def axis_of(axis: int, rank: int) -> int:
-    """A dimension counted from the first one."""
-    try:
-        axis = index(axis)
-    except TypeError:
-        raise TypeError(f"expected a whole number as a dimension, found {axis!r}") from None
-    if rank == 0:
-        raise IndexError(f"expected an array that has dimensions, found one without for dimension {axis}")
-    if not -rank <= axis < rank:
-        raise IndexError(f"expected a dimension of -{rank} to before {rank}, found {axis}")
-    return axis % rank
-
-
-def axes_of(axes: Axes | None, rank: int) -> list[int]:
-    """Dimensions counted from the first one, each once; all where none is named."""
-    if axes is None:
-        return list(range(rank))
-    if not isinstance(axes, (tuple, list)):
-        # It is asked last, since to look for `__index__` takes longer than many an op.
-        axes = (axes,) if isinstance(axes, (int, SupportsIndex)) else axes
-    found = [axis_of(axis, rank) for axis in axes]
-    if len(set(found)) != len(found):
-        raise ValueError(f"expected each dimension once, found {axes}")
-    return found
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -76,14 +49,14 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [reshape(x, (-1,)) for x in arrays], 0
-    return _joined(arrays, axis_of(axis, arrays[0].ndim) if arrays else 0, False)
+    return _joined(arrays, _axis(axis, arrays[0].ndim) if arrays else 0, False)
 
 
 @of_arrays
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """An array with dimensions of one element more, at these places of the result."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    places = axes_of(axes, x.ndim + len(axes))
+    places = _axes(axes, x.ndim + len(axes))
     key: list[slice | None] = [slice(None)] * (x.ndim + len(axes))
     for place in places:
         key[place] = None
@@ -93,7 +66,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
 @of_arrays
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     """An array without some of its dimensions, each of one element."""
-    places = axes_of(axis, x.ndim)
+    places = _axes(axis, x.ndim)
     for place in places:
         if x.shape[place] != 1:
             raise ValueError(f"expected dimensions of one element to leave out, found {x.shape[place]} in {x.shape}")
@@ -103,14 +76,14 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 @of_arrays
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
     """An array with the elements of some dimensions in the opposite order."""
-    places = axes_of(axis, x.ndim)
+    places = _axes(axis, x.ndim)
     return x[tuple(slice(None, None, -1 if at in places else None) for at in range(x.ndim))]
 
 
 @of_arrays
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     """An array with some dimensions at other places and the rest in their order."""
-    sources, destinations = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
     if len(sources) != len(destinations):
         raise ValueError(f"expected as many places as dimensions, found {destination} for {source}")
     order = [axis for axis in range(x.ndim) if axis not in sources]
@@ -124,7 +97,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     """An array with each element so many times after itself."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    axis = axis_of(axis, x.ndim)
+    axis = _axis(axis, x.ndim)
     if isinstance(repeats, int):
         return _repeat_each(x, repeats, axis)
     counts = broadcast_to(asarray(repeats, dtype=_oarlock.int64, device=x.device), (x.shape[axis],))
@@ -165,7 +138,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     if len(shifts) != len(axes):
         raise ValueError(f"expected as many distances as dimensions for `roll`, found {shift} for {axis}")
     for by, at in zip(shifts, axes, strict=True):
-        at = axis_of(at, x.ndim)
+        at = _axis(at, x.ndim)
         size = x.shape[at]
         by = by % size if size else 0
         if by:
@@ -178,7 +151,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """Arrays of one shape along a new dimension."""
     arrays = list(arrays)
-    return _joined(arrays, axis_of(axis, arrays[0].ndim + 1) if arrays else 0, True)
+    return _joined(arrays, _axis(axis, arrays[0].ndim + 1) if arrays else 0, True)
 
 
 @of_arrays
@@ -193,6 +166,6 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
 @of_arrays
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The parts of an array along a dimension, without it."""
-    at = axis_of(axis, x.ndim)
+    at = _axis(axis, x.ndim)
     front = (slice(None),) * at
     return tuple(x[(*front, index)] for index in range(x.shape[at]))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import arange, full_like, sizes_of
-from ._manipulation import axis_of, broadcast_to, concat, stack
-from ._oarlock import Tensor, asarray, op, reshape, result_type
+from ._manipulation import broadcast_to, concat, stack
+from ._oarlock import Tensor, _axis, _reduced, asarray, op, reshape, result_type
 from ._places import places_among
-from ._statistics import cumulative_sum, reduce
+from ._statistics import cumulative_sum
 
 
 @of_arrays
@@ -29,7 +29,7 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if axis is None:
         made = op(name, [reshape(x, (-1,))], {"axis": 0, "keepdims": 0})
         return reshape(made, (1,) * x.ndim) if keepdims else made
-    return op(name, [x], {"axis": axis_of(axis, x.ndim), "keepdims": int(keepdims)})
+    return op(name, [x], {"axis": _axis(axis, x.ndim), "keepdims": int(keepdims)})
 
 
 @of_arrays
@@ -83,7 +83,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
 def _in_order(x: Tensor, axis: int, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
     """What has all elements along a dimension put in their order."""
-    axis = axis_of(axis, x.ndim)
+    axis = _axis(axis, x.ndim)
     whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
     return [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
 
@@ -95,7 +95,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
         if x.ndim != 1:
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
         axis = 0
-    axis = axis_of(axis, x.ndim)
+    axis = _axis(axis, x.ndim)
     if x.shape[axis] == 0 and indices.size:
         raise IndexError(f"`take` expected an element in dimension {axis}, found none in the shape {x.shape}")
     return op("Gather", [x, indices.astype(_oarlock.int64, copy=False)], {"axis": axis})
@@ -104,7 +104,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 @of_arrays
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at places along a dimension, each its own."""
-    axis = axis_of(axis, x.ndim)
+    axis = _axis(axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ValueError(f"`take_along_axis` expected indices of as many dimensions as the array, {x.ndim}, found {indices.ndim}")
     shape = tuple(size if at == axis else max(size, indices.shape[at]) for at, size in enumerate(x.shape))
@@ -119,7 +119,7 @@ def isin(x1: Tensor | int, x2: Tensor | int, /, *, invert: bool = False) -> Tens
     first = x1 if isinstance(x1, Tensor) else asarray(x1)
     second = x2 if isinstance(x2, Tensor) else asarray(x2)
     found = _oarlock.equal(first[..., None], reshape(second, (-1,)))
-    is_in = reduce("ReduceMax", found.astype(_oarlock.uint8), -1, False).astype(_oarlock.bool) if second.size else None
+    is_in = _reduced("ReduceMax", found.astype(_oarlock.uint8), -1, False).astype(_oarlock.bool) if second.size else None
     if is_in is None:
         is_in = asarray(False) & (first == first)
     return ~is_in if invert else is_in

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import of_arrays
-from ._creation import sizes_of
-from ._manipulation import axes_of, axis_of, concat
-from ._oarlock import DType, Tensor, asarray, full, op
+from ._manipulation import concat
+from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, _summands, asarray, full, op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,43 +17,11 @@ if TYPE_CHECKING:
 
 _FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
 _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
-_TEXT = _oarlock._dtype("str")
-_UNSIGNED = (_oarlock.uint8, _oarlock.uint16, _oarlock.uint32, _oarlock.uint64)
-
-
-@of_arrays
-def reduce(name: str, x: Tensor, axis: Axes | None, keepdims: bool, **attributes: int) -> Tensor:
-    """An op that takes its dimensions as an input."""
-    axes = axes_of(axis, x.ndim)
-    if x.dtype in _COMPLEX:
-        return _of_parts(lambda part: reduce(name, part, axis, keepdims, **attributes), x)
-    if not axes:
-        # Without dimensions an op means all of them, and nothing is to be done.
-        attributes["noop_with_empty_axes"] = 1
-    return op(name, [x, sizes_of(axes)], {"keepdims": int(keepdims), **attributes})
 
 
 def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """What a function that adds says of complex numbers: what it says of their parts."""
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
-
-
-def numbers(x: Tensor) -> Tensor:
-    """An array that is not of text, which ops would read numbers from."""
-    if x.dtype == _TEXT:
-        raise TypeError(f"expected numbers, found an array of {x.dtype.name}\nhint: text that spells numbers is converted by `astype`")
-    return x
-
-
-@of_arrays
-def sum_dtype(x: Tensor, dtype: DtypeLike | None) -> DType:
-    """What a sum or product of elements is: of whole numbers the widest of their kind."""
-    if dtype is not None:
-        numbers(x)
-        return asarray(0, dtype=dtype).dtype
-    if numbers(x).dtype in _FLOATS + _COMPLEX:
-        return x.dtype
-    return _oarlock.uint64 if x.dtype in _UNSIGNED else _oarlock.int64
 
 
 @of_arrays
@@ -70,35 +37,32 @@ def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Te
 
 
 def _extreme(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
-    if builtins.any(x.shape[at] == 0 for at in axes_of(axis, x.ndim)):
-        raise ValueError(f"expected an element at least, found none in the shape {x.shape}")
-    numbers(x)
-    narrow = {_oarlock.int16: _oarlock.int32, _oarlock.uint16: _oarlock.uint32}.get(x.dtype, x.dtype)
-    return reduce(name, x.astype(narrow, copy=False), axis, keepdims).astype(x.dtype, copy=False)
+    if x.dtype in _COMPLEX:
+        raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the `real` or `imag` part first")
+    return _reduced(name, x, axis, keepdims)
 
 
 @of_arrays
 def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The sum divided by how many there are."""
-    return reduce("ReduceMean", _as_floats(x), axis, keepdims)
+    return _reduced("ReduceMean", _as_floats(x), axis, keepdims)
 
 
 @of_arrays
 def sum(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum of elements, 0 where there are none."""
-    x = x.astype(sum_dtype(x, dtype), copy=False)
-    return reduce("ReduceSum", _wide(x), axis, keepdims).astype(x.dtype, copy=False)
+    return _reduced("ReduceSum", _summands(x, dtype), axis, keepdims)
 
 
 @of_arrays
 def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product of elements, 1 where there are none."""
-    x = x.astype(sum_dtype(x, dtype), copy=False)
+    x = _summands(x, dtype)
     if x.dtype not in _COMPLEX:
-        return reduce("ReduceProd", _wide(x), axis, keepdims).astype(x.dtype, copy=False)
-    for at in axes_of(axis, x.ndim):
+        return _reduced("ReduceProd", x, axis, keepdims)
+    for at in _axes(axis, x.ndim):
         x = _halved(x, at)
-    axes = axes_of(axis, x.ndim)
+    axes = _axes(axis, x.ndim)
     return x if keepdims else x[tuple(0 if at in axes else slice(None) for at in range(x.ndim))]
 
 
@@ -124,15 +88,15 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
     if x.dtype in _COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
     x = _as_floats(x)
-    distances = x - reduce("ReduceMean", x, axis, True)
+    distances = x - _reduced("ReduceMean", x, axis, True)
     count = 1
-    for at in axes_of(axis, x.ndim):
+    for at in _axes(axis, x.ndim):
         count *= x.shape[at]
     try:
         left = float(count - correction)
     except TypeError:
         raise TypeError(f"expected a number for `correction`, found {type(correction).__name__}") from None
-    squares = reduce("ReduceSum", distances * distances, axis, keepdims)
+    squares = _reduced("ReduceSum", distances * distances, axis, keepdims)
     return squares / asarray(builtins.max(left, 0.0), dtype=x.dtype, device=x.device)
 
 
@@ -165,8 +129,8 @@ def _cumulative(
         if x.ndim != 1:
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
         axis = 0
-    axis = axis_of(axis, x.ndim)
-    x = x.astype(sum_dtype(x, dtype), copy=False)
+    axis = _axis(axis, x.ndim)
+    x = _summands(x, dtype)
     if x.dtype not in _COMPLEX:
         made = op(name, [_wide(x), asarray(axis, device=x.device)]).astype(x.dtype, copy=False)
     elif name == "CumSum":
@@ -215,19 +179,19 @@ def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Te
 
 
 def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
-    truths = numbers(x).astype(_oarlock.bool, copy=False)
-    axes = axes_of(axis, x.ndim)
+    truths = _numbers(x).astype(_oarlock.bool, copy=False)
+    axes = _axes(axis, x.ndim)
     if builtins.any(x.shape[at] == 0 for at in axes):
         kept = [1 if at in axes else size for at, size in enumerate(x.shape) if keepdims or at not in axes]
         return full(tuple(kept), bool(of_none), device=x.device)
-    return reduce(name, truths.astype(_oarlock.uint8), axis, keepdims).astype(_oarlock.bool)
+    return _reduced(name, truths.astype(_oarlock.uint8), axis, keepdims).astype(_oarlock.bool)
 
 
 @of_arrays
 def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0."""
-    truths = numbers(x).astype(_oarlock.bool, copy=False)
-    return reduce("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
+    truths = _numbers(x).astype(_oarlock.bool, copy=False)
+    return _reduced("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
 
 
 @of_arrays
@@ -235,7 +199,7 @@ def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """The differences of elements and those before them, `n` times over."""
-    at = axis_of(axis, x.ndim)
+    at = _axis(axis, x.ndim)
     x = concat([part for part in (prepend, x, append) if part is not None], axis=at)
     front = (slice(None),) * at
     if n < 0:
@@ -248,4 +212,4 @@ def diff(
 
 
 def _as_floats(x: Tensor) -> Tensor:
-    return x if x.dtype in _FLOATS + _COMPLEX else numbers(x).astype(_oarlock.float32)
+    return x if x.dtype in _FLOATS + _COMPLEX else _numbers(x).astype(_oarlock.float32)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from . import _oarlock
 from ._arguments import in_own_name, of_arrays
 from ._creation import arange
-from ._manipulation import axes_of, axis_of, concat, roll
-from ._oarlock import Tensor, _of_parts, _parts, asarray, conj, op
+from ._manipulation import concat, roll
+from ._oarlock import Tensor, _axes, _axis, _of_parts, _parts, asarray, conj, op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,14 +140,14 @@ def rfftfreq(
 @of_arrays
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """A transform with the frequency 0 in the middle."""
-    places = axes_of(axes, x.ndim)
+    places = _axes(axes, x.ndim)
     return roll(x, tuple(x.shape[at] // 2 for at in places), axis=tuple(places))
 
 
 @of_arrays
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """A transform with the frequency 0 back at the beginning."""
-    places = axes_of(axes, x.ndim)
+    places = _axes(axes, x.ndim)
     return roll(x, tuple(-(x.shape[at] // 2) for at in places), axis=tuple(places))
 
 
@@ -164,7 +164,7 @@ def _transformed(
     x: Tensor, n: int | None, axis: int, norm: str, *, is_inverse: bool = False, is_onesided: bool = False
 ) -> Tensor:
     _known(norm)
-    axis = axis_of(axis, x.ndim)
+    axis = _axis(axis, x.ndim)
     size = x.shape[axis] if n is None else n
     if size < 1:
         raise ValueError(f"expected one element at least to transform, found {size}")
@@ -200,7 +200,7 @@ def _each(x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> lis
     sizes = [None] * len(axes) if s is None else list(s)
     if len(sizes) != len(axes):
         raise ValueError(f"expected a size for each dimension, found {sizes} for {list(axes)}")
-    return list(zip(axes_of(tuple(axes), x.ndim), sizes, strict=True))
+    return list(zip(_axes(tuple(axes), x.ndim), sizes, strict=True))
 
 
 def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> Tensor:

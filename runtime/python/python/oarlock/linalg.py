@@ -11,8 +11,8 @@ from ._arguments import of_arrays
 from ._creation import eye
 from ._information import finfo
 from ._linear import matrix_transpose, tensordot, vecdot
-from ._manipulation import axes_of, broadcast_shapes, broadcast_to, moveaxis, stack
-from ._oarlock import Tensor, abs, asarray, conj, exp, matmul, op, reshape, result_type, sqrt
+from ._manipulation import broadcast_shapes, broadcast_to, moveaxis, stack
+from ._oarlock import Tensor, _axes, abs, asarray, conj, exp, matmul, op, reshape, result_type, sqrt
 from ._search import where
 from ._statistics import max, min, sum
 
@@ -91,7 +91,7 @@ def _expect_matrices(function: str, x: Tensor) -> None:
 
 def _greatest(sizes: Tensor, axis: Axes | None, keepdims: bool = False) -> Tensor:
     """The greatest of numbers that are not negative, 0 where there are none."""
-    has_none = 0 in [sizes.shape[at] for at in axes_of(axis, sizes.ndim)]
+    has_none = 0 in [sizes.shape[at] for at in _axes(axis, sizes.ndim)]
     return (sum if has_none else max)(sizes, axis=axis, keepdims=keepdims)
 
 

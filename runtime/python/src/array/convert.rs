@@ -18,6 +18,13 @@ pub(crate) fn cast(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tenso
     if [tensor.dtype(), to].map(kind).contains(&Some(Kind::Complex)) {
         return cast_complex(py, tensor, to);
     }
+    if to == Dtype::String {
+        return Err(PyTypeError::new_err(format!(
+            "expected a dtype of numbers to convert {} to, found str\nhint: make text of each number, as in \
+             `oarlock.asarray([str(number) for number in x.tolist()])`",
+            tensor.dtype().numpy_name()
+        )));
+    }
     let attributes = Attributes::new().with("to", Attribute::Int(to.onnx_number()));
     only(crate::call::named(py, "Cast", &[Some(tensor)], attributes, 1)?)
 }
@@ -38,6 +45,10 @@ fn cast_complex(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> 
         }
         (Some(_), Dtype::C64 | Dtype::C128) => COMPLEX.call(py, &[&cast(py, tensor, part)?, &number(part)?]),
         (_, Dtype::Bool) => NOT.call(py, &[&EQUAL.call(py, &[tensor, &number(tensor.dtype())?])?]),
+        (None, _) => Err(PyTypeError::new_err(format!(
+            "expected numbers to make complex ones of, found {}\nhint: convert it with `astype(oarlock.float32)` first",
+            tensor.dtype().numpy_name()
+        ))),
         (_, other) => Err(PyTypeError::new_err(format!(
             "expected complex numbers or truths to be made of complex numbers, found {}\nhint: take the `real` part first",
             other.numpy_name()

@@ -134,8 +134,8 @@ fn parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py
 struct Key {
     /// What another view of the memory can say.
     picks: Vec<Pick>,
-    /// Dimensions of that view whose elements come in the opposite order.
-    turned: Vec<usize>,
+    /// Dimensions of that view whose elements come in the opposite order, each so many before the last.
+    turned: Vec<(usize, u64)>,
     /// What is gathered from that view, each from a dimension on.
     gathered: Vec<(usize, Gathered)>,
     /// Whether other parts stand between those that are places, masks or numbers, which are places as well.
@@ -172,11 +172,9 @@ impl Key {
                 }
                 Part::At(index) => found.picks.push(Pick::At(place(index, sizes[0], axis)?)),
                 Part::Slice(slice) => {
-                    let (pick, is_turned) = range(&slice, sizes[0])?;
+                    let (pick, turned) = range(&slice, sizes[0])?;
                     found.picks.push(pick);
-                    if is_turned {
-                        found.turned.push(axis);
-                    }
+                    found.turned.extend(turned.map(|step| (axis, step)));
                     axis += 1;
                 }
                 Part::Mask(mask) => {
@@ -228,22 +226,28 @@ fn place(index: i64, size: i64, axis: usize) -> PyResult<u64> {
     )))
 }
 
-/// The indices of a dimension that a slice means, and whether they come in the opposite order.
-fn range(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(Pick, bool)> {
+/// The indices of a dimension that a slice means. Where they come in the opposite order it is all from the last to the first, which
+/// lie as they lay, and how far they are apart.
+fn range(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(Pick, Option<u64>)> {
     let range = slice.indices(isize::try_from(size)?)?;
     let (count, step) = (range.slicelength as u64, range.step.unsigned_abs() as u64);
     if count == 0 {
-        return Ok((Pick::Range { begin: 0, count: 0, step: 1 }, false));
+        return Ok((Pick::Range { begin: 0, count: 0, step: 1 }, None));
     }
-    let is_turned = range.step < 0;
     let first = range.start as u64;
-    let begin = if is_turned { first - (count - 1) * step } else { first };
+    let is_turned = range.step < 0 && count > 1;
+    let turned = is_turned.then_some(step);
+    let (begin, count, step) = if is_turned {
+        (first - (count - 1) * step, (count - 1) * step + 1, 1)
+    } else {
+        (first, count, step)
+    };
     let pick = if begin == 0 && count == size as u64 && step == 1 {
         Pick::Whole
     } else {
         Pick::Range { begin, count, step }
     };
-    Ok((pick, is_turned && count > 1))
+    Ok((pick, turned))
 }
 
 /// The part of a tensor that a key means.
@@ -301,21 +305,21 @@ fn gapless(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     crate::start::runtime(py)?.contiguous(tensor, stream).or_raise()
 }
 
-/// A tensor with the elements of some dimensions in the opposite order.
-fn turned(py: Python<'_>, tensor: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
+/// A tensor with the elements of some dimensions in the opposite order, each so many before the last.
+fn turned(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Tensor> {
     static SLICE: Fixed = Fixed::new("Slice");
     let device = super::host(py)?;
-    let list = |value: &dyn Fn(usize) -> i64| {
+    let list = |value: &dyn Fn(&(usize, u64)) -> i64| {
         if let [axis] = axes {
-            let number = recent::tensor(Number::Integer(value(*axis).into()), &device, Dtype::I64)?;
-            return number.unsqueeze(0).or_raise();
+            return recent::list(value(axis), &device);
         }
-        let values: Vec<i64> = axes.iter().map(|axis| value(*axis)).collect();
+        let values: Vec<i64> = axes.iter().map(value).collect();
         Tensor::from_slice(&device, &[axes.len() as i64], &values).or_raise()
     };
     // The op counts an end before the first index as the last one, so it is said as one that is out of reach.
     let (start, stop) = (list(&|_| -1)?, list(&|_| i64::MIN)?);
-    SLICE.call(py, &[tensor, &start, &stop, &list(&|axis| axis as i64)?, &list(&|_| -1)?])
+    let (axes, steps) = (list(&|(axis, _)| *axis as i64)?, list(&|(_, step)| -(*step as i64))?);
+    SLICE.call(py, &[tensor, &start, &stop, &axes, &steps])
 }
 
 /// For each dimension of a mask, where it is true.
@@ -378,6 +382,7 @@ pub(super) fn set(py: Python<'_>, array: &Array, key: &Bound<'_, PyAny>, value: 
     }
     let value = match value {
         Operand::Foreign(name) => return Err(foreign(&format!("`{name}`"))),
+        Operand::Refused(told) => return Err(PyTypeError::new_err(told.clone())),
         Operand::Number(number) => checked(*number, dtype)?.tensor(&device, dtype)?,
         Operand::Text(text) => text_beside(&tensor, text.clone())?,
         Operand::Array(value) => {

@@ -18,7 +18,7 @@ mod operators;
 pub(crate) mod pickle;
 mod print;
 pub(crate) mod read;
-mod recent;
+pub(crate) mod recent;
 mod unusual;
 
 use std::sync::{Mutex, PoisonError};
@@ -364,7 +364,7 @@ impl Array {
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, by: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match operators::compared(other)? {
+        match operators::compared(other, by)? {
             Some(other) => Ok(Py::new(py, self.compare(py, &other, by)?)?.into_any()),
             None => Ok(py.NotImplemented()),
         }

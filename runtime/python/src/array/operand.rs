@@ -5,7 +5,9 @@ use num_complex::Complex;
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString};
+use pyo3::types::{
+    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
+};
 
 use super::{Array, cast, recent};
 use crate::error::{OrRaise as _, type_name};
@@ -19,6 +21,9 @@ pub(crate) enum Operand {
     /// An array of another library, by the name of its type: it is refused here, since what it would make of the expression
     /// by itself is an error that helps nobody, or `False` for `==`.
     Foreign(String),
+    /// What of Python itself is no operand, by what is to be told of it: it knows nothing of arrays, and Python would only say
+    /// that the two do not go together.
+    Refused(String),
 }
 
 /// A number of Python.
@@ -174,14 +179,37 @@ impl FromPyObject<'_, '_> for Operand {
             None if object.hasattr("__dlpack__")? => {
                 Ok(Self::Foreign(object.get_type().fully_qualified_name()?.to_string()))
             }
-            None => {
-                let found = object.get_type().name()?;
-                Err(PyTypeError::new_err(format!(
-                    "expected an array or a number, found {found}\nhint: make it an array with `oarlock.asarray`"
-                )))
-            }
+            None if is_of_python(&object) => Ok(Self::Refused(no_operand(&object))),
+            None => Err(PyTypeError::new_err(no_operand(&object))),
         }
     }
+}
+
+/// Whether an object is of a type of Python itself, which has no operators with arrays.
+#[cold]
+fn is_of_python(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
+        || object.is_exact_instance_of::<PyBytes>()
+        || object.is_exact_instance_of::<PyDict>()
+        || object.is_exact_instance_of::<PySet>()
+        || object.is_exact_instance_of::<PyFrozenSet>()
+}
+
+/// What is told of an object that is no operand.
+#[cold]
+fn no_operand(object: &Bound<'_, PyAny>) -> String {
+    let hint = if object.is_none() {
+        "look where it comes from: a function without `return` gives it"
+    } else if object.is_instance_of::<PyDict>() {
+        "make an array of its values with `oarlock.asarray(list(….values()))`"
+    } else if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
+        "make an array of its elements with `oarlock.asarray(list(…))`"
+    } else {
+        "make it an array with `oarlock.asarray`"
+    };
+    format!("expected an array or a number, found {}\nhint: {hint}", type_name(object))
 }
 
 /// The array that a function is given under a name.
@@ -248,6 +276,7 @@ impl AsOperand for Operand {
             Self::Number(number) => Self::Number(*number),
             Self::Text(text) => Self::Text(text.clone()),
             Self::Foreign(name) => Self::Foreign(name.clone()),
+            Self::Refused(told) => Self::Refused(told.clone()),
         }
     }
 }
@@ -283,12 +312,14 @@ pub(crate) fn together(
             Ok([array, text])
         }
         (Operand::Text(text), Operand::Array(array)) => Ok([text_beside(&array, text)?, array]),
+        (Operand::Refused(told), _) | (_, Operand::Refused(told)) => Err(PyTypeError::new_err(told)),
         (left @ Operand::Foreign(_), right) | (left, right @ Operand::Foreign(_)) => {
             let told = |operand| match operand {
                 Operand::Array(_) => "`oarlock.Tensor`".to_owned(),
                 Operand::Number(_) => "a number".to_owned(),
                 Operand::Text(_) => "text".to_owned(),
                 Operand::Foreign(name) => format!("`{name}`"),
+                Operand::Refused(told) => told,
             };
             Err(foreign(&format!("{} and {}", told(left), told(right))))
         }

@@ -33,13 +33,16 @@ impl Array {
     }
 }
 
-/// What an array is compared with; nothing for what has a say of its own, such as what equals anything, and for `None`. Lists
-/// are told what operators tell, since that they are not equal to an array would be taken for an answer.
-pub(super) fn compared(other: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+/// What an array is compared with; nothing for what has a say of its own, such as what equals anything, and for `None` where
+/// it is asked whether they are equal. Lists are told what operators tell, since that they are not equal to an array would be
+/// taken for an answer.
+pub(super) fn compared(other: &Bound<'_, PyAny>, by: CompareOp) -> PyResult<Option<Operand>> {
+    let may_differ = matches!(by, CompareOp::Eq | CompareOp::Ne);
     let is_said = other.is_instance_of::<PyList>()
         || other.is_instance_of::<PyTuple>()
         || other.is_instance_of::<PyBytes>();
     match other.extract() {
+        Ok(Operand::Refused(_)) if may_differ && !is_said => Ok(None),
         Ok(operand) => Ok(Some(operand)),
         Err(error) if is_said || !error.is_instance_of::<PyTypeError>(other.py()) => Err(error),
         Err(_) => Ok(None),

@@ -24,6 +24,15 @@ static RECENT: Mutex<Recent> = Mutex::new(Recent { numbers: Vec::new(), oldest: 
 
 /// A number as an array without dimensions, to be read by an op and then dropped.
 pub(super) fn tensor(number: Number, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
+    of_dims(number, device, dtype, &[])
+}
+
+/// A number as a list of one, which is how ops are told of places, likewise.
+pub(crate) fn list(number: i64, device: &Device) -> PyResult<Tensor> {
+    of_dims(Number::Integer(number.into()), device, Dtype::I64, &[1])
+}
+
+fn of_dims(number: Number, device: &Device, dtype: Dtype, dims: &[i64]) -> PyResult<Tensor> {
     let mut element = Vec::with_capacity(16);
     number.write(dtype, &mut element)?;
     let mut bytes = [0; 16];
@@ -31,13 +40,13 @@ pub(super) fn tensor(number: Number, device: &Device, dtype: Dtype) -> PyResult<
     // Another thread that is here makes its own.
     if let Ok(recent) = RECENT.try_lock() {
         let is_it = |(known, tensor): &&([u8; 16], Tensor)| {
-            *known == bytes && tensor.dtype() == dtype && tensor.device().is(device)
+            *known == bytes && tensor.dtype() == dtype && tensor.dims() == dims && tensor.device().is(device)
         };
         if let Some((_, tensor)) = recent.numbers.iter().find(is_it) {
             return Ok(tensor.clone());
         }
     }
-    let made = Tensor::from_bytes(device, dtype, &[], &element).or_raise()?;
+    let made = Tensor::from_bytes(device, dtype, dims, &element).or_raise()?;
     if let Ok(mut recent) = RECENT.try_lock() {
         let kept = (bytes, made.clone());
         let oldest = recent.oldest;

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use oarlock_core::Dtype;
-use oarlock_engine::{Datum, Model, Precision, SessionOptions, import};
+use oarlock_engine::import::{self, Labels};
+use oarlock_engine::{Datum, Model, Precision, SessionOptions};
 use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -39,6 +40,7 @@ struct About {
     graph: String,
     opsets: BTreeMap<String, u32>,
     metadata: BTreeMap<String, String>,
+    labels: Labels,
 }
 
 #[pymethods]
@@ -63,11 +65,11 @@ impl Session {
         let read = || -> oarlock_core::Result<Self> {
             let model = source.read()?;
             let session = oarlock_engine::Session::new(runtime, &model, &options)?;
-            let Model { graph, format, producer, opsets, metadata } = model;
+            let Model { graph, format, producer, opsets, metadata, labels } = model;
             let session = Box::new(session);
             Ok(Self {
                 session,
-                about: About { format, producer, graph: graph.name.to_string(), opsets, metadata },
+                about: About { format, producer, graph: graph.name.to_string(), opsets, metadata, labels },
             })
         };
         let made = py.detach(read).map_err(|error| source.raised(py, error))?;
@@ -150,13 +152,18 @@ impl Session {
     /// What the model says about itself.
     #[getter]
     fn _about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let About { format, producer, graph, opsets, metadata } = &self.about;
+        let About { format, producer, graph, opsets, metadata, labels } = &self.about;
         let all = PyDict::new(py);
         all.set_item("format", format)?;
         all.set_item("producer", producer)?;
         all.set_item("graph", graph)?;
         all.set_item("opsets", opsets)?;
         all.set_item("metadata", metadata)?;
+        all.set_item("producer_name", &labels.producer_name)?;
+        all.set_item("domain", &labels.domain)?;
+        all.set_item("version", labels.version)?;
+        all.set_item("description", &labels.description)?;
+        all.set_item("graph_description", &labels.graph_description)?;
         Ok(all)
     }
 

@@ -36,21 +36,26 @@ pub(super) fn run(
     inputs: &[Datum],
     stop: Option<&Stop>,
 ) -> PyResult<Vec<Datum>> {
-    let stopped = |why: &str| Err(Error::precondition_not_met(why));
+    let stopped = |why: &str| Error::precondition_not_met(why);
+    let is_stopped = || stop.is_some_and(|stop| stop.0.load(Ordering::Relaxed));
+    // A run that is short would not ask.
+    if is_stopped() {
+        return Err(stopped("the run was stopped")).or_raise();
+    }
     let (made, raised) = py.detach(|| {
         if let Some(recording) = record::active() {
             return (recording.run(session, inputs), None);
         }
         let raised = RefCell::new(None);
         let ask = || -> Result<()> {
-            if stop.is_some_and(|stop| stop.0.load(Ordering::Relaxed)) {
-                return stopped("the run was stopped");
+            if is_stopped() {
+                return Err(stopped("the run was stopped"));
             }
             match Python::attach(|py| py.check_signals()) {
                 Ok(()) => Ok(()),
                 Err(error) => {
                     *raised.borrow_mut() = Some(error);
-                    stopped("a signal stopped the run")
+                    Err(stopped("a signal stopped the run"))
                 }
             }
         };

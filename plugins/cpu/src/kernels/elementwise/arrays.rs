@@ -20,6 +20,9 @@ const DOMAIN: &str = "oarlock";
 /// The floats that are computed as what they are.
 const WIDE_FLOATS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
+/// Those that are computed as wider ones, beside which others stand.
+const NARROW_FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16]);
+
 /// A float with the functions of the system's mathematics, which are exact to the last bit or nearly so.
 trait Exact: Float + Number {
     fn atan2(self, other: Self) -> Self;
@@ -135,6 +138,38 @@ maps_of_floats! {
     Trunc(x) => x.toward_zero();
     IsFinite(x) -> u8 => u8::from(Float::magnitude(x) < F::INFINITY);
     SignBit(x) -> u8 => u8::from(x.has_sign());
+}
+
+/// The number beside a float of 16 bits on the way to another, by their bits: those of numbers of one sign follow each other as
+/// the numbers do.
+#[derive(Clone, Copy)]
+struct NarrowNextAfter {
+    /// The bits of the infinite number, above which are those that are no number.
+    infinite: u16,
+}
+
+impl Map for NarrowNextAfter {
+    type Input = (u16, u16);
+    type Output = u16;
+
+    #[inline(always)]
+    fn apply<T: Target>(self, (x, to): (u16, u16)) -> u16 {
+        const SIGN: u16 = 1 << 15;
+        let (far, far_to) = (x & !SIGN, to & !SIGN);
+        let place = |bits: u16, far: u16| if bits < SIGN { i32::from(far) } else { -i32::from(far) };
+        let (at, at_to) = (place(x, far), place(to, far_to));
+        if far > self.infinite {
+            x
+        } else if far_to > self.infinite || at == at_to {
+            to
+        } else if at == 0 {
+            (to & SIGN) | 1
+        } else if (at < at_to) == (at > 0) {
+            x + 1
+        } else {
+            x - 1
+        }
+    }
 }
 
 /// A division whose quotient is rounded down, and what it leaves, which has the sign of the divisor.
@@ -325,6 +360,18 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         float_row!("Log2", 1, Log2),
         float_row!("LogAddExp", 2, LogAddExp),
         float_row!("NextAfter", 2, NextAfter, WIDE_FLOATS),
+        own_row(
+            "NextAfter",
+            NARROW_FLOATS,
+            NARROW_FLOATS,
+            |call| {
+                let dtype = call.input(0)?.dtype();
+                let infinite = if dtype == Dtype::F16 { 0x7c00 } else { 0x7f80 };
+                let port = Port::direct(dtype);
+                Ok(Pass::new(Loop(NarrowNextAfter { infinite }), [port; 2], port))
+            },
+            [(); 2],
+        ),
         number_row!("Remainder", Rest),
         own_row("ShiftLeft", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), true), [(); 2]),
         own_row("ShiftRight", INTEGERS, INTEGERS, |call| shifted(call.input(0)?.dtype(), false), [(); 2]),

@@ -145,6 +145,8 @@ pub struct ModelProto {
     pub domain: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(int64, optional, tag = "5")]
     pub model_version: ::core::option::Option<i64>,
+    #[prost(string, optional, tag = "6")]
+    pub doc_string: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "7")]
     pub graph: ::core::option::Option<GraphProto>,
     #[prost(message, repeated, tag = "14")]
@@ -169,6 +171,8 @@ pub struct GraphProto {
     pub initializer: ::prost::alloc::vec::Vec<TensorProto>,
     #[prost(message, repeated, tag = "15")]
     pub sparse_initializer: ::prost::alloc::vec::Vec<SparseTensorProto>,
+    #[prost(string, optional, tag = "10")]
+    pub doc_string: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "11")]
     pub input: ::prost::alloc::vec::Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]

@@ -39,8 +39,8 @@ use prost::Message as _;
 use self::body::Importer;
 use self::external::External;
 use self::messages::{ModelProto, TensorProto};
-use super::mapped;
 use super::place::{Within as _, quoted, wrong};
+use super::{Labels, mapped};
 use crate::Model;
 use crate::graph::Weight;
 
@@ -111,8 +111,17 @@ fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();
     let metadata =
         model.metadata_props.iter().map(|entry| (entry.key().to_owned(), entry.value().to_owned()));
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let labels = Labels {
+        producer_name: text(&model.producer_name),
+        domain: text(&model.domain),
+        version: model.model_version.unwrap_or_default(),
+        description: text(&model.doc_string),
+        graph_description: model.graph.as_ref().map_or_else(String::new, |graph| text(&graph.doc_string)),
+    };
     Ok(Model {
         graph,
+        labels,
         format: format!("ONNX, IR {ir_version}"),
         producer: producer.join(" ").trim().to_owned(),
         metadata: metadata.collect(),

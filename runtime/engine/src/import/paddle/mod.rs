@@ -21,8 +21,8 @@ use oarlock_core::{Error, Result, schema};
 use prost::Message as _;
 
 use self::messages::ProgramDesc;
-use super::mapped;
 use super::place::{Within as _, quoted, wrong};
+use super::{Labels, mapped};
 use crate::Model;
 
 /// The opset of ONNX's own ops that programs become.
@@ -81,5 +81,6 @@ pub fn decode(program: Bytes, parameters: Option<Bytes>) -> Result<Model> {
         producer,
         opsets: BTreeMap::from([(schema::ONNX.to_owned(), OPSET)]),
         metadata: BTreeMap::new(),
+        labels: Labels::default(),
     })
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from .._oarlock import __version__
 from ._absent import absent
 from ._binding import IOBinding
-from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._providers import (
     disable_telemetry_events,
     enable_telemetry_events,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExecutionMode",
+    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",

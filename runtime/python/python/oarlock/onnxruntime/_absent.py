@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-_OF_THE_FILE = "read it from the file, with `onnx.load`"
+_PROVIDERS = "name devices by `providers`, or by `device_type` and `device_id`"
+_WEIGHTS = "write the weights into the model, or into a file beside it"
 
 INSTEAD = {
-    "OrtDevice": "name devices by `providers`, or by `device_type` and `device_id`",
-    "OrtMemoryInfo": "name devices by `providers`, or by `device_type` and `device_id`",
+    "LoraAdapter": _WEIGHTS,
+    "ModelCompiler": "write the model as it was made ready, with `optimized_model_filepath`",
+    "OrtDevice": _PROVIDERS,
+    "OrtMemoryInfo": _PROVIDERS,
     "SparseTensor": "use arrays with all elements",
-    "add_external_initializers": "write the weights into the model, or into a file beside it",
-    "add_initializer": "write the weights into the model, or into a file beside it",
+    "add_active_adapter": _WEIGHTS,
+    "add_external_initializers": _WEIGHTS,
+    "add_external_initializers_from_files_in_memory": _WEIGHTS,
+    "add_initializer": _WEIGHTS,
+    "add_provider_for_devices": _PROVIDERS,
     "create_and_register_allocator": "leave the call out: memory is managed by itself",
-    "description": _OF_THE_FILE,
-    "domain": _OF_THE_FILE,
+    "get_ep_devices": "`oarlock.devices()` names the devices",
     "get_profiling_start_time_ns": "the trace of `end_profiling` says when everything began",
-    "graph_description": _OF_THE_FILE,
     "preload_dlls": "leave the call out: libraries are loaded when a device needs them",
     "register_custom_ops_library": "write the op with `oarlock.extension.load` or `oarlock.extension.op`",
+    "register_execution_provider_library": "install a plugin, as `oarlock.devices()` then shows",
+    "run_with_ortvaluevector": "call `run_with_ort_values`",
     "set_default_logger_verbosity": "leave the call out: what goes wrong is raised",
+    "set_provider_selection_policy": _PROVIDERS,
     "set_providers": "make another session with these `providers`",
     "set_seed": "call `oarlock.set_flags({'random_seed': …})` before the first session",
-    "version": _OF_THE_FILE,
 }
 
 

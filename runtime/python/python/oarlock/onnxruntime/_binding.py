@@ -10,6 +10,7 @@ from ._errors import InvalidArgument
 from ._values import Bound, OrtValue
 
 if TYPE_CHECKING:
+    from ._options import RunOptions
     from ._session import InferenceSession
 
 
@@ -97,8 +98,8 @@ class IOBinding:
         for provider in self._session._devices():
             Device(provider).synchronize()
 
-    def _run(self) -> None:
+    def _run(self, options: RunOptions | None) -> None:
         if not self._outputs:
             raise InvalidArgument("expected an output that is bound, found none\nhint: `bind_output` names one")
-        made = self._session._run(list(self._outputs), self._inputs)
+        made = self._session._run(list(self._outputs), self._inputs, options)
         self._made = [to.take(value) for to, value in zip(self._outputs.values(), made, strict=True)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from operator import index
 from typing import Any
 
+from .._oarlock import Stop
 from ._absent import absent
+from ._errors import Fail
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -28,6 +30,14 @@ class ExecutionMode(IntEnum):
     ORT_PARALLEL = 1
 
 
+class ExecutionOrder(IntEnum):
+    """In which order ops run there, of those that may run."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
 def _itself(value: Any) -> Any:
     return value
 
@@ -37,7 +47,9 @@ _READ: dict[type, Callable[[Any], Any]] = {int: index, bool: lambda value: bool(
 
 
 class _Options:
-    """Options, each of which is of the kind that it was made with."""
+    """Options, each of which is of the kind that it was made with, and entries, which are kept."""
+
+    _entries: dict[str, str]
 
     def __setattr__(self, name: str, value: Any) -> None:
         known: dict[str, object] = self.__dict__
@@ -58,15 +70,21 @@ class _Options:
     def __getattr__(self, name: str) -> Any:
         raise absent(self, name, type(self).__name__)
 
+    def _entry(self, key: str) -> str:
+        if key not in self._entries:
+            raise Fail(f"expected an entry of `{type(self).__name__}` that was added, found `{key}`")
+        return self._entries[key]
+
 
 class SessionOptions(_Options):
     """Options of a session. `intra_op_num_threads` counts if it is there before the first session, `enable_profiling` with
     `profile_file_prefix` has the session note what runs, `optimized_model_filepath` is where the model is written as it was
-    made ready, and the others are kept."""
+    made ready, providers that were added are used where a session is given none, and the others are kept."""
 
     def __init__(self) -> None:
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
         self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order = ExecutionOrder.DEFAULT
         self.intra_op_num_threads = 0
         self.inter_op_num_threads = 0
         self.enable_profiling = False
@@ -77,9 +95,11 @@ class SessionOptions(_Options):
         self.log_verbosity_level = 0
         self.logid = ""
         self.optimized_model_filepath = ""
-        self.profile_file_prefix = ""
+        self.profile_file_prefix = "onnxruntime_profile_"
         self.use_deterministic_compute = False
-        self._entries: dict[str, str] = {}
+        self.use_per_session_threads = True
+        self._providers: list[tuple[str, Mapping[str, Any]]] = []
+        self._entries = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry of a session's configuration."""
@@ -87,23 +107,46 @@ class SessionOptions(_Options):
 
     def get_session_config_entry(self, key: str) -> str:
         """An entry that was kept."""
-        return self._entries[key]
+        return self._entry(key)
+
+    def add_provider(self, provider: str, options: Mapping[str, Any]) -> None:
+        """Names a provider for sessions that are given none."""
+        self._providers.append((provider, options))
+
+    def has_providers(self) -> bool:
+        """Whether a provider was added."""
+        return bool(self._providers)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Keeps the size of a dimension. Shapes are those of the arrays that a run is given."""
+        """Nothing: shapes are those of the arrays that a run is given."""
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        """Nothing: shapes are those of the arrays that a run is given."""
 
 
 class RunOptions(_Options):
-    """Options of a run, which are kept."""
+    """Options of a run. `terminate` ends it before its next step, also from another thread; the others are kept."""
 
     def __init__(self) -> None:
         self.log_severity_level = -1
         self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
+        self._stop = Stop()
         self.terminate = False
-        self._entries: dict[str, str] = {}
+        self._entries = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "terminate" and self.terminate:
+            self._stop.set()
+        elif name == "terminate":
+            self._stop = Stop()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry of a run's configuration."""
         self._entries[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        """An entry that was kept."""
+        return self._entry(key)

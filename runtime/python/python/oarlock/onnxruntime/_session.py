@@ -37,9 +37,13 @@ class ModelMetadata:
     """What a model says about itself."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
-        self.producer_name: str = facts["producer"]
-        self.custom_metadata_map: dict[str, str] = dict(facts["metadata"])
+        self.producer_name: str = facts["producer_name"]
+        self.domain: str = facts["domain"]
+        self.version: int = facts["version"]
+        self.description: str = facts["description"]
         self.graph_name: str = facts["graph"]
+        self.graph_description: str = facts["graph_description"]
+        self.custom_metadata_map: dict[str, str] = dict(facts["metadata"])
 
     def __getattr__(self, name: str) -> Any:
         raise absent(self, name, type(self).__name__)
@@ -58,7 +62,7 @@ class InferenceSession:
     ) -> None:
         self._options = sess_options or SessionOptions()
         _choose_threads(self._options)
-        self._providers = available(providers, provider_options)
+        self._providers = available(providers or self._options._providers, provider_options)
         name, options = self._providers[0]
         device = f"{device_of(name)}:{options.get('device_id', 0)}"
         try:
@@ -80,7 +84,7 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[Any]:
         """Runs the model; gives the outputs of these names, or all, as arrays of NumPy."""
-        made = self._run(output_names, input_feed)
+        made = self._run(output_names, input_feed, run_options)
         given = list[Any]()
         for at, value in enumerate(made):
             # An output that is asked for twice is two arrays.
@@ -96,7 +100,7 @@ class InferenceSession:
     ) -> list[OrtValue]:
         """The same with values that lie where runs use them."""
         feeds = {name: value._array for name, value in input_dict_ort_values.items()}
-        return [OrtValue(value) for value in self._run(output_names, feeds)]
+        return [OrtValue(value) for value in self._run(output_names, feeds, run_options)]
 
     def run_async(
         self,
@@ -116,7 +120,7 @@ class InferenceSession:
         def work() -> None:
             made, wrong = list[Any](), ""
             try:
-                made = self.run(output_names, feeds)
+                made = self.run(output_names, feeds, run_options)
             except Exception as error:
                 wrong = str(error)
             callback(made, user_data, wrong)
@@ -131,19 +135,21 @@ class InferenceSession:
         """Runs the model on what its inputs are bound to, and writes its outputs to what they are bound to."""
         if iobinding._session is not self:
             raise ValueError("expected a binding of this session, found one of another")
-        iobinding._run()
+        iobinding._run(run_options)
 
     def _devices(self) -> list[str]:
         return [device.name for device in self._session.devices]
 
-    def _run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+    def _run(
+        self, output_names: Sequence[str] | None, feeds: Mapping[str, Any], options: RunOptions | None
+    ) -> list[Any]:
         wanted = output_names or self._names
         for name in wanted:
             if name not in self._names:
                 raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
         try:
             given = {name: fed(value, self._dtypes.get(name)) for name, value in feeds.items() if value is not None}
-            made = self._session.run(given)
+            made = self._session.run(given, stop=options._stop if options else None)
         except Exception as error:
             raise of_run(error) from error
         return [made[name] for name in wanted]
@@ -184,13 +190,15 @@ class InferenceSession:
             return ""
         profiler, self._profiler = self._profiler, None
         profiler.stop()
-        prefix = self._options.profile_file_prefix or "onnxruntime_profile_"
-        file = f"{prefix}_{datetime.now():%Y-%m-%d_%H-%M-%S_%f}.json"
+        file = f"{self._options.profile_file_prefix}_{datetime.now():%Y-%m-%d_%H-%M-%S_%f}.json"
         profiler.export_chrome_tracing(file)
         return file
 
     def __getattr__(self, name: str) -> Any:
         raise absent(self, name, type(self).__name__)
+
+    def enable_fallback(self) -> None:
+        """Nothing: a provider that fails is not tried again with another."""
 
     def disable_fallback(self) -> None:
         """Nothing: there is no second attempt that could be disabled."""

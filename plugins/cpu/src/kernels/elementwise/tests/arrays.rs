@@ -1,6 +1,6 @@
 //! Functions that arrays have and ONNX does not.
 
-use oarlock_sdk::f16;
+use oarlock_sdk::{bf16, f16};
 
 use super::*;
 
@@ -80,4 +80,20 @@ fn signs_and_infinities_are_told_of_every_float() {
     assert_eq!(each::<f16, bool>("oarlock:IsFinite", 1, &[], &x), [true, false, false, true]);
     let signs = [f16::from_f32(-0.0); 4];
     assert_eq!(pairwise::<f16, f16>("oarlock:CopySign", 1, &x, &signs)[3], f16::from_f32(-2.0));
+}
+
+#[test]
+fn narrow_floats_are_followed_by_narrow_floats() {
+    let (smallest, one) = (f16::from_bits(1), f16::from_bits(0x3c00));
+    let x = [one, one, f16::ZERO, -f16::ZERO, -smallest, f16::MAX, f16::NAN, one, f16::NEG_INFINITY];
+    let to = [f16::MAX, f16::ZERO, -one, f16::ZERO, one, f16::INFINITY, one, f16::NAN, one];
+    let found = pairwise::<f16, f16>("oarlock:NextAfter", 1, &x, &to);
+    let expected =
+        [f16::from_bits(0x3c01), f16::from_bits(0x3bff), -smallest, f16::ZERO, -f16::ZERO, f16::INFINITY];
+    assert_eq!(found[..6].iter().map(|x| x.to_bits()).collect::<Vec<_>>(), expected.map(f16::to_bits));
+    assert!(found[6].is_nan() && found[7].is_nan());
+    assert_eq!(found[8], f16::MIN);
+    let (x, to) = ([bf16::ONE, bf16::MAX], [bf16::ZERO, bf16::INFINITY]);
+    let expected = [bf16::from_bits(0x3f7f), bf16::INFINITY];
+    assert_eq!(pairwise::<bf16, bf16>("oarlock:NextAfter", 1, &x, &to), expected);
 }

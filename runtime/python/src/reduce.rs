@@ -1,0 +1,155 @@
+//! Functions that make one number of many, along dimensions.
+
+use oarlock_core::{Dtype, Tensor};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use crate::array::operand::array_given;
+use crate::array::{Array, cast, host, recent};
+use crate::call::Fixed;
+use crate::dtype::DtypeLike;
+use crate::error::{OrRaise as _, told_of};
+use crate::promote::{Kind, is_unsigned, kind, wide};
+
+/// The ops of ONNX that reduce: without the dimensions along which they do, and with sizes of 1 in their places.
+static OPS: [(&str, [Fixed; 2]); 5] = [
+    both_ways("ReduceMax"),
+    both_ways("ReduceMean"),
+    both_ways("ReduceMin"),
+    both_ways("ReduceProd"),
+    both_ways("ReduceSum"),
+];
+
+const fn both_ways(name: &'static str) -> (&'static str, [Fixed; 2]) {
+    (name, [Fixed::with(name, &[("keepdims", 0)]), Fixed::new(name)])
+}
+
+/// What an op makes of the elements along dimensions, of all where none is named. Of complex numbers each part is taken by itself.
+#[pyfunction]
+#[pyo3(signature = (name, x, axis, keepdims))]
+pub(crate) fn _reduced(
+    name: &str,
+    x: &Bound<'_, PyAny>,
+    axis: &Bound<'_, PyAny>,
+    keepdims: &Bound<'_, PyAny>,
+) -> PyResult<Array> {
+    static REAL: Fixed = Fixed::own("Real");
+    static IMAG: Fixed = Fixed::own("Imag");
+    static COMPLEX: Fixed = Fixed::own("Complex");
+    let (py, x) = (x.py(), _numbers(x)?.get().tensor());
+    let ways = OPS.iter().find(|(known, _)| *known == name).map(|(_, ways)| ways);
+    let ways =
+        ways.ok_or_else(|| PyValueError::new_err(format!("expected an op that reduces, found `{name}`")))?;
+    let op = &ways[usize::from(keepdims.is_truthy()?)];
+    let (axes, dims) = (_axes(axis, x.dims().len())?, x.dims());
+    if axes.is_empty() {
+        // To the op it would mean all.
+        return Ok(Array::new(x));
+    }
+    if kind(x.dtype()) == Some(Kind::Complex) {
+        let part = |part: &'static Fixed| along(py, op, &part.call(py, &[&x])?, &axes);
+        return COMPLEX.call(py, &[&part(&REAL)?, &part(&IMAG)?]).map(Array::new);
+    }
+    let is_extreme = matches!(name, "ReduceMax" | "ReduceMin");
+    if is_extreme && axes.iter().any(|axis| dims[*axis] == 0) {
+        return Err(PyValueError::new_err(format!(
+            "expected an element at least, found none in the shape {dims:?}"
+        )));
+    }
+    // There are no kernels that add narrow integers, of which sums are taken as wide ones wrap.
+    let is_byte = matches!(x.dtype(), Dtype::I8 | Dtype::U8);
+    let taken = if is_extreme && is_byte { x.dtype() } else { wide(x.dtype()) };
+    let made = along(py, op, &cast(py, &x, taken)?, &axes)?;
+    cast(py, &made, x.dtype()).map(Array::new)
+}
+
+/// The same of what kernels take.
+fn along(py: Python<'_>, op: &'static Fixed, x: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
+    if axes.len() == x.dims().len() {
+        return op.call(py, &[x]);
+    }
+    let device = host(py)?;
+    let axes = if let [axis] = axes {
+        recent::list(*axis as i64, &device)?
+    } else {
+        let axes: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
+        Tensor::from_slice(&device, &[axes.len() as i64], &axes).or_raise()?
+    };
+    op.call(py, &[x, &axes])
+}
+
+/// Elements as what their sum or product is: of whole numbers the widest of their kind.
+#[pyfunction]
+#[pyo3(signature = (x, dtype))]
+pub(crate) fn _summands<'py>(x: &Bound<'py, PyAny>, dtype: Option<DtypeLike>) -> PyResult<Bound<'py, Array>> {
+    let (array, py) = (_numbers(x)?, x.py());
+    let tensor = array.get().tensor();
+    let own = tensor.dtype();
+    let dtype = match (dtype, kind(own)) {
+        (Some(dtype), _) => dtype.0,
+        (None, Some(Kind::Float | Kind::Complex)) => own,
+        (None, _) if is_unsigned(own) => Dtype::U64,
+        (None, _) => Dtype::I64,
+    };
+    if dtype == own {
+        return Ok(array.clone());
+    }
+    Bound::new(py, Array::new(cast(py, &tensor, dtype)?))
+}
+
+/// An array that is not of text, which ops would read numbers from. The function that it is given to stands in its place in what
+/// is told.
+#[pyfunction]
+#[pyo3(signature = (x))]
+pub(crate) fn _numbers<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, Array>> {
+    let array = array_given(x, "_numbers", "x")?;
+    if array.get().tensor().dtype() != Dtype::String {
+        return Ok(array);
+    }
+    let error = PyTypeError::new_err(
+        "`_numbers` expected numbers, found an array of str\nhint: text that spells numbers is converted by `astype`",
+    );
+    Err(told_of(x.py(), "_numbers", error))
+}
+
+/// Dimensions counted from the first one, each once; all where none is named.
+#[pyfunction]
+#[pyo3(signature = (axes, rank))]
+pub(crate) fn _axes(axes: &Bound<'_, PyAny>, rank: usize) -> PyResult<Vec<usize>> {
+    if axes.is_none() {
+        return Ok((0..rank).collect());
+    }
+    let list = if axes.is_instance_of::<PyInt>() { None } else { axes.try_iter().ok() };
+    let Some(list) = list else { return Ok(vec![_axis(axes, rank)?]) };
+    let found = list.map(|axis| _axis(&axis?, rank)).collect::<PyResult<Vec<_>>>()?;
+    let is_once = found.iter().enumerate().all(|(at, axis)| !found[..at].contains(axis));
+    if is_once {
+        return Ok(found);
+    }
+    Err(PyValueError::new_err(format!("expected each dimension once, found {}", axes.str()?)))
+}
+
+/// A dimension counted from the first one.
+#[pyfunction]
+#[pyo3(signature = (axis, rank))]
+pub(crate) fn _axis(axis: &Bound<'_, PyAny>, rank: usize) -> PyResult<usize> {
+    let found = axis.extract::<isize>();
+    if let Err(error) = &found
+        && error.is_instance_of::<PyTypeError>(axis.py())
+    {
+        let found = axis.repr()?;
+        return Err(PyTypeError::new_err(format!("expected a whole number as a dimension, found {found}")));
+    }
+    if rank == 0 {
+        return Err(PyIndexError::new_err(format!(
+            "expected an array that has dimensions, found one without for dimension {axis}"
+        )));
+    }
+    // A number of more bits is out of range, too.
+    let from_first =
+        found.ok().and_then(|at| if at < 0 { rank.checked_add_signed(at) } else { Some(at as usize) });
+    from_first.filter(|at| *at < rank).ok_or_else(|| {
+        PyIndexError::new_err(format!("expected a dimension of -{rank} to before {rank}, found {axis}"))
+    })
+}
