@@ -172,8 +172,9 @@ fn run_of<E: Narrow>(cpu: &Cpu, plan: &Plan, operands: &Operands<'_, '_>) -> Res
     if operands.call().output(0)?.dims().contains(&0) && operands.call().output(1)?.dims().contains(&0) {
         return Ok(());
     }
-    let floats = |index| operands.read::<E>(index).map(E::floats);
-    let optional = |index| Ok::<_, Error>(operands.read_optional::<E>(index)?.map(E::floats));
+    let widened = |elements| E::floats(cpu.isa(), elements);
+    let floats = |index| operands.read(index).map(widened);
+    let optional = |index| Ok::<_, Error>(operands.read_optional(index)?.map(widened));
     let (query, key, value) = (floats(0)?, floats(1)?, floats(2)?);
     let (decay, beta) = (optional(DECAY)?, optional(BETA)?);
     let scale = plan.scale.unwrap_or(1.0 / (extent.size as f32).sqrt());
@@ -213,9 +214,9 @@ fn states<S: Narrow>(
     made: &mut [f32],
 ) -> Result<()> {
     let &Extent { batches, steps, shared, group, size, value_size, .. } = attention.extent;
-    let past = operands.read_optional::<S>(PAST)?.map(S::floats);
+    let past = operands.read_optional::<S>(PAST)?.map(|past| S::floats(cpu.isa(), past));
     let (state_size, made_size) = (size * value_size, steps * group * value_size);
-    S::write_floats(operands.write::<S>(1)?, |states| {
+    S::write_floats(cpu.isa(), operands.write::<S>(1)?, |states| {
         match &past {
             Some(past) => states.copy_from_slice(past),
             None => states.fill(0.0),

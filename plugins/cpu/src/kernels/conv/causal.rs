@@ -67,8 +67,9 @@ fn run<E: Real + Number<Float = f32>>(cpu: &Cpu, is_swish: bool, operands: &Oper
     }
     operands.expect_dims(&call.output(0)?, "output", &[batches, channels, length])?;
     operands.expect_dims(&call.output(1)?, "present_state", &state)?;
-    let (x, weights) = (E::floats(operands.read(0)?), E::floats(operands.read(1)?));
-    let (bias, past) = (operands.read_optional(2)?.map(E::floats), operands.read_optional(3)?.map(E::floats));
+    let floats = |elements| E::floats(cpu.isa(), elements);
+    let (x, weights) = (floats(operands.read(0)?), floats(operands.read(1)?));
+    let (bias, past) = (operands.read_optional(2)?.map(floats), operands.read_optional(3)?.map(floats));
     let (rows, length, taps) = (count(&[batches, channels])?, count(&[length])?, count(&[taps])?);
     let filters = Filters {
         channels: count(&[channels])?,
@@ -81,8 +82,8 @@ fn run<E: Real + Number<Float = f32>>(cpu: &Cpu, is_swish: bool, operands: &Oper
         past: past.as_deref(),
     };
     let (output, present) = (operands.write::<E>(0)?, operands.write::<E>(1)?);
-    E::write_floats(output, |output| {
-        E::write_floats(present, |present| {
+    E::write_floats(cpu.isa(), output, |output| {
+        E::write_floats(cpu.isa(), present, |present| {
             let outputs = (Rows::new(output, length), Rows::new(present, taps - 1));
             in_parallel(
                 cpu,

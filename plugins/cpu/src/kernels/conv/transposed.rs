@@ -182,7 +182,7 @@ where
     for (index, y) in y.chunks_mut(items * layer.rows * plane).enumerate() {
         let first = index * items;
         let mut result = Ok(());
-        E::write_floats(y, |y| {
+        E::write_floats(cpu.isa(), y, |y| {
             for (row, y) in y.chunks_mut(plane).enumerate() {
                 let output = (first * layer.rows + row) % outputs;
                 y.fill(bias.map_or(E::Float::default(), |bias| bias[output].convert()));

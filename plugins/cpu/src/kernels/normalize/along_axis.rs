@@ -101,34 +101,37 @@ pub(crate) fn apply<T: Real, L: Line>(cpu: &Cpu, axis: Axis, line: L, input: &[T
             if const { are_turned::<T>() } && axis.inner >= WIDTH {
                 return where_they_lie(cpu.isa(), axis, line, input, part);
             }
-            with_isa!(cpu.isa(), Level => || side_by_side::<Level, T, L>(axis, line, input, part));
+            side_by_side(cpu.isa(), axis, line, input, part);
         });
     }
-    let width = width_of_group(axis.length);
     in_parallel(cpu, axis.outer, grain(axis.length), Rows::new(output, axis.length), |begin, part| {
         let input = &input[begin * axis.length..][..part.len()];
-        let groups = part.chunks_mut(width).zip(input.chunks(width));
-        with_isa!(cpu.isa(), Level => || {
-            for (output, input) in groups {
-                T::write_floats(
-                    output,
-                    #[inline(always)]
-                    |output| apply_in_turn::<Level, _, L>(line, axis.length, &T::floats(input), output),
-                );
-            }
-        });
+        apply_in_turn(cpu.isa(), line, axis.length, input, part);
     });
 }
 
-/// How many elements lines have that are normalised together.
-fn width_of_group(length: usize) -> usize {
-    (NEAR / length).clamp(1, IN_TURN) * length
+/// Applies to lines that lie one after the other.
+fn apply_in_turn<T: Real, L: Line>(isa: Isa, line: L, length: usize, input: &[T], output: &mut [T]) {
+    let near = (NEAR / length).max(1) * length;
+    for (output, input) in output.chunks_mut(near).zip(input.chunks(near)) {
+        T::write_floats(isa, output, |output| {
+            apply_to_near(isa, line, length, &T::floats(isa, input), output);
+        });
+    }
+}
+
+/// The same in what is calculated in.
+fn apply_to_near<F: Float, L: Line>(isa: Isa, line: L, length: usize, input: &[F], output: &mut [F]) {
+    with_isa!(isa, Level => || apply_in_groups::<Level, F, L>(line, length, input, output));
 }
 
 #[inline(always)]
-fn apply_in_turn<I: Target, F: Float, L: Line>(line: L, length: usize, input: &[F], output: &mut [F]) {
-    let (input, output) = (Bundle::in_turn(input, length), Results::in_turn(output, length));
-    line.apply::<I, F, IN_TURN>(input, output);
+fn apply_in_groups<I: Target, F: Float, L: Line>(line: L, length: usize, input: &[F], output: &mut [F]) {
+    let width = (NEAR / length).clamp(1, IN_TURN) * length;
+    for (output, input) in output.chunks_mut(width).zip(input.chunks(width)) {
+        let (input, output) = (Bundle::in_turn(input, length), Results::in_turn(output, length));
+        line.apply::<I, F, IN_TURN>(input, output);
+    }
 }
 
 /// Lines of a few elements are turned to lie side by side, and their results turned back.
@@ -151,21 +154,27 @@ fn apply_to_tile<T: Real, L: Line>(
     tile: &[[T; WIDTH]],
     results: &mut [[T; WIDTH]],
 ) {
+    T::write_floats(isa, results.as_flattened_mut(), |results| {
+        let floats = T::floats(isa, tile.as_flattened());
+        apply_side_by_side(isa, line, step, floats.as_chunks().0, results.as_chunks_mut().0);
+    });
+}
+
+/// The same for what is calculated in.
+fn apply_side_by_side<F: Float, L: Line>(
+    isa: Isa,
+    line: L,
+    step: usize,
+    tile: &[[F; WIDTH]],
+    results: &mut [[F; WIDTH]],
+) {
     with_isa!(isa, Level => || {
-        let floats = T::floats(tile.as_flattened());
-        T::write_floats(
-            results.as_flattened_mut(),
-            #[inline(always)]
-            |results| {
-                let ((inputs, _), (results, _)) = (floats.as_chunks(), results.as_chunks_mut());
-                for start in 0..step {
-                    line.apply::<Level, _, WIDTH>(
-                        Bundle::new(&inputs[start..], step),
-                        Results::new(&mut results[start..], step),
-                    );
-                }
-            },
-        );
+        for start in 0..step {
+            line.apply::<Level, F, WIDTH>(
+                Bundle::new(&tile[start..], step),
+                Results::new(&mut results[start..], step),
+            );
+        }
     });
 }
 
@@ -187,25 +196,22 @@ fn where_they_lie<T: Real, L: Line>(isa: Isa, axis: Axis, line: L, input: &[T], 
 }
 
 /// Gathers each line into one piece, applies, and scatters the result.
-#[inline(always)]
-fn side_by_side<I: Target, T: Real, L: Line>(axis: Axis, line: L, input: &[T], mut part: LinesPart<'_, T>) {
+fn side_by_side<T: Real, L: Line>(isa: Isa, axis: Axis, line: L, input: &[T], mut part: LinesPart<'_, T>) {
     let Axis { length, inner, .. } = axis;
-    let mut gathered = vec![T::Float::ZERO; length * SIDE_BY_SIDE];
-    let (mut results, width) = (gathered.clone(), width_of_group(length));
+    let mut gathered = vec![T::of_float(T::Float::ZERO); length * SIDE_BY_SIDE];
+    let mut results = gathered.clone();
     for (first, lines) in part.groups(SIDE_BY_SIDE) {
         let start = first / inner * length * inner + first % inner;
         for position in 0..length {
             for (index, element) in input[start + position * inner..][..lines].iter().enumerate() {
-                gathered[index * length + position] = element.float();
+                gathered[index * length + position] = *element;
             }
         }
-        let inputs = gathered[..lines * length].chunks(width);
-        for (input, output) in inputs.zip(results.chunks_mut(width)) {
-            apply_in_turn::<I, _, L>(line, length, input, output);
-        }
+        let results = &mut results[..lines * length];
+        apply_in_turn(isa, line, length, &gathered[..lines * length], results);
         for position in 0..length {
             for (index, element) in part.across(first, lines, position).iter_mut().enumerate() {
-                *element = T::of_float(results[index * length + position]);
+                *element = results[index * length + position];
             }
         }
     }

@@ -6,6 +6,7 @@ use super::moments::{inverse_deviation, sum};
 use super::parameters::read_for_each;
 use super::{REALS, real};
 use crate::device::Cpu;
+use crate::isa::Isa;
 use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Float, Number, Real};
@@ -150,21 +151,33 @@ fn batch_moments<T: Real>(cpu: &Cpu, axis: Axis, input: &[T]) -> (Vec<T::Float>,
     let (mut means, mut variances) = (vec![T::Float::ZERO; channels], vec![T::Float::ZERO; channels]);
     let outputs = (Rows::new(&mut means, 1), Rows::new(&mut variances, 1));
     in_parallel(cpu, channels, grain(images.saturating_mul(size)), outputs, |begin, (means, variances)| {
-        with_isa!(cpu.isa(), || {
-            for (index, (mean, variance)) in means.iter_mut().zip(variances).enumerate() {
-                let count = T::Float::of((images * size) as f64);
-                let total = |value: &dyn Fn(T::Float) -> T::Float| {
-                    let rows = (0..images).map(|image| (image * channels + begin + index) * size);
-                    rows.fold(T::Float::ZERO, |total, row| {
-                        total + sum(&T::floats(&input[row..row + size]), value)
-                    })
-                };
-                *mean = total(&|x| x) / count;
-                *variance = total(&|x| (x - *mean) * (x - *mean)) / count;
-            }
-        });
+        let isa = cpu.isa();
+        for (index, (mean, variance)) in means.iter_mut().zip(variances).enumerate() {
+            let count = T::Float::of((images * size) as f64);
+            let total = |value: Sum<T::Float>, mean| {
+                let rows = (0..images).map(|image| (image * channels + begin + index) * size);
+                rows.fold(T::Float::ZERO, |total, row| {
+                    total + value(isa, &T::floats(isa, &input[row..row + size]), mean)
+                })
+            };
+            *mean = total(distances, T::Float::ZERO) / count;
+            *variance = total(squares, *mean) / count;
+        }
     });
     (means, variances)
+}
+
+/// A sum of what elements become by a number.
+type Sum<F> = fn(Isa, &[F], F) -> F;
+
+/// The sum of the distances to a number.
+fn distances<F: Float>(isa: Isa, elements: &[F], from: F) -> F {
+    with_isa!(isa, || sum(elements, |x| x - from))
+}
+
+/// The sum of the squares of the distances to a number.
+fn squares<F: Float>(isa: Isa, elements: &[F], from: F) -> F {
+    with_isa!(isa, || sum(elements, |x| (x - from) * (x - from)))
 }
 
 /// Writes the new running statistic, where it is asked for.

@@ -6,12 +6,16 @@ use super::moments::{inverse_deviation, moments};
 use super::parameters::read_for_each;
 use super::real;
 use crate::device::Cpu;
+use crate::isa::Isa;
 use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Float, Real};
 use crate::kernels::rows::operands::{Operands, kernel};
 use crate::kernels::rows::parts::{Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
+
+/// How many elements of groups stay in the nearest cache while they are normalised together.
+const NEAR: usize = 2048;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let finish = |kernel: Kernel<Cpu>, names: [&'static str; 4]| {
@@ -77,29 +81,64 @@ fn run<T: Real>(cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Re
     if output.is_empty() {
         return Ok(());
     }
-    let (width, epsilon) = (channels / groups * size, T::Float::of(options.epsilon));
+    let rule = Rule {
+        groups,
+        channels: channels / groups,
+        size,
+        scales_groups: options.scales_groups,
+        epsilon: T::Float::of(options.epsilon),
+        scale: &scale,
+        bias: &bias,
+    };
+    let width = rule.channels * size;
+    let (near, isa) = ((NEAR / width).max(1) * width, cpu.isa());
     in_parallel(cpu, images * groups, grain(width), Rows::new(output, width), |begin, part| {
-        with_isa!(cpu.isa(), || {
-            for (index, results) in part.chunks_mut(width).enumerate() {
-                let item = begin + index;
-                let elements = T::floats(&input[item * width..][..width]);
-                let (mean, variance) = moments(&elements);
-                let factor = inverse_deviation(variance, epsilon);
-                T::write_floats(results, |results| {
-                    for (channel, (results, elements)) in
-                        results.chunks_mut(size).zip(elements.chunks(size)).enumerate()
-                    {
-                        let group = item % groups;
-                        let at =
-                            if options.scales_groups { group } else { group * (channels / groups) + channel };
-                        let (factor, bias) = (factor * scale[at], bias[at]);
-                        for (result, element) in results.iter_mut().zip(elements) {
-                            *result = (*element - mean) * factor + bias;
-                        }
-                    }
-                });
-            }
-        });
+        let input = &input[begin * width..][..part.len()];
+        let mut first = begin;
+        for (results, elements) in part.chunks_mut(near).zip(input.chunks(near)) {
+            T::write_floats(isa, results, |results| {
+                rule.apply(isa, first, &T::floats(isa, elements), results);
+            });
+            first += near / width;
+        }
     });
     Ok(())
+}
+
+/// What becomes of groups of channels.
+struct Rule<'a, F> {
+    /// How many groups an image has, and how many channels of so many elements each of them has.
+    groups: usize,
+    channels: usize,
+    size: usize,
+    scales_groups: bool,
+    epsilon: F,
+    scale: &'a [F],
+    bias: &'a [F],
+}
+
+impl<F: Float> Rule<'_, F> {
+    /// Normalises groups from one on, counted over all images.
+    fn apply(&self, isa: Isa, first: usize, elements: &[F], results: &mut [F]) {
+        with_isa!(isa, || self.apply_at_level(first, elements, results));
+    }
+
+    #[inline(always)]
+    fn apply_at_level(&self, first: usize, elements: &[F], results: &mut [F]) {
+        let Self { groups, channels, size, scales_groups, epsilon, scale, bias } = *self;
+        let items = results.chunks_mut(channels * size).zip(elements.chunks(channels * size));
+        for (index, (results, elements)) in items.enumerate() {
+            let group = (first + index) % groups;
+            let (mean, variance) = moments(elements);
+            let factor = inverse_deviation(variance, epsilon);
+            let channels_of_group = results.chunks_mut(size).zip(elements.chunks(size)).enumerate();
+            for (channel, (results, elements)) in channels_of_group {
+                let at = if scales_groups { group } else { group * channels + channel };
+                let (factor, bias) = (factor * scale[at], bias[at]);
+                for (result, element) in results.iter_mut().zip(elements) {
+                    *result = (*element - mean) * factor + bias;
+                }
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@ use super::moments::{inverse_deviation, moments, sum};
 use super::parameters::read_repeated;
 use super::{REALS, real};
 use crate::device::Cpu;
+use crate::isa::Isa;
 use crate::kernels::rows::axis::{self, Axis};
 use crate::kernels::rows::grain;
 use crate::kernels::rows::number::{Exact, Float, Number, Real};
@@ -16,6 +17,11 @@ use crate::kernels::rows::parts::{Rows, in_parallel};
 use crate::kernels::rows::vector::with_isa;
 
 const STATISTICS: DtypeSet = family::FLOATING.union(DtypeSet::BF16);
+
+/// How many rows are normalised together, at most.
+const TOGETHER: usize = 16;
+/// How many elements of rows stay in the nearest cache while they are normalised together.
+const NEAR: usize = 2048;
 
 pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
     let optional = OperandFlags::OPTIONAL;
@@ -109,31 +115,61 @@ fn run<T: Real, S: Number + Element>(
         *statistic = Some(Rows::new(operands.write::<S>(index + 1)?, 1));
     }
     let [means, deviations] = statistics;
-    let epsilon = T::Float::of(options.epsilon);
+    let rule =
+        Rule { is_centred, epsilon: T::Float::of(options.epsilon), scale: &scale, bias: bias.as_deref() };
+    let (together, isa) = ((NEAR / length).clamp(1, TOGETHER), cpu.isa());
     let outputs = (Rows::new(output, length), means, deviations);
     in_parallel(cpu, outer, grain(length), outputs, |begin, (output, mut means, mut deviations)| {
-        with_isa!(cpu.isa(), || {
-            let count = output.len().checked_div(length).unwrap_or(0);
-            for row in 0..count {
-                let elements = T::floats(&input[(begin + row) * length..][..length]);
-                let (mean, variance) = if is_centred {
-                    moments(&elements)
-                } else {
-                    (T::Float::ZERO, sum(&elements, |x| x * x) / T::Float::of(length as f64))
-                };
-                let factor = inverse_deviation(variance, epsilon);
-                T::write_floats(&mut output[row * length..][..length], |results| {
-                    scaled(results, &elements, mean, factor, &scale, bias.as_deref());
-                });
-                for (statistic, value) in [(&mut means, mean), (&mut deviations, factor)] {
-                    if let Some(statistic) = statistic {
-                        statistic[row] = S::of_float(S::Float::of(value.to_f64()));
-                    }
+        let mut found = [(T::Float::ZERO, T::Float::ZERO); TOGETHER];
+        let (mut next, rows) = (0, output.len() / length);
+        while next < rows {
+            let found = &mut found[..together.min(rows - next)];
+            let input = &input[(begin + next) * length..][..found.len() * length];
+            T::write_floats(isa, &mut output[next * length..][..input.len()], |results| {
+                rule.apply(isa, &T::floats(isa, input), results, found);
+            });
+            for (statistic, is_mean) in [(&mut means, true), (&mut deviations, false)] {
+                let Some(statistic) = statistic else { continue };
+                for (statistic, (mean, deviation)) in statistic[next..].iter_mut().zip(&*found) {
+                    let value = if is_mean { *mean } else { *deviation };
+                    *statistic = S::of_float(S::Float::of(value.to_f64()));
                 }
             }
-        });
+            next += found.len();
+        }
     });
     Ok(())
+}
+
+/// What becomes of rows of as many elements as the scale has.
+struct Rule<'a, F> {
+    is_centred: bool,
+    epsilon: F,
+    scale: &'a [F],
+    bias: Option<&'a [F]>,
+}
+
+impl<F: Float> Rule<'_, F> {
+    /// Normalises rows. Of each the mean is found, and what its elements are multiplied by.
+    fn apply(&self, isa: Isa, elements: &[F], results: &mut [F], found: &mut [(F, F)]) {
+        with_isa!(isa, || self.apply_at_level(elements, results, found));
+    }
+
+    #[inline(always)]
+    fn apply_at_level(&self, elements: &[F], results: &mut [F], found: &mut [(F, F)]) {
+        let Self { is_centred, epsilon, scale, bias } = *self;
+        let rows = results.chunks_exact_mut(scale.len()).zip(elements.chunks_exact(scale.len()));
+        for ((results, elements), found) in rows.zip(found) {
+            let (mean, variance) = if is_centred {
+                moments(elements)
+            } else {
+                (F::ZERO, sum(elements, |x| x * x) / F::of(scale.len() as f64))
+            };
+            let factor = inverse_deviation(variance, epsilon);
+            scaled(results, elements, mean, factor, scale, bias);
+            *found = (mean, factor);
+        }
+    }
 }
 
 #[inline(always)]

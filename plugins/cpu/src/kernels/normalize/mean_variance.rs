@@ -31,18 +31,16 @@ fn run<T: Real>(cpu: &Cpu, axes: &[i64], operands: &Operands<'_, '_>) -> Result<
     if output.is_empty() {
         return Ok(());
     }
-    with_isa!(cpu.isa(), || {
-        let mut gathered = vec![T::Float::ZERO; shape.share];
-        for group in 0..output.len() / shape.share {
-            for (index, element) in gathered.iter_mut().enumerate() {
-                *element = input[shape.place(group, index)].float();
-            }
-            let (mean, variance) = moments(&gathered);
-            let factor = T::Float::ONE / (variance.root() + T::Float::of(EPSILON));
-            for (index, element) in gathered.iter().enumerate() {
-                output[shape.place(group, index)] = T::of_float((*element - mean) * factor);
-            }
+    let mut gathered = vec![T::Float::ZERO; shape.share];
+    for group in 0..output.len() / shape.share {
+        for (index, element) in gathered.iter_mut().enumerate() {
+            *element = input[shape.place(group, index)].float();
         }
-    });
+        let (mean, variance) = with_isa!(cpu.isa(), || moments(&gathered));
+        let factor = T::Float::ONE / (variance.root() + T::Float::of(EPSILON));
+        for (index, element) in gathered.iter().enumerate() {
+            output[shape.place(group, index)] = T::of_float((*element - mean) * factor);
+        }
+    }
     Ok(())
 }

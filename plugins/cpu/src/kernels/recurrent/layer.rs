@@ -99,8 +99,9 @@ pub(super) fn run_with<E: Stored>(
     operands: &Operands<'_, '_>,
 ) -> Result<()> {
     let extent = Extent::new(plan, operands)?;
-    let floats = |index| operands.read::<E>(index).map(E::floats);
-    let optional = |index| Ok(operands.read_optional::<E>(index)?.map(E::floats));
+    let widened = |elements| E::floats(cpu.isa(), elements);
+    let floats = |index| operands.read(index).map(widened);
+    let optional = |index| Ok(operands.read_optional(index)?.map(widened));
     let x = extent.steps_first(floats(0)?, plan.is_batch_first);
     let (bias, peepholes) = (optional(3)?, optional(7)?);
     // Weights of eight bits are all ready.

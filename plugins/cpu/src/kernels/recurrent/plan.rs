@@ -170,7 +170,7 @@ impl<E: Stored> Plan<E> {
         let ready = |elements: &[E], rows: usize, depth: usize, lines: usize| {
             let is_small = Ready::<Wide<E>>::is_small(cpu, (rows, depth), lines);
             let key = (cpu.isa(), E::DTYPE.0, rows, depth, is_small);
-            let make = || Ready::new(cpu, &E::floats(elements), (rows, depth), lines);
+            let make = || Ready::new(cpu, &E::floats(cpu.isa(), elements), (rows, depth), lines);
             Wide::<E>::ready().get_or_make(elements, key, make)
         };
         let of_direction = |direction: usize| -> Result<_> {

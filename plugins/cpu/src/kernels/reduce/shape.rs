@@ -30,6 +30,12 @@ impl Nest {
         }
         offset
     }
+
+    /// How many elements there are from the start of a combination to the start of the next one, and for how many combinations
+    /// from this one on it is so.
+    pub(super) fn even_from(&self, combination: usize) -> (usize, usize) {
+        self.0.last().map_or((usize::MAX, 1), |last| (last.step, last.length - combination % last.length))
+    }
 }
 
 /// The kept and the reduced dimensions of an input, neighbours of one kind merged and those of length 1 left out.
@@ -121,6 +127,7 @@ mod tests {
         assert_eq!(shape.kept.0, [Dimension { length: 4, step: 5 }]);
         assert_eq!(shape.reduced.0, [Dimension { length: 6, step: 20 }]);
         assert_eq!(shape.reduced.offset(5), 100);
+        assert_eq!((shape.reduced.even_from(4), shape.kept.even_from(3)), ((20, 2), (5, 1)));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Walks over the elements of a reduction. How work is cut into partial results is decided by the shape alone and they are
 //! joined in order, so that the number of threads does not change a bit of the result.
 
+use std::ops::Range;
+
 use oarlock_sdk::Element;
 
 use super::reduction::Reduction;
-use super::shape::Shape;
+use super::shape::{Nest, Shape};
 use crate::device::Cpu;
+use crate::isa::Isa;
 use crate::kernels::rows::axis::Axis;
 use crate::kernels::rows::bundle::{
     Bundle, SHORT, WIDTH, are_short, are_turned, fill_registers, turn_back, turned,
@@ -22,6 +25,11 @@ const ROWS: usize = 256;
 const FEW: usize = 16;
 /// How many columns are added up together: their partial results stay in the nearest cache.
 const COLUMNS: usize = 1024;
+
+/// Partial results of columns that lie in memory as registers do: each row of elements waits for what was written of the one
+/// before it, which takes much longer where that is in two parts.
+#[repr(align(64))]
+struct Few<P>([P; COLUMNS]);
 
 /// Reduces `input`, whose elements lie as `shape` says, into `output`.
 pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
@@ -90,24 +98,58 @@ impl Cut {
     }
 
     /// The partial result of one piece of one output.
-    #[inline(always)]
-    fn reduce<T: Element, R: Reduction<T>>(self, shape: &Shape, input: &[T], item: usize) -> R::Partial {
+    fn fold<T: Element, R: Reduction<T>>(
+        self,
+        isa: Isa,
+        shape: &Shape,
+        input: &[T],
+        item: usize,
+    ) -> R::Partial {
         let (start, index) = (shape.kept.offset(item / self.pieces), item % self.pieces);
-        let length = shape.last;
         let first = index * self.lines_per_piece / self.pieces_per_line;
-        let lines = first..shape.reduced.count().min(first + self.lines_per_piece);
+        let lines = self.lines_per_piece.min(shape.reduced.count() - first);
         let begin = index % self.pieces_per_line * CHUNK;
-        let end = length.min(begin + CHUNK);
-        let mut halves = Halves::<T, R>::new();
-        for first in lines.clone().step_by(FEW) {
-            let mut few = R::NONE;
-            for line in first..lines.end.min(first + FEW) {
-                let line = start + shape.reduced.offset(line);
-                few = R::join(few, R::of_slice(&input[line + begin..line + end]));
+        let length = CHUNK.min(shape.last - begin);
+        let mut partials = [R::NONE; FEW];
+        joined::<T, R>(lines.div_ceil(FEW), |few| {
+            let (mut next, mut left) = (first + few * FEW, &mut partials[..FEW.min(lines - few * FEW)]);
+            let count = left.len();
+            while !left.is_empty() {
+                let (step, even) = shape.reduced.even_from(next);
+                let (part, rest) = left.split_at_mut(even.min(left.len()));
+                let input = &input[start + begin + shape.reduced.offset(next)..];
+                fold_lines::<T, R>(isa, input, step, length, part);
+                next += part.len();
+                left = rest;
             }
-            halves.add(few);
-        }
-        halves.joined()
+            partials[..count].iter().fold(R::NONE, |few, line| R::join(few, *line))
+        })
+    }
+}
+
+/// Folds lines of one length, each of which begins so many elements after the one before.
+fn fold_lines<T: Element, R: Reduction<T>>(
+    isa: Isa,
+    input: &[T],
+    step: usize,
+    length: usize,
+    partials: &mut [R::Partial],
+) {
+    with_isa!(isa, || fold_each::<T, R>(input, step, length, partials));
+}
+
+#[inline(always)]
+fn fold_each<T: Element, R: Reduction<T>>(
+    input: &[T],
+    step: usize,
+    length: usize,
+    partials: &mut [R::Partial],
+) {
+    let mut rest = input;
+    for partial in partials {
+        *partial = R::of_slice(&rest[..length]);
+        // After the last line there may be less.
+        rest = rest.get(step..).unwrap_or_default();
     }
 }
 
@@ -118,13 +160,11 @@ fn lines<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], out
     let mut partials = vec![R::NONE; output.len() * pieces];
     let count = partials.len();
     in_parallel(cpu, count, grain(shape.share / pieces), Rows::new(&mut partials, 1), |begin, part| {
-        with_isa!(cpu.isa(), || {
-            for (index, partial) in part.iter_mut().enumerate() {
-                *partial = cut.reduce::<T, R>(shape, input, begin + index);
-            }
-        });
+        for (index, partial) in part.iter_mut().enumerate() {
+            *partial = cut.fold::<T, R>(cpu.isa(), shape, input, begin + index);
+        }
     });
-    join::<T, R>(cpu, output, pieces, shape.share, |item, piece| partials[item * pieces + piece]);
+    finish::<T, R>(cpu, shape, 1, pieces, &partials, output);
 }
 
 /// The last dimension is kept: rows of elements are added up column by column.
@@ -134,38 +174,54 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
     let mut partials = vec![R::NONE; output.len() * groups];
     let count = partials.len();
     in_parallel(cpu, count, grain(rows.min(ROWS)), Rows::new(&mut partials, 1), |begin, part| {
-        let (mut next, mut part, mut few) = (begin, part, [R::NONE; COLUMNS]);
+        let (mut next, mut part, mut few) = (begin, part, Few([R::NONE; COLUMNS]));
         while !part.is_empty() {
             let (line, column) = (next / width, next % width);
             let (block, rest) = part.split_at_mut(COLUMNS.min(width - column).min(part.len()));
-            let start = shape.kept.offset(line / groups) + column;
+            let input = &input[shape.kept.offset(line / groups) + column..];
             let first = line % groups * ROWS;
-            let last = rows.min(first + ROWS);
-            with_isa!(cpu.isa(), || {
-                for begin in (first..last).step_by(FEW) {
-                    let few = &mut few[..block.len()];
-                    let row = start + shape.reduced.offset(begin);
-                    for (partial, element) in few.iter_mut().zip(&input[row..]) {
-                        *partial = R::add(R::NONE, *element);
-                    }
-                    for row in begin + 1..last.min(begin + FEW) {
-                        let row = start + shape.reduced.offset(row);
-                        for (partial, element) in few.iter_mut().zip(&input[row..]) {
-                            *partial = R::add(*partial, *element);
-                        }
-                    }
-                    for (partial, few) in block.iter_mut().zip(few) {
-                        *partial = R::join(*partial, *few);
-                    }
-                }
-            });
+            let few = &mut few.0[..block.len()];
+            add_rows::<T, R>(cpu.isa(), input, &shape.reduced, first..rows.min(first + ROWS), few, block);
             next += block.len();
             part = rest;
         }
     });
-    join::<T, R>(cpu, output, groups, shape.share, |item, group| {
-        partials[(item / width * groups + group) * width + item % width]
-    });
+    finish::<T, R>(cpu, shape, width, groups, &partials, output);
+}
+
+/// Adds up rows, first a few in the place for that, and joins what becomes of those.
+fn add_rows<T: Element, R: Reduction<T>>(
+    isa: Isa,
+    input: &[T],
+    nest: &Nest,
+    rows: Range<usize>,
+    few: &mut [R::Partial],
+    partials: &mut [R::Partial],
+) {
+    with_isa!(isa, || add_each_row::<T, R>(input, nest, rows, few, partials));
+}
+
+#[inline(always)]
+fn add_each_row<T: Element, R: Reduction<T>>(
+    input: &[T],
+    nest: &Nest,
+    rows: Range<usize>,
+    few: &mut [R::Partial],
+    partials: &mut [R::Partial],
+) {
+    for begin in rows.clone().step_by(FEW) {
+        for (partial, element) in few.iter_mut().zip(&input[nest.offset(begin)..]) {
+            *partial = R::add(R::NONE, *element);
+        }
+        for row in begin + 1..rows.end.min(begin + FEW) {
+            for (partial, element) in few.iter_mut().zip(&input[nest.offset(row)..]) {
+                *partial = R::add(*partial, *element);
+            }
+        }
+        for (partial, few) in partials.iter_mut().zip(&*few) {
+            *partial = R::join(*partial, *few);
+        }
+    }
 }
 
 /// Partial results that are joined as they come, always two of as many: so rounding grows with the logarithm of how many there
@@ -177,12 +233,10 @@ struct Halves<T, R: Reduction<T>> {
 }
 
 impl<T, R: Reduction<T>> Halves<T, R> {
-    #[inline(always)]
     fn new() -> Self {
         Self { powers: [R::NONE; usize::BITS as usize], count: 0 }
     }
 
-    #[inline(always)]
     fn add(&mut self, mut partial: R::Partial) {
         let full = self.count.trailing_ones() as usize;
         for earlier in &self.powers[..full] {
@@ -192,7 +246,6 @@ impl<T, R: Reduction<T>> Halves<T, R> {
         self.count += 1;
     }
 
-    #[inline(always)]
     fn joined(&self) -> R::Partial {
         let (mut all, mut left) = (R::NONE, self.count);
         while left > 0 {
@@ -203,28 +256,39 @@ impl<T, R: Reduction<T>> Halves<T, R> {
     }
 }
 
-/// Joins the partial results of each output.
-fn join<T: Element, R: Reduction<T>>(
+/// So many partial results joined.
+fn joined<T, R: Reduction<T>>(count: usize, mut partial: impl FnMut(usize) -> R::Partial) -> R::Partial {
+    if count == 1 {
+        return partial(0);
+    }
+    let mut halves = Halves::<T, R>::new();
+    (0..count).for_each(|index| halves.add(partial(index)));
+    halves.joined()
+}
+
+/// Joins the partial results of each output. Outputs lie in lines of this width, and so do as many partial results as each has,
+/// a line of the first ones of all before the next.
+fn finish<T: Element, R: Reduction<T>>(
     cpu: &Cpu,
-    output: &mut [T],
+    shape: &Shape,
+    width: usize,
     pieces: usize,
-    share: usize,
-    partial: impl Fn(usize, usize) -> R::Partial + Sync,
+    partials: &[R::Partial],
+    output: &mut [T],
 ) {
     let count = output.len();
     in_parallel(cpu, count, grain(pieces), Rows::new(output, 1), |begin, part| {
-        with_isa!(cpu.isa(), || {
-            for (index, element) in part.iter_mut().enumerate() {
-                let item = begin + index;
-                let all = if pieces == 1 {
-                    partial(item, 0)
-                } else {
-                    let mut halves = Halves::<T, R>::new();
-                    (0..pieces).for_each(|piece| halves.add(partial(item, piece)));
-                    halves.joined()
-                };
-                *element = R::finish(all, share);
+        if pieces == 1 {
+            for (element, partial) in part.iter_mut().zip(&partials[begin..]) {
+                *element = R::finish(*partial, shape.share);
             }
-        });
+            return;
+        }
+        for (index, element) in part.iter_mut().enumerate() {
+            let item = begin + index;
+            let first = item / width * width * (pieces - 1) + item;
+            let all = joined::<T, R>(pieces, |piece| partials[first + piece * width]);
+            *element = R::finish(all, shape.share);
+        }
     });
 }

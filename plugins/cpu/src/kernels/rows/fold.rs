@@ -8,6 +8,10 @@ pub(crate) const LANES: usize = 16;
 /// with this and with the number of such rounds, not with their product.
 const ROUNDS: usize = 16;
 
+/// Lanes in memory, where they lie as the widest registers do: what was just written in two parts is waited for when it is read.
+#[repr(align(64))]
+struct Registers<P>([P; LANES]);
+
 /// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
 #[inline(always)]
 pub(crate) fn fold<T: Copy, P: Copy>(
@@ -80,7 +84,7 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
             more[lane] = add(more[lane], last[lane]);
         }
         if AGAIN {
-            return Some(black_box(more));
+            return Some(black_box(Registers(more)).0);
         }
         let is_new = last_lanes(rest.len());
         for lane in 0..LANES {
@@ -88,7 +92,7 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
         }
     }
     // Else the compiler would see which lanes are joined first, and fold those in registers of their own.
-    Some(black_box(first))
+    Some(black_box(Registers(first)).0)
 }
 
 /// Which lanes are among so many at the end: 1 for each that is, 0 for the others.

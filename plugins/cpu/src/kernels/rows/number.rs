@@ -5,7 +5,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use oarlock_sdk::{Element, bf16, f16};
 
-use crate::isa::{Baseline, Target};
+use super::vector::with_isa;
+use crate::isa::{Baseline, Isa, Target};
 use crate::kernels::elementwise::{halves, math};
 
 /// An element type with what to calculate in.
@@ -91,9 +92,9 @@ pub(crate) trait Float:
 /// The floats that tensors hold, of which the narrow ones are calculated in `f32`.
 pub(crate) trait Real: Number<Exact = <Self as Number>::Float> {
     /// The elements as they are calculated in.
-    fn floats(elements: &[Self]) -> Cow<'_, [Self::Float]>;
+    fn floats(isa: Isa, elements: &[Self]) -> Cow<'_, [Self::Float]>;
     /// Has the elements written as they are calculated in.
-    fn write_floats(elements: &mut [Self], write: impl FnOnce(&mut [Self::Float]));
+    fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [Self::Float]));
 }
 
 macro_rules! wide_reals {
@@ -101,11 +102,11 @@ macro_rules! wide_reals {
         $(
             impl Real for $ty {
                 #[inline(always)]
-                fn floats(elements: &[Self]) -> Cow<'_, [Self]> {
+                fn floats(_: Isa, elements: &[Self]) -> Cow<'_, [Self]> {
                     Cow::Borrowed(elements)
                 }
                 #[inline(always)]
-                fn write_floats(elements: &mut [Self], write: impl FnOnce(&mut [Self])) {
+                fn write_floats(_: Isa, elements: &mut [Self], write: impl FnOnce(&mut [Self])) {
                     write(elements);
                 }
             }
@@ -117,17 +118,13 @@ macro_rules! narrow_reals {
     ($($ty:ty),*) => {
         $(
             impl Real for $ty {
-                #[inline(always)]
-                fn floats(elements: &[Self]) -> Cow<'_, [f32]> {
-                    Cow::Owned(elements.iter().map(|element| element.float()).collect())
+                fn floats(isa: Isa, elements: &[Self]) -> Cow<'_, [f32]> {
+                    Cow::Owned(with_isa!(isa, || elements.iter().map(|element| element.float()).collect()))
                 }
-                #[inline(always)]
-                fn write_floats(elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
+                fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
                     let mut floats = vec![0.0; elements.len()];
                     write(&mut floats);
-                    for (element, float) in elements.iter_mut().zip(floats) {
-                        *element = Self::of_float(float);
-                    }
+                    round(isa, &floats, elements);
                 }
             }
         )*
@@ -136,6 +133,15 @@ macro_rules! narrow_reals {
 
 wide_reals!(f32, f64);
 narrow_reals!(f16, bf16);
+
+/// Writes elements for the floats that they were calculated in.
+fn round<T: Real>(isa: Isa, floats: &[T::Float], elements: &mut [T]) {
+    with_isa!(isa, || {
+        for (element, float) in elements.iter_mut().zip(floats) {
+            *element = T::of_float(*float);
+        }
+    });
+}
 
 macro_rules! integers {
     ($($ty:ty: $magnitude:ident $rank:ident;)*) => {

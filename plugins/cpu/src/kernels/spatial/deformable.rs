@@ -295,7 +295,8 @@ where
     T::Float: Product + Convert<T::Float>,
 {
     let layer = Layer::new(attributes, operands)?;
-    let (weights, x) = (T::floats(operands.read::<T>(1)?), T::floats(operands.read::<T>(0)?));
+    let floats = |operand| Ok(T::floats(cpu.isa(), operands.read::<T>(operand)?));
+    let (weights, x) = (floats(1)?, floats(0)?);
     let (bias, mask) = (operands.read_optional::<T>(3)?, operands.read_optional::<T>(4)?);
     let y = operands.write::<T>(0)?;
     if y.is_empty() {

@@ -1,5 +1,7 @@
 //! `GridSample`: images seen at the places of a grid.
 
+use std::ops::Range;
+
 use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, dispatch, ensure, family};
 
 use super::FLOATS;
@@ -26,8 +28,9 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
         kernel("GridSample", Settings::new, |cpu, settings, operands| {
             let call = operands.call();
             let (samples, places) = (call.input(0)?.dtype(), call.input(1)?.dtype());
+            let places = dispatch!(places, floating_and_half + bf16, P => reader::<P>(operands))?;
             dispatch!(samples, floating_and_integral + f16 + bf16, S => {
-                dispatch!(places, floating_and_half + bf16, P => sample_grid::<S, P>(cpu, settings, operands))
+                sample_grid::<S>(cpu, settings, operands, &*places)
             })
         })
         .since(16)
@@ -80,10 +83,19 @@ impl Settings {
     }
 }
 
-fn sample_grid<S: Number, P: Number>(
+/// Adds the places in a part of the grid to a list.
+type Read<'a> = dyn Fn(Range<usize>, &mut Vec<f64>) + Sync + 'a;
+
+fn reader<'a, P: Number>(operands: &'a Operands<'_, '_>) -> Result<Box<Read<'a>>> {
+    let grid = operands.read::<P>(1)?;
+    Ok(Box::new(|part, places| places.extend(grid[part].iter().map(|place| place.float().to_f64()))))
+}
+
+fn sample_grid<S: Number>(
     cpu: &Cpu,
     settings: &Settings,
     operands: &Operands<'_, '_>,
+    read_grid: &Read<'_>,
 ) -> Result<()> {
     let call = operands.call();
     let (x, grid, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
@@ -105,7 +117,7 @@ fn sample_grid<S: Number, P: Number>(
     );
     operands.expect_dims(&y, "Y", &[&[*images, *channels], inner].concat())?;
     let (size, places) = (count(axes)?, count(inner)?);
-    let (x, grid, y) = (operands.read::<S>(0)?, operands.read::<P>(1)?, operands.write::<S>(0)?);
+    let (x, y) = (operands.read::<S>(0)?, operands.write::<S>(0)?);
     if y.is_empty() {
         return Ok(());
     }
@@ -119,12 +131,12 @@ fn sample_grid<S: Number, P: Number>(
         while row * places < y.len() {
             let image = (first + row) / channels;
             let shared = (channels - (first + row) % channels).min(y.len() / places - row);
-            let grid = &grid[image * places * axes.len()..][..places * axes.len()];
+            let first_place = image * places;
             for start in (0..places).step_by(PLACES_AT_ONCE) {
                 let end = places.min(start + PLACES_AT_ONCE);
                 grid_of_part.clear();
-                let part = &grid[start * axes.len()..end * axes.len()];
-                grid_of_part.extend(part.iter().map(|place| place.float().to_f64()));
+                let part = (first_place + start) * axes.len()..(first_place + end) * axes.len();
+                read_grid(part, &mut grid_of_part);
                 cpu.isa().vectorize(Fill { taps: &mut taps, settings, axes: &axes, grid: &grid_of_part });
                 let x = &x[(first + row) * size..][..shared * size];
                 let y = &mut y[row * places..][..shared * places];
