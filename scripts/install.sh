@@ -7,16 +7,30 @@ set -eu
 
 # of packaging/matrix.toml {
 host=https://oarlock.example/wheels
-# What it brings, Python, platform, what pip is asked for, and where it lies if the index has it not.
+# What it brings, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the
+# extra that brings it, and whether libraries of a vendor come along.
 rows='
 core any cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0 -
 core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
 core noavx cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0+noavx /noavx
-device cuda:12 py3-none manylinux_2_28_x86_64 oarlock-cuda12==0.1.0 -
-device cuda:13 py3-none manylinux_2_28_x86_64 oarlock-cuda13==0.1.0 -
-device opencl py3-none manylinux_2_28_x86_64 oarlock-opencl==0.1.0 -
-blas openblas py3-none manylinux_2_28_x86_64 oarlock-openblas==0.1.0 -
-blas mkl py3-none manylinux_2_28_x86_64 oarlock-mkl==0.1.0 -
+device cuda:12 py3-none manylinux_2_28_x86_64 cuda12 libraries
+device cuda:13 py3-none manylinux_2_28_x86_64 cuda13 libraries
+device opencl py3-none manylinux_2_28_x86_64 opencl -
+blas openblas py3-none manylinux_2_28_x86_64 openblas -
+blas mkl py3-none manylinux_2_28_x86_64 mkl libraries
+'
+# What there are no wheels for yet, and why.
+planned='
+device rocm the plugin is not in the tree yet
+device xpu the plugin is not in the tree yet
+device npu the plugin is not in the tree yet
+device ipu the plugin is not in the tree yet
+blas onednn the plugin is not in the tree yet
+'
+# The lowest and the highest compute capability that each CUDA serves.
+capabilities='
+12 5.0 12.1
+13 7.5 -
 '
 # Drivers of NVIDIA, the newest first: from which version on, and the CUDA that it runs.
 drivers='
@@ -38,10 +52,12 @@ with pip, and has `python -m oarlock doctor` try it.
   --venv DIR     the virtual environment to install into, made where it is not there; without it the Python itself, or
                  ~/.local/share/oarlock/venv where the system keeps the Python to itself
   --device NAME  the device to install for, such as cuda, opencl or cpu; without it the best for the GPUs that are here; cuda12
-                 or cuda13 also where no driver is, as where an image is made
+                 or cuda13 also where no driver is, as where an image is made, and is not tried there
   --blas NAME    the library to leave products of matrices to, such as openblas or mkl; without it Oarlock's own kernels
   --without-avx  only what has no instruction of AVX in it
-  --index URL    where the wheels are, in place of the usual place
+  --local-libraries
+                 without the packages that bring the libraries of vendors, such as NVRTC or MKL, for a machine that has them
+  --index URL    where the wheels are, in place of the place that this script comes from
   --help         print this text
 
 Examples:
@@ -70,7 +86,7 @@ because() { printf '  %s\n' "$*" >&2; }
 is_there() { command -v "$1" >/dev/null 2>&1; }
 
 read_options() {
-    dry_run=no wanted_python='' venv='' device='' blas='' without_avx=no
+    dry_run=no wanted_python='' venv='' device='' blas='' without_avx=no local_libraries=no
     while [ $# -gt 0 ]; do
         case $1 in
         --*=*)
@@ -80,6 +96,7 @@ read_options() {
             ;;
         --dry-run) dry_run=yes && shift ;;
         --without-avx) without_avx=yes && shift ;;
+        --local-libraries) local_libraries=yes && shift ;;
         --help | -h) help && exit ;;
         --python | --venv | --device | --blas | --index)
             [ -n "${2:-}" ] || stop 2 "expected a value after \`$1\`, found none; \`--help\` says which"
@@ -111,6 +128,7 @@ look_around() {
     if grep -qw avx "$root/proc/cpuinfo" 2>/dev/null; then avx=yes; fi
     find_gpus
     find_driver
+    find_capabilities
     uv=no
     if is_there uv; then uv=yes; fi
 }
@@ -161,6 +179,14 @@ END
     if [ -n "$cuda" ] && ! made_by nvidia; then vendors="$vendors nvidia"; fi
 }
 
+# The compute capabilities of the GPUs of NVIDIA, which old tools do not know.
+find_capabilities() {
+    gpus=''
+    is_there nvidia-smi || return 0
+    said=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null </dev/null) || return 0
+    gpus=$(printf '%s\n' "$said" | sed -n 's/^ *\([0-9][0-9]*\.[0-9][0-9]*\) *$/\1/p' | tr '\n' ' ')
+}
+
 # Asks a Python what it is.
 ask() {
     said=$("$1" -I -c '
@@ -205,7 +231,7 @@ find_python() {
 
 # Takes a machine as the tests describe it.
 take_described() {
-    system=linux architecture='' libc='' version='' cpython=yes bits=64 free_threaded=no avx=no vendors='' cuda=''
+    system=linux architecture='' libc='' version='' cpython=yes bits=64 free_threaded=no avx=no vendors='' cuda='' gpus=''
     root=/nowhere uv=no managed=no python=python
     for word in $OARLOCK_INSTALL_MACHINE; do
         value=${word#*=}
@@ -218,6 +244,7 @@ take_described() {
         bits=*) bits=$value ;;
         free_threaded=*) free_threaded=$value ;;
         avx=*) avx=$value ;;
+        gpu=*:*) vendors="$vendors ${value%%:*}" gpus="$gpus ${value#*:}" ;;
         gpu=*) vendors="$vendors $value" ;;
         cuda=*) cuda=$value ;;
         *) stop 2 "expected what OARLOCK_INSTALL_MACHINE may say, found \`$word\`" ;;
@@ -272,7 +299,7 @@ has_instructions() {
 
 # Finds the first row of a kind with a value that fits. What does not matter for it is left out as further words.
 choose() {
-    while read -r kind value tag platform requirement directory; do
+    while read -r kind value tag platform asked more; do
         [ "$kind" = "$1" ] || continue
         case $kind in core) has_instructions "$value" || continue ;; *) [ "$value" = "$2" ] || continue ;; esac
         case " $* " in *' any-platform '*) ;; *) runs "$platform" || continue ;; esac
@@ -300,6 +327,16 @@ END
 
 has_device() { case ", cpu, $(all_of device), " in *", $1, "*) return 0 ;; *) return 1 ;; esac; }
 
+# Says that there is nothing to install of what was asked for; the rest is what there is.
+stop_without() {
+    while read -r kind value why; do
+        if [ "$kind-$value" = "$1-$2" ]; then stop 4 "$3, found \`$2\`, which is planned: $why"; fi
+    done <<END
+$planned
+END
+    stop 4 "$3, found \`$2\`"
+}
+
 # Chooses the device to install for; `accelerator` is the version of what drives it.
 choose_device() {
     accelerator=''
@@ -308,6 +345,7 @@ choose_device() {
         if [ "$kind-${value%%:*}${value#*:}" = "device-$device" ]; then
             because "$device, as was asked for"
             chosen=${value%%:*} accelerator=${value#*:}
+            [ -n "$cuda" ] || because 'no driver is here, so the device cannot be tried'
             return
         fi
     done <<END
@@ -315,7 +353,7 @@ $rows
 END
     if [ -n "$device" ]; then
         has_device "$device" ||
-            stop 4 "expected a device that there are wheels for (cpu, $(all_of device)), found \`$device\`"
+            stop_without device "$device" "expected a device that there are wheels for (cpu, $(all_of device))"
         because "$device, as was asked for"
     elif made_by nvidia && has_device cuda; then
         chosen=cuda
@@ -336,25 +374,66 @@ END
     if [ "$chosen" = cuda ]; then choose_cuda; fi
 }
 
-# Chooses the newest CUDA that the driver runs. What was not asked for is no reason to install nothing.
+# How many of the GPUs a CUDA serves. What is not known of a GPU is no reason against one.
+count_served() {
+    served=0 lowest=0 highest=-
+    while read -r each from to; do
+        if [ "$each" = "$1" ]; then lowest=$from highest=$to; fi
+    done <<END
+$capabilities
+END
+    for gpu in $gpus; do
+        if reaches "$gpu" "$lowest" && { [ "$highest" = - ] || reaches "$highest" "$gpu"; }; then served=$((served + 1)); fi
+    done
+}
+
+# The lowest compute capability that any CUDA serves.
+lowest_of_all() {
+    least=''
+    while read -r each from to; do
+        if [ -n "$from" ] && { [ -z "$least" ] || reaches "$least" "$from"; }; then least=$from; fi
+    done <<END
+$capabilities
+END
+    printf %s "$least"
+}
+
+# Chooses the newest CUDA that the driver runs, of those that serve the most GPUs. What was not asked for is no reason to install
+# nothing.
 choose_cuda() {
-    known=''
+    known='' newest='' most=0
     while read -r kind value rest; do
         case $kind-$value in device-cuda:*) ;; *) continue ;; esac
         number=${value#*:}
+        if [ -n "$cuda" ] && reaches "$cuda" "$number" && { [ -z "$newest" ] || reaches "$number" "$newest"; }; then newest=$number; fi
+        count_served "$number"
+        if [ -n "$gpus" ] && [ "$served" = 0 ]; then continue; fi
         case ", $known, " in *", $number, "*) ;; *) known="${known:+$known, }$number" ;; esac
-        if [ -n "$cuda" ] && reaches "$cuda" "$number" && { [ -z "$accelerator" ] || reaches "$number" "$accelerator"; }; then
-            accelerator=$number
+        if [ -z "$cuda" ] || ! reaches "$cuda" "$number" || [ "$served" -lt "$most" ]; then continue; fi
+        if [ -z "$accelerator" ] || [ "$served" -gt "$most" ] || reaches "$number" "$accelerator"; then
+            accelerator=$number most=$served
         fi
     done <<END
 $rows
 END
+    count=0 in_words=''
+    for gpu in $gpus; do count=$((count + 1)) in_words="${in_words:+$in_words, }$gpu"; done
     if [ -n "$accelerator" ]; then
         because "the driver runs CUDA up to $cuda"
+        if [ "$most" -lt "$count" ]; then
+            because "CUDA $accelerator serves $most of $count GPUs, whose compute capabilities are $in_words; none serves more"
+        elif [ "$accelerator" != "$newest" ]; then
+            because "CUDA $accelerator is the newest that serves compute capability $in_words"
+        fi
         return
     fi
-    problem='expected a driver of NVIDIA, found none'
-    if [ -n "$cuda" ]; then problem="expected a driver for CUDA $known, found one for $cuda; install a newer one"; fi
+    if [ -z "$cuda" ]; then
+        problem='expected a driver of NVIDIA, found none'
+    elif [ -z "$known" ]; then
+        problem="expected a GPU of compute capability $(lowest_of_all) or higher, found $in_words"
+    else
+        problem="expected a driver for CUDA $known, found one for $cuda; install a newer one"
+    fi
     [ -z "$device" ] || stop 4 "$problem"
     because "so the CPU alone is used: $problem"
     chosen=cpu
@@ -378,9 +457,11 @@ stop_without_core() {
         done <<END
 $rows
 END
-        case $system in
-        musl) advice='use a distribution with glibc, such as Debian in a container' ;;
-        linux) advice='use a newer distribution or one for another processor, or build Oarlock from its source tree' ;;
+        case $architecture in aarch64 | arm64) processor=arm64 ;; *) processor=$architecture ;; esac
+        case $system-$platforms, in
+        musl-*) advice='use a distribution with glibc, such as Debian in a container' ;;
+        linux-*"_$architecture,"*) advice='use a newer distribution, or build Oarlock from its source tree' ;;
+        linux-*) advice="there are no wheels for $processor yet, so build Oarlock from its source tree" ;;
         *) advice='use Linux, such as in a container or a virtual machine' ;;
         esac
         stop 4 "expected a machine that there is a wheel for ($platforms), found $here; $advice"
@@ -449,7 +530,10 @@ do_it() {
 # Makes the virtual environment that is to be installed into, if any, and has its Python be the one to install for.
 enter_environment() {
     if [ -z "$venv" ] && [ "$managed" = yes ]; then
-        venv=${XDG_DATA_HOME:-$HOME/.local/share}/oarlock/venv
+        place=${XDG_DATA_HOME:-${HOME:+$HOME/.local/share}}
+        [ -n "$place" ] ||
+            stop 1 "expected HOME to say where a virtual environment goes, since \`$python\` belongs to the system, found none; name one with \`--venv DIR\`"
+        venv=$place/oarlock/venv
         because "\`$python\` belongs to the system, so Oarlock goes into a virtual environment"
     fi
     [ -n "$venv" ] || return 0
@@ -465,6 +549,13 @@ enter_environment() {
     python=$venv/bin/python
 }
 
+# Has the wheel that was chosen come with the core, and libraries of its vendor where pip has them.
+add() {
+    if [ "$more-$local_libraries" = libraries-yes ]; then asked=$asked-local; fi
+    if [ "$more-$local_libraries" = libraries-no ]; then brings_libraries=yes; fi
+    extras=${extras:+$extras,}$asked
+}
+
 main() {
     read_options "$@"
     if [ -n "${OARLOCK_INSTALL_MACHINE+is set}" ]; then
@@ -475,19 +566,25 @@ main() {
     fi
     # Without a Python any would do to say what else is missing.
     if [ -z "$version" ] || ! choose core core; then stop_without_core; fi
-    core=$requirement core_directory=$directory
+    core=$asked core_directory=$more extras='' brings_libraries=no
     choose_device
-    set -- "$core"
     if [ "$chosen" != cpu ]; then
         choose device "$chosen${accelerator:+:$accelerator}" || stop 4 "expected a wheel for $chosen that runs here, found none"
-        set -- "$@" "$requirement"
+        add
     fi
     if [ -n "$blas" ]; then
-        choose blas "$blas" || stop 4 "expected a library that there are wheels for ($(all_of blas)), found \`$blas\`"
-        set -- "$@" "$requirement"
+        choose blas "$blas" || stop_without blas "$blas" "expected a library that there are wheels for ($(all_of blas))"
+        add
         because "products of matrices are left to $blas, as was asked for"
     fi
-    set -- "$@" --index-url "$host/simple/"
+    set -- "${core%%==*}${extras:+[$extras]}==${core#*==}"
+    if [ "$brings_libraries" = no ]; then
+        set -- "$@" --index-url "$host/simple/"
+    else
+        because "the vendor's libraries come from PyPI; \`--local-libraries\` uses those of the machine"
+        # Beside the index that the installer always looks at; uv takes what ours has from there alone.
+        if [ "$uv" = yes ]; then set -- "$@" --index "$host/simple/"; else set -- "$@" --extra-index-url "$host/simple/"; fi
+    fi
     if [ "$core_directory" != - ]; then
         because 'no instruction of AVX lies in the file, as was asked for'
         set -- "$@" --find-links "$host$core_directory/"
@@ -499,7 +596,9 @@ main() {
         set -- "$python" -m pip install "$@"
     fi
     do_it "$@" || stop 1 'Oarlock is not installed; what is above says why'
-    do_it "$python" -m oarlock doctor || stop 5 'Oarlock is installed, and something is wrong; what is above says what'
+    # The doctor finds it wrong that a plugin has no driver, and the check computes on the devices that are there.
+    if [ -n "$accelerator" ] && [ -z "$cuda" ]; then set -- -c 'import oarlock; oarlock.run_check()'; else set -- -m oarlock doctor; fi
+    do_it "$python" "$@" || stop 5 'Oarlock is installed, and something is wrong; what is above says what'
     if [ "$dry_run" = no ] && [ -n "$venv" ]; then because "\`. $(quoted "$venv/bin/activate")\` has \`python\` be the one with Oarlock"; fi
 }
 

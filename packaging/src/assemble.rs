@@ -138,10 +138,7 @@ pub fn extras(matrix: &Matrix, channel: &str) -> Vec<Extra> {
     let mut extras = Vec::new();
     let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_whole();
     for row in matrix.wheels.iter().filter(is_beside) {
-        let distribution = &row.name.distribution;
-        let name = distribution.strip_prefix("oarlock-").unwrap_or(distribution);
-        let parts = row.parts.iter().filter_map(|part| matrix.parts.get(part));
-        let libraries: Vec<String> = parts.flat_map(|part| part.libraries.clone()).collect();
+        let (name, libraries) = (row.extra(), matrix.libraries(row));
         let alone = vec![row.requirement()];
         if !libraries.is_empty() {
             extras.push(Extra { name: format!("{name}-local"), requirements: alone.clone() });

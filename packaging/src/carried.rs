@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::error::Error;
 use crate::matrix::{Axis, Matrix, Wheel};
+use crate::number::Number;
 use crate::select::DRIVERS;
 
 /// Stands where a row has nothing.
@@ -26,17 +27,43 @@ pub fn script(old: &str, matrix: &Matrix) -> Result<String, Error> {
     Ok(format!("{before}{BEGIN}{}{END}{after}", shell(matrix)))
 }
 
+/// The script as it is for wheels at another address than that of the matrix.
+pub(crate) fn hosted(script: &str, host: &str) -> Result<String, Error> {
+    let line = |line: &&str| line.starts_with("host=");
+    let old = script.lines().find(line).ok_or_else(|| Error::new("expected a line `host=`, found none"))?;
+    Ok(script.replacen(&format!("\n{old}\n"), &format!("\nhost='{host}'\n"), 1))
+}
+
 /// The rows as variables of a shell.
 fn shell(matrix: &Matrix) -> String {
     let mut text = format!(
-        "host={}\n# What it brings, Python, platform, what pip is asked for, and where it lies if the index has it not.\nrows='\n",
+        "host={}\n\
+# What it brings, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the\n\
+# extra that brings it, and whether libraries of a vendor come along.\nrows='\n",
         matrix.host
     );
     for wheel in offered(matrix) {
         let Some((kind, value)) = kind(wheel) else { continue };
-        let directory = if wheel.directory.is_empty() { NOTHING } else { &wheel.directory };
-        let (python, platform, requirement) = (&wheel.name.python, &wheel.name.platform, wheel.requirement());
-        let _ = writeln!(text, "{kind} {value} {python} {platform} {requirement} {directory}");
+        let (asked, more) = match kind {
+            "core" => (wheel.requirement(), wheel.directory.as_str()),
+            _ => {
+                (wheel.extra().to_owned(), if matrix.libraries(wheel).is_empty() { "" } else { "libraries" })
+            }
+        };
+        let more = if more.is_empty() { NOTHING } else { more };
+        let (python, platform) = (&wheel.name.python, &wheel.name.platform);
+        let _ = writeln!(text, "{kind} {value} {python} {platform} {asked} {more}");
+    }
+    text += "'\n# What there are no wheels for yet, and why.\nplanned='\n";
+    for wheel in matrix.wheels.iter().filter(|it| Some(&it.channel) == matrix.channels.first()) {
+        if let (Some(why), Some((kind, value))) = (&wheel.planned, kind(wheel)) {
+            let _ = writeln!(text, "{kind} {value} {why}");
+        }
+    }
+    text += "'\n# The lowest and the highest compute capability that each CUDA serves.\ncapabilities='\n";
+    for (cuda, capabilities) in &matrix.accelerators {
+        let highest = capabilities.highest.map_or_else(|| NOTHING.to_owned(), |it| it.to_string());
+        let _ = writeln!(text, "{cuda} {} {highest}", capabilities.lowest);
     }
     text += "'\n# Drivers of NVIDIA, the newest first: from which version on, and the CUDA that it runs.\ndrivers='\n";
     for (driver, cuda) in DRIVERS {
@@ -48,27 +75,64 @@ fn shell(matrix: &Matrix) -> String {
 /// A module of Python that knows which wheels bring a device.
 #[must_use]
 pub fn python(matrix: &Matrix) -> String {
-    let mut text = "\
-\"\"\"The wheels that bring devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`.\"\"\"
+    let index = format!("{}/simple/", matrix.host);
+    let mut text = format!(
+        r#""""The wheels that bring devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
 
 from __future__ import annotations
 
-INDEX = \""
-        .to_owned();
-    text += &format!("{}/simple/\"\n\"\"\"Where they are.\"\"\"\n\nWHEELS = (\n", matrix.host);
+from typing import NamedTuple
+
+INDEX = "{index}"
+"""Where they are."""
+
+
+class Wheel(NamedTuple):
+    """A wheel that brings a device."""
+
+    device: str
+    """The type of the device."""
+    version: str | None
+    """That of what drives it."""
+    distribution: str
+    requirement: str
+    """The core with what brings it."""
+    has_libraries: bool
+    """Whether libraries of a vendor come along."""
+    lowest: tuple[int, int]
+    """The compute capability of the first GPU that it serves."""
+    highest: tuple[int, int] | None
+    """That of the last, where it is known."""
+
+
+WHEELS = (
+"#
+    );
+    let core = offered(matrix).find(|wheel| wheel.parts == ["core"]);
     for wheel in offered(matrix) {
-        if let Some(("device", _)) = kind(wheel) {
-            let device = &wheel.combination[&Axis::Device];
-            let accelerator = wheel.combination.get(&Axis::Accelerator);
-            let cuda = accelerator.map_or_else(|| "None".to_owned(), |it| format!("\"{it}\""));
-            let line = format!("    (\"{device}\", {cuda}, \"{}\"),\n", wheel.name.distribution);
-            // A wheel for another platform has the same name.
-            if !text.contains(&line) {
-                text += &line;
-            }
+        let Some((("device", _), core)) = kind(wheel).as_ref().map(|(kind, it)| (*kind, it)).zip(core) else {
+            continue;
+        };
+        let device = &wheel.combination[&Axis::Device];
+        let accelerator = wheel.combination.get(&Axis::Accelerator);
+        let capabilities = accelerator.and_then(|it| matrix.accelerators.get(it));
+        let none = || "None".to_owned();
+        let number = |it: Number| format!("({}, {})", it.major, it.minor);
+        let line = format!(
+            "    Wheel(\"{device}\", {}, \"{}\", \"{}\", {}, {}, {}),\n",
+            accelerator.map_or_else(none, |it| format!("\"{it}\"")),
+            wheel.name.distribution,
+            core.requirement_with(&[wheel.extra().to_owned()]),
+            if matrix.libraries(wheel).is_empty() { "False" } else { "True" },
+            number(capabilities.map(|it| it.lowest).unwrap_or_default()),
+            capabilities.and_then(|it| it.highest).map_or_else(none, number),
+        );
+        // A wheel for another platform has the same name.
+        if !text.contains(&line) {
+            text += &line;
         }
     }
-    text + ")\n\"\"\"What each is for: a type of device, and the version of what drives it.\"\"\"\n"
+    text + ")\n"
 }
 
 /// The wheels that are in the index, beside which there may be such as hold several of them in one file.

@@ -18,6 +18,7 @@ pub mod instructions;
 pub mod library;
 pub mod licences;
 pub mod matrix;
+pub mod number;
 pub mod options;
 pub mod packed;
 pub mod page;

@@ -145,7 +145,19 @@ fn the_core_comes_with_what_installs_it() {
     };
     assert!(written().is_err(), "nothing of ours is there");
     put(&wheels, "oarlock", "1.0");
-    assert!(written().expect("a script").starts_with("#!/bin/sh\n"));
+    let script = written().expect("a script");
+    assert!(script.starts_with("#!/bin/sh\n") && script.contains("\nhost=https://oarlock.example/wheels\n"));
+    let elsewhere = index(&wheels, &[]).expect("an index").hosted_at("https://example.org/a/");
+    elsewhere.expect("an address").write(&directory.path().join("index")).expect("files");
+    let changed = std::fs::read_to_string(directory.path().join("index/install.sh")).expect("a script");
+    assert_eq!(
+        changed,
+        script.replace("host=https://oarlock.example/wheels\n", "host='https://example.org/a'\n")
+    );
+    for wrong in ["example.org", "https://example.org/'; rm", "https://example.org/$x", "ftp://example.org"] {
+        let error = index(&wheels, &[]).expect("an index").hosted_at(wrong).expect_err(wrong).to_string();
+        assert!(error.starts_with("expected an address such as "), "{error}");
+    }
 }
 
 #[test]

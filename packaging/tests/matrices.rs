@@ -72,6 +72,15 @@ fn an_axis_or_a_field_that_there_is_not_is_refused() {
 }
 
 #[test]
+fn what_serves_gpus_is_a_version_that_wheels_have_and_says_which() {
+    let of = |text: &str| with("[[channels]]", &format!("[accelerators.12]\n{text}\n\n[[channels]]"));
+    let error = of("lowest = \"5.0\"");
+    assert!(error.contains("expected `accelerator` in [axes] before it is used"), "{error}");
+    assert!(of("lowest = \"new\"").contains("expected a number such as `12` or `12.4`, found `new`"));
+    assert!(of("highest = \"9.0\"").contains("missing field `lowest`"));
+}
+
+#[test]
 fn two_wheels_of_one_name_are_refused() {
     assert_eq!(
         with("distribution = \"example-{device}\"", "distribution = \"example\""),

@@ -23,6 +23,10 @@ pub(crate) struct Call {
     /// A file that gives a reason for each wheel that should not be installed any more: `"NAME.whl" = "why"`
     #[arg(long, value_name = "FILE")]
     yanked: Option<PathBuf>,
+    /// The address at which the index will be, which its `install.sh` installs from then; without it, who runs that names one with
+    /// `--index`
+    #[arg(long, value_name = "URL")]
+    host: Option<String>,
     /// Fail where a wheel of the matrix is missing that can be built
     #[arg(long)]
     complete: bool,
@@ -58,6 +62,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         .into());
     }
     let index = if call.variants { index.with_variants(&matrix)? } else { index };
+    let index = match &call.host {
+        Some(host) => index.hosted_at(host)?,
+        None => index,
+    };
     if dry_run {
         Index::check_place(&call.out)?;
     } else {

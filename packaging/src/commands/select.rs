@@ -28,6 +28,9 @@ pub(crate) struct Call {
     /// Only what has no instruction of AVX in it
     #[arg(long)]
     without_avx: bool,
+    /// Without the packages that bring the libraries of vendors, such as NVRTC or MKL, for a machine that has them
+    #[arg(long)]
+    local_libraries: bool,
 }
 
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
@@ -39,7 +42,12 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         }
         None => Machine::here(&call.python)?,
     };
-    let wish = Wish { device: call.device.clone(), blas: call.blas.clone(), without_avx: call.without_avx };
+    let wish = Wish {
+        device: call.device.clone(),
+        blas: call.blas.clone(),
+        without_avx: call.without_avx,
+        local_libraries: call.local_libraries,
+    };
     let choice = select(&call.choice.read()?, &machine, &wish)?;
     if json {
         println!("{:#}", serde_json::to_value(&choice)?);

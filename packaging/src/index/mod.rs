@@ -39,6 +39,8 @@ pub struct Index {
     directories: BTreeMap<String, Vec<Listed>>,
     /// What is said about the variants of each project, by the name of the file.
     variants: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    /// Where it will be, if that is known.
+    host: Option<String>,
 }
 
 impl Index {
@@ -78,6 +80,23 @@ impl Index {
         }
         index.sort();
         Ok(index)
+    }
+
+    /// The same, for an address at which it will be: what it says of itself names that.
+    ///
+    /// # Errors
+    ///
+    /// When that is no address.
+    pub fn hosted_at(mut self, address: &str) -> Result<Self, Error> {
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._~:/%@+[]".contains(it);
+        let is_known = ["https://", "http://", "file:///"].iter().any(|start| address.starts_with(start));
+        if !is_known || !address.chars().all(is_plain) {
+            return Err(Error::new(format!(
+                "expected an address such as `https://example.org/wheels`, without a query, found `{address}`"
+            )));
+        }
+        self.host = Some(address.trim_end_matches('/').to_owned());
+        Ok(self)
     }
 
     /// Puts the wheels of each list in the order of their versions.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::listed::Source;
 use super::{Index, json, pages};
+use crate::carried;
 use crate::error::Error;
 use crate::file::{self, NewDirectory};
 
@@ -62,7 +63,11 @@ impl Index {
         write("simple/index.html", &pages::projects(self))?;
         write("json/index.json", &json::projects(self).to_string())?;
         if self.projects.contains_key(CORE) {
-            write("install.sh", INSTALL)?;
+            let script = match &self.host {
+                Some(host) => carried::hosted(INSTALL, host)?,
+                None => INSTALL.to_owned(),
+            };
+            write("install.sh", &script)?;
         }
         for (name, wheels) in &self.projects {
             let variants = self.variants.get(name).unwrap_or(&none);

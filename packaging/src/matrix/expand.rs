@@ -22,6 +22,8 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
     for selection in selections.chain(file.properties.iter().map(|it| &it.selection)) {
         check_selection(selection, &file.axes)?;
     }
+    let known = Values::Some(file.accelerators.keys().cloned().collect());
+    values(Axis::Accelerator, &known, &file.axes)?;
     let mut namespaces: Vec<String> = Vec::new();
     for need in &file.properties {
         let Property { namespace, .. } = need.property.parse()?;
@@ -63,6 +65,7 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         pages_host: file.pages_host.as_ref().unwrap_or(&file.host).trim_end_matches('/').to_owned(),
         host: file.host.trim_end_matches('/').to_owned(),
         axes: file.axes,
+        accelerators: file.accelerators,
         parts: file.parts,
         channels: channels.into_iter().map(|(name, _)| name).collect(),
         wheels,

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::axis::Axis;
+use crate::number::Number;
 
 /// A file that describes a matrix.
 #[derive(Debug, Deserialize)]
@@ -41,6 +42,9 @@ pub struct MatrixFile {
     /// What each platform is called in the name of a wheel.
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
+    /// Which GPUs each version of what drives a device is for, where that is not all.
+    #[serde(default)]
+    pub(crate) accelerators: BTreeMap<String, Capabilities>,
     pub(crate) channels: Vec<Channel>,
     /// What wheels are put together of.
     #[serde(default)]
@@ -53,6 +57,24 @@ pub struct MatrixFile {
     /// What wheels need of a machine; what matters most comes first.
     #[serde(default)]
     pub(crate) properties: Vec<Need>,
+}
+
+/// What NVIDIA calls compute capability: from which on it compiles for a GPU, and up to which where that is known.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Capabilities {
+    /// The first.
+    pub lowest: Number,
+    /// The last; nothing for what may yet learn more.
+    pub highest: Option<Number>,
+}
+
+impl Capabilities {
+    /// Whether a GPU of this one is among them.
+    #[must_use]
+    pub fn serve(&self, capability: Number) -> bool {
+        self.lowest <= capability && self.highest.is_none_or(|highest| capability <= highest)
+    }
 }
 
 /// Among which wheels a file name must stand for one alone.

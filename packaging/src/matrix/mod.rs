@@ -13,7 +13,7 @@ pub mod wheel_name;
 use std::collections::BTreeMap;
 
 pub use axis::{Axis, Combination};
-pub use file::Part;
+pub use file::{Capabilities, Part};
 pub use property::Property;
 
 use self::wheel_name::WheelName;
@@ -38,6 +38,8 @@ pub struct Matrix {
     pub pages_host: String,
     /// The values that each axis may take, in the order of the file.
     pub axes: BTreeMap<Axis, Vec<String>>,
+    /// Which GPUs each version of what drives a device is for, where that is not all.
+    pub accelerators: BTreeMap<String, Capabilities>,
     /// What is published: channels in the order of the file.
     pub channels: Vec<String>,
     /// What wheels are put together of, by name.
@@ -81,7 +83,19 @@ impl Wheel {
 
     /// What asks pip for just this wheel.
     pub(crate) fn requirement(&self) -> String {
-        format!("{}=={}", self.name.distribution, self.name.version)
+        self.requirement_with(&[])
+    }
+
+    /// The same with extras.
+    pub(crate) fn requirement_with(&self, extras: &[String]) -> String {
+        let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
+        format!("{}{extras}=={}", self.name.distribution, self.name.version)
+    }
+
+    /// What brings it where the core is asked for, as in `oarlock[cuda12]`.
+    pub(crate) fn extra(&self) -> &str {
+        let distribution = &self.name.distribution;
+        distribution.strip_prefix("oarlock-").unwrap_or(distribution)
     }
 
     /// Where the file lies below the host.
@@ -109,6 +123,12 @@ impl Matrix {
     pub fn read(source: &str, text: &str) -> Result<Self, Error> {
         let file = toml::from_str(text).map_err(|error| Error::of_syntax(source, text, &error))?;
         expand::expand(file).map_err(|error| error.of_file(source))
+    }
+
+    /// The packages of Python that bring what a wheel opens.
+    pub(crate) fn libraries(&self, wheel: &Wheel) -> Vec<String> {
+        let parts = wheel.parts.iter().filter_map(|part| self.parts.get(part));
+        parts.flat_map(|part| part.libraries.clone()).collect()
     }
 
     /// The matrix of an era, by its version.

@@ -11,7 +11,8 @@ use serde::Serialize;
 use self::known::{Known, LISTED, Means, OTHERS};
 use crate::error::Error;
 use crate::matrix::{Axis, Matrix, Wheel};
-use crate::select::{Number, Python};
+use crate::number::Number;
+use crate::select::Python;
 
 /// What some options come to.
 #[derive(Debug, Serialize)]

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::machine::{DRIVERS, Gpu, Machine, Number, Python, System, Vendor};
+use super::machine::{DRIVERS, Gpu, Machine, Python, System, Vendor};
 use crate::error::Error;
+use crate::number::Number;
 
 /// Has a Python say what it is. The words stand for what [`Python`] holds.
 const SAY: &str = "import struct, sys, sysconfig; \

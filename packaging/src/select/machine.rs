@@ -1,42 +1,10 @@
 //! A machine, as far as it matters for what to install.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use crate::error::Error;
-
-/// Two numbers with a point between, such as 12.4 of CUDA or 3.11 of Python.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Number {
-    /// Before the point.
-    pub major: u32,
-    /// Behind it; 0 where there is none.
-    pub minor: u32,
-}
-
-impl FromStr for Number {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
-        let number = major.parse().ok().zip(minor.parse().ok()).map(|(major, minor)| Self { major, minor });
-        number.ok_or_else(|| Error::new(format!("expected a number such as `12` or `12.4`, found `{text}`")))
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+use crate::number::Number;
 
 /// Drivers of NVIDIA, the newest first: the version from which on one runs a CUDA, and any minor version of that.
 pub const DRIVERS: [(u32, Number); 3] = [
@@ -194,5 +162,21 @@ impl fmt::Display for Python {
             f.write_str(" of 32 bits")?;
         }
         Ok(())
+    }
+}
+
+/// In a few words.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.system {
+            System::Linux => "Linux with glibc",
+            System::Musl => "Linux with musl",
+            System::Macos => "macOS",
+            System::Windows => "Windows",
+        })?;
+        if let Some(version) = self.libc {
+            write!(f, " {version}")?;
+        }
+        write!(f, " on {}", self.architecture)
     }
 }

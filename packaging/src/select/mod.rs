@@ -1,14 +1,15 @@
 //! What to install on a machine: a pure function from a machine and a matrix to a requirement, with reasons.
 
+mod cuda;
+mod demand;
 mod here;
 mod machine;
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
-pub use machine::{DRIVERS, Gpu, Machine, Number, Python, System, Vendor};
+pub use machine::{DRIVERS, Gpu, Machine, Python, System, Vendor};
 
+use self::demand::{Demand, first};
 use crate::error::Error;
 use crate::matrix::{Axis, Matrix, Wheel};
 
@@ -23,6 +24,9 @@ pub struct Wish {
     /// Whether code with AVX may not even lie in the file.
     #[serde(default)]
     pub without_avx: bool,
+    /// Whether the libraries of vendors are on the machine.
+    #[serde(default)]
+    pub local_libraries: bool,
 }
 
 /// What to install, and why.
@@ -62,22 +66,9 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
     let (cores, whole): (Vec<&Wheel>, Vec<&Wheel>) =
         wheels.iter().filter(|it| it.is_whole()).partition(|it| it.parts == ["core"]);
     let mut reasons = Vec::new();
-    let (device, accelerator) = device(&wheels, machine, wish, &mut reasons)?;
-    let mut demands = vec![
-        Demand::new(
-            "platform",
-            describe(machine),
-            |it| machine.runs(&it.name.platform),
-            |it| it.name.platform.clone(),
-        ),
-        Demand::new(
-            "Python",
-            python.to_string(),
-            move |it| python.loads(&it.name.python),
-            |it| it.name.python.clone(),
-        ),
-        Demand::of_isa(machine, wish),
-    ];
+    let (device, accelerator) = device(matrix, &wheels, machine, wish, &mut reasons)?;
+    let mut demands =
+        vec![Demand::of_platform(machine), Demand::of_python(python), Demand::of_isa(machine, wish)];
     if cores.is_empty() {
         demands.push(Demand::of(Axis::Device, Some(device)));
         demands.push(Demand::of(Axis::Accelerator, accelerator));
@@ -86,101 +77,59 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
         return Ok(of_one_file(matrix, wheel, reasons));
     }
     let core = first(&cores, &demands)?;
-    let mut requirements = vec![core.requirement()];
+    let mut added = Vec::new();
     demands.pop();
     let beside: Vec<&Wheel> = wheels.iter().copied().filter(|it| !it.is_whole()).collect();
     if device != "cpu" {
         demands.push(Demand::of(Axis::Device, Some(device)));
         demands.push(Demand::of(Axis::Accelerator, accelerator));
-        requirements.push(first(&beside, &demands)?.requirement());
+        added.push(first(&beside, &demands)?);
         demands.truncate(2);
     }
     if let Some(blas) = &wish.blas {
         demands.push(Demand::of(Axis::Blas, Some(blas.clone())));
-        requirements.push(first(&beside, &demands)?.requirement());
+        check_planned(matrix, Axis::Blas, blas)?;
+        added.push(first(&beside, &demands)?);
         reasons.push(format!("products of matrices are left to {blas}, as was asked for"));
     }
-    let mut arguments = vec!["--index-url".to_owned(), format!("{}/simple/", matrix.host)];
+    let brings_libraries = |wheel: &Wheel| !matrix.libraries(wheel).is_empty();
+    let extra = |wheel: &&Wheel| {
+        let is_local = wish.local_libraries && brings_libraries(wheel);
+        format!("{}{}", wheel.extra(), if is_local { "-local" } else { "" })
+    };
+    let extras: Vec<String> = added.iter().map(extra).collect();
+    let mut option = "--index-url";
+    if !wish.local_libraries && added.iter().any(|wheel| brings_libraries(wheel)) {
+        reasons.push(
+            "the vendor's libraries come from PyPI; `--local-libraries` uses those of the machine".to_owned(),
+        );
+        // Beside the index that pip always looks at.
+        option = "--extra-index-url";
+    }
+    let mut arguments = vec![option.to_owned(), format!("{}/simple/", matrix.host)];
     if !core.directory.is_empty() {
         // The index has the plugins; the core is on a page of its own.
         reasons.push("no instruction of AVX lies in the file, as was asked for".to_owned());
         arguments.extend(["--find-links".to_owned(), format!("{}{}/", matrix.host, core.directory)]);
     }
-    Ok(Choice { requirements, arguments, reasons })
+    Ok(Choice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
 }
 
-/// What stands for a value on an axis where there is none.
-const NONE: &str = "none";
-
-/// Something that a wheel has to be.
-struct Demand<'a> {
-    what: String,
-    /// What the machine has, or somebody asked for.
-    found: String,
-    is_met: Box<dyn Fn(&Wheel) -> bool + 'a>,
-    /// What a wheel has there.
-    value: Box<dyn Fn(&Wheel) -> String + 'a>,
-}
-
-impl<'a> Demand<'a> {
-    fn new(
-        what: &str,
-        found: String,
-        is_met: impl Fn(&Wheel) -> bool + 'a,
-        value: impl Fn(&Wheel) -> String + 'a,
-    ) -> Self {
-        Self { what: what.to_owned(), found, is_met: Box::new(is_met), value: Box::new(value) }
+/// That somebody asks for nothing that there are no wheels of yet.
+fn check_planned(matrix: &Matrix, axis: Axis, value: &str) -> Result<(), Error> {
+    let is_it = |it: &&Wheel| it.combination.get(&axis).is_some_and(|it| it == value);
+    let mut rows = matrix.wheels.iter().filter(is_it);
+    match rows.next().and_then(|first| first.planned.as_ref()) {
+        Some(why) if rows.all(|it| it.planned.is_some()) => Err(Error::new(format!(
+            "expected a {axis} that there are wheels for, found `{value}`, which is planned: {why}"
+        ))),
+        _ => Ok(()),
     }
-
-    /// That a wheel has a value on an axis, or none.
-    fn of(axis: Axis, wanted: Option<String>) -> Self {
-        let has = move |wheel: &Wheel| wheel.combination.get(&axis).cloned();
-        let name = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
-        Self::new(axis.name(), name(wanted.clone()), move |it| has(it) == wanted, move |it| name(has(it)))
-    }
-
-    /// That its instructions are those that the processor has.
-    fn of_isa(machine: &Machine, wish: &Wish) -> Self {
-        let isa = |wheel: &Wheel| wheel.combination.get(&Axis::Isa).cloned().unwrap_or_default();
-        let (avx, without) = (machine.avx, wish.without_avx);
-        let found = if avx && !without { "with AVX" } else { "without AVX" };
-        let is_met = move |wheel: &Wheel| match &*isa(wheel) {
-            "avx" => avx && !without,
-            "noavx" => !avx || without,
-            _ => !without,
-        };
-        Self::new("processor", found.to_owned(), is_met, isa)
-    }
-}
-
-/// The first wheel that meets all demands. Where none does, one demand is sought without which some would.
-fn first<'w>(wheels: &[&'w Wheel], demands: &[Demand<'_>]) -> Result<&'w Wheel, Error> {
-    let meets = |wheel: &Wheel, but: Option<usize>| {
-        demands.iter().enumerate().all(|(place, demand)| Some(place) == but || (demand.is_met)(wheel))
-    };
-    if let Some(wheel) = wheels.iter().find(|wheel| meets(wheel, None)) {
-        return Ok(wheel);
-    }
-    let would_do = demands.iter().enumerate().filter_map(|(place, demand)| {
-        let others = wheels.iter().filter(|wheel| meets(wheel, Some(place)));
-        let mut others: Vec<String> =
-            others.map(|wheel| (demand.value)(wheel)).filter(|it| it != NONE).collect();
-        let mut seen = BTreeSet::new();
-        others.retain(|it| seen.insert(it.clone()));
-        (!others.is_empty()).then(|| format!("{} {}", demand.what, others.join(", ")))
-    });
-    let would_do: Vec<String> = would_do.collect();
-    let found: Vec<String> = demands.iter().map(|it| format!("{} {}", it.what, it.found)).collect();
-    let instead = if would_do.is_empty() {
-        String::new()
-    } else {
-        format!("; there would be one for {}", would_do.join(", or for "))
-    };
-    Err(Error::new(format!("expected a wheel for {}, found none{instead}", found.join(", "))))
 }
 
 /// The device to install for, and the version of what drives it.
 fn device(
+    matrix: &Matrix,
     wheels: &[&Wheel],
     machine: &Machine,
     wish: &Wish,
@@ -198,11 +147,19 @@ fn device(
     });
     if let Some(device) = by_number {
         reasons.push(format!("{}{}, as was asked for", device.0, device.1.as_deref().unwrap_or_default()));
+        if machine.cuda_driver.is_none() {
+            reasons.push("no driver is here, so the device cannot be tried".to_owned());
+        }
         return Ok(device);
     }
     let device = match &wish.device {
         Some(device) if !has(device) => {
-            return Err(Error::new(format!("expected a device that there are wheels for, found `{device}`")));
+            check_planned(matrix, Axis::Device, device)?;
+            let known = matrix.axes.get(&Axis::Device).into_iter().flatten().filter(|it| has(it));
+            let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(Error::new(format!(
+                "expected a device that there are wheels for ({known}), found `{device}`"
+            )));
         }
         Some(device) => {
             reasons.push(format!("{device}, as was asked for"));
@@ -231,9 +188,9 @@ fn device(
     if device != "cuda" {
         return Ok((device.to_owned(), None));
     }
-    match accelerator(wheels, machine) {
-        Ok((accelerator, reason)) => {
-            reasons.push(reason);
+    match cuda::choose(matrix, wheels, machine) {
+        Ok((accelerator, why)) => {
+            reasons.extend(why);
             Ok(("cuda".to_owned(), Some(accelerator)))
         }
         // What is not asked for is no reason to install nothing.
@@ -243,50 +200,6 @@ fn device(
         }
         Err(problem) => Err(problem),
     }
-}
-
-/// The CUDA to install for, and why.
-fn accelerator(wheels: &[&Wheel], machine: &Machine) -> Result<(String, String), Error> {
-    let brings_none = wheels
-        .iter()
-        .any(|it| it.combination.get(&Axis::Device).is_some_and(|it| it == "cuda") && it.parts.is_empty());
-    let mut known: Vec<(Number, &String)> = wheels
-        .iter()
-        .filter_map(|wheel| wheel.combination.get(&Axis::Accelerator))
-        .filter_map(|text| Some((text.parse().ok()?, text)))
-        .collect();
-    known.sort_unstable();
-    known.dedup();
-    let list = known.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(", ");
-    // A GPU runs nothing that was compiled before it was made.
-    let oldest =
-        if machine.gpus.iter().filter_map(|gpu| gpu.capability).any(|it| it.major >= 8) { 11 } else { 0 };
-    let fits = |number: &Number| number.major >= oldest;
-    if brings_none {
-        let installed = machine.cuda.ok_or_else(|| {
-            Error::new(format!("expected CUDA, one of {list}, to be installed; found none"))
-        })?;
-        let found = known.iter().find(|(number, _)| *number == installed);
-        let (number, text) = found.ok_or_else(|| {
-            Error::new(format!("expected CUDA, one of {list}, to be installed; found {installed}"))
-        })?;
-        if !fits(number) {
-            return Err(Error::new(format!(
-                "expected CUDA 11 or newer, which the GPU needs; found {installed}"
-            )));
-        }
-        return Ok(((*text).clone(), format!("CUDA {installed} is installed")));
-    }
-    let driver = machine.cuda_driver.ok_or_else(|| Error::new("expected a driver of NVIDIA, found none"))?;
-    let newest = known.iter().rev().find(|(number, _)| *number <= driver && fits(number));
-    newest.map_or_else(
-        || {
-            Err(Error::new(format!(
-                "expected a driver for CUDA {list}, found one for {driver}; install a newer one"
-            )))
-        },
-        |(_, text)| Ok(((*text).clone(), format!("the driver runs CUDA up to {driver}"))),
-    )
 }
 
 /// The way to a wheel that holds everything.
@@ -306,16 +219,4 @@ fn of_one_file(matrix: &Matrix, wheel: &Wheel, mut reasons: Vec<String>) -> Choi
         arguments.extend(["--no-index", "--no-deps"].map(str::to_owned));
     }
     Choice { requirements: vec![wheel.requirement()], arguments, reasons }
-}
-
-/// A machine in a few words.
-fn describe(machine: &Machine) -> String {
-    let system = match machine.system {
-        System::Linux => "Linux with glibc",
-        System::Musl => "Linux with musl",
-        System::Macos => "macOS",
-        System::Windows => "Windows",
-    };
-    let libc = machine.libc.map_or_else(String::new, |version| format!(" {version}"));
-    format!("{system}{libc} on {}", machine.architecture)
 }

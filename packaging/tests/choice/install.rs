@@ -53,7 +53,8 @@ fn described(machine: &Machine) -> String {
             Vendor::Amd => "amd",
             Vendor::Intel => "intel",
         };
-        words.push(format!("gpu={vendor}"));
+        let capability = gpu.capability.map_or_else(String::new, |it| format!(":{it}"));
+        words.push(format!("gpu={vendor}{capability}"));
     }
     words.extend(machine.cuda_driver.map(|cuda| format!("cuda={cuda}")));
     words.join(" ")
@@ -66,6 +67,7 @@ fn asked(shell: &[&str], case: &Case) -> Output {
     command.args(case.wish.device.iter().flat_map(|device| ["--device", device]));
     command.args(case.wish.blas.iter().map(|blas| format!("--blas={blas}")));
     command.args(case.wish.without_avx.then_some("--without-avx"));
+    command.args(case.wish.local_libraries.then_some("--local-libraries"));
     command.output().expect("a shell that starts")
 }
 
@@ -107,8 +109,11 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         (machine("python=3.11 cpython=no"), &[], 3, "found another Python than CPython"),
         (machine("python=3.14 free_threaded=yes"), &["--without-avx"], 4, "leave `--without-avx` out"),
         (machine("python=3.11").replace("2.36", "2.17"), &[], 4, "found Linux with glibc 2.17 on x86_64"),
+        (machine("python=3.11").replace("x86_64", "aarch64"), &[], 4, "there are no wheels for arm64 yet"),
         (machine("python=3.11").replace("linux", "musl"), &[], 4, "use a distribution with glibc"),
         (machine("python=3.11"), &["--device", "tpu"], 4, "(cpu, cuda, opencl), found `tpu`"),
+        (machine("python=3.11"), &["--device", "rocm"], 4, "found `rocm`, which is planned: the plugin"),
+        (machine("python=3.11"), &["--blas", "onednn"], 4, "found `onednn`, which is planned: the plugin"),
         (machine("python=3.11"), &["--blas", "blis"], 4, "(openblas, mkl), found `blis`"),
         (machine("python=3.11"), &["--devise"], 2, "expected an option, found `--devise`"),
         (machine("python=3.11"), &["--device"], 2, "expected a value after `--device`"),
@@ -135,7 +140,7 @@ fn the_help_teaches_every_option() {
         named.filter(|word| word.starts_with("--") && word.len() > 2 && !word.contains('*')).collect();
     named.sort_unstable();
     named.dedup();
-    assert_eq!(named.len(), 8, "{named:?}");
+    assert_eq!(named.len(), 9, "{named:?}");
     assert!(named.iter().all(|option| help.contains(option)), "{help}");
 }
 

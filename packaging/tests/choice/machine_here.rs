@@ -52,12 +52,16 @@ impl Pretended {
         self.file(&format!("{place}/vendor"), &format!("{vendor}\n"));
     }
 
-    fn asked(&self, options: &[&str]) -> Output {
+    fn asking(&self, options: &[&str]) -> Command {
         let path = self.0.path();
         let mut command = script(&["sh"]);
         command.arg("--dry-run").args(options).env("PATH", path.join("bin")).env("HOME", path.join("home"));
         command.env("OARLOCK_INSTALL_ROOT", path.join("root")).env_remove("XDG_DATA_HOME");
-        command.output().expect("a shell")
+        command
+    }
+
+    fn asked(&self, options: &[&str]) -> Output {
+        self.asking(options).output().expect("a shell")
     }
 
     /// The first command that would be run, without what the machine is called here.
@@ -89,12 +93,12 @@ fn the_driver_is_known_by_its_tool_or_by_its_version() {
     let version =
         "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n";
     machine.file("root/proc/driver/nvidia/version", version);
-    assert!(machine.first(&[]).contains(" oarlock-cuda12==0.1.0 "), "by the version");
+    assert!(machine.first(&[]).contains(" 'oarlock[cuda12]==0.1.0' "), "by the version");
     machine.file("root/proc/driver/nvidia/version", &version.replace("535.104", "470.57"));
     assert!(!machine.first(&[]).contains("cuda"), "an old one");
     for said in ["CUDA Version: 13.0", "CUDA UMD Version: 13.1"] {
         machine.command("nvidia-smi", &format!("echo '| NVIDIA-SMI 590.44  {said}     |'"));
-        assert!(machine.first(&[]).contains(" oarlock-cuda13==0.1.0 "), "{said}");
+        assert!(machine.first(&[]).contains(" 'oarlock[cuda13]==0.1.0' "), "{said}");
     }
 }
 
@@ -102,7 +106,39 @@ fn the_driver_is_known_by_its_tool_or_by_its_version() {
 fn a_bus_that_is_hidden_hides_no_gpu_that_has_a_driver() {
     let machine = Pretended::new();
     machine.command("nvidia-smi", "echo 'CUDA Version: 12.4'");
-    assert!(machine.first(&[]).contains(" oarlock-cuda12==0.1.0 "));
+    assert!(machine.first(&[]).contains(" 'oarlock[cuda12]==0.1.0' "));
+}
+
+#[test]
+fn the_tool_says_which_gpus_there_are() {
+    let machine = Pretended::new();
+    let says = |capabilities: &str| {
+        let query = format!("case $1 in --query-gpu=compute_cap) printf '{capabilities}' ;; *)");
+        machine.command("nvidia-smi", &format!("{query} echo 'CUDA Version: 13.0' ;; esac"));
+        machine.first(&[])
+    };
+    assert!(says("7.0\\n").contains("[cuda12]"), "one that CUDA 13 does not serve");
+    assert!(says("9.0\\n7.0\\n").contains("[cuda12]"), "one of each");
+    assert!(says("9.0\\n").contains("[cuda13]"));
+    assert!(!says("3.7\\n").contains("cuda"));
+    assert!(
+        says("Field \"compute_cap\" is not a valid field to query.\\n").contains("[cuda13]"),
+        "an old tool"
+    );
+}
+
+#[test]
+fn uv_takes_ours_from_our_index_and_the_rest_from_where_it_always_looks() {
+    let machine = Pretended::new();
+    machine.command("uv", "");
+    let install = "uv pip install --python bin/python3";
+    let found = machine.first(&["--device", "cuda12"]);
+    assert_eq!(
+        found,
+        format!("{install} 'oarlock[cuda12]==0.1.0' --index https://oarlock.example/wheels/simple/")
+    );
+    let found = machine.first(&["--blas", "mkl", "--local-libraries"]);
+    assert_eq!(found, format!("{install} 'oarlock[mkl-local]==0.1.0' {INDEX}"));
 }
 
 #[test]
@@ -147,6 +183,20 @@ fn a_python_of_the_system_is_left_alone() {
     assert!(text(&output.stdout).contains(&install), "{output:?}");
 }
 
+#[test]
+fn without_a_home_a_virtual_environment_has_to_be_named() {
+    let machine = Pretended::new();
+    machine.command("python3", "echo python 3.12 yes 64 no yes");
+    let output = machine.asking(&[]).env_remove("HOME").output().expect("a shell");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("expected HOME to say where"), "{output:?}");
+    let output = machine.asking(&["--venv", "here"]).env_remove("HOME").output().expect("a shell");
+    assert!(output.status.success(), "{output:?}");
+    let other =
+        machine.asking(&[]).env_remove("HOME").env("XDG_DATA_HOME", "/data").output().expect("a shell");
+    assert!(text(&other.stdout).contains("venv /data/oarlock/venv"), "{other:?}");
+}
+
 /// An index of a core that is one module, whose doctor ends with a number.
 fn index(directory: &Path, doctor: u8) -> String {
     let name = "oarlock-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl";
@@ -154,7 +204,7 @@ fn index(directory: &Path, doctor: u8) -> String {
     wheel.say("METADATA", b"Metadata-Version: 2.1\nName: oarlock\nVersion: 0.1.0\n\n".to_vec());
     let about = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-abi3-manylinux_2_28_x86_64\n";
     wheel.say("WHEEL", about.to_vec());
-    wheel.add("oarlock/__init__.py", Vec::new());
+    wheel.add("oarlock/__init__.py", b"def run_check():\n    print('checked')\n".to_vec());
     let main = format!("import sys\nprint('looked at', sys.argv[1])\nsys.exit({doctor})\n");
     wheel.add("oarlock/__main__.py", main.into_bytes());
     let wheels = directory.join("wheels");
@@ -182,6 +232,19 @@ fn it_installs_into_an_environment_and_has_the_doctor_look() {
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert!(text(&output.stdout).ends_with("looked at doctor\n"), "{output:?}");
     }
+    // Where an image is made there is no driver, and the doctor would find that wrong.
+    let tools = directory.path().join("tools");
+    fs::create_dir(&tools).expect("a directory");
+    fs::write(tools.join("nvidia-smi"), "#!/bin/sh\nexit 9\n").expect("a file");
+    fs::set_permissions(tools.join("nvidia-smi"), fs::Permissions::from_mode(0o755)).expect("a file");
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").expect("a path"));
+    let mut command = script(&["sh"]);
+    command.arg("--venv").arg(&environment).args(["--device", "cuda12", "--local-libraries"]);
+    command.args(["--index", &index(directory.path(), 1)]).env("PATH", path);
+    let output = command.env("OARLOCK_INSTALL_ROOT", directory.path()).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output.stdout).ends_with("checked\n"), "{output:?}");
+    assert!(text(&output.stderr).contains("no driver is here, so the device cannot be tried"), "{output:?}");
     let mut command = script(&["sh"]);
     command.arg("--venv").arg(&environment).args(["--device", "cpu", "--index", "file:///nowhere"]);
     let output = command.env("PIP_FORCE_REINSTALL", "1").env("PIP_RETRIES", "0").output().expect("a shell");

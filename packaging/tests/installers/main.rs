@@ -6,6 +6,7 @@
 #[path = "../wheels/built.rs"]
 mod built;
 mod eras;
+mod extras;
 mod flavours;
 mod pins;
 mod serving;
@@ -25,6 +26,18 @@ const TESTS: &[(&str, fn())] = &[
     (
         "eras/pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_for_a_version",
         eras::pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_for_a_version,
+    ),
+    (
+        "extras/an_extra_brings_the_libraries_of_a_vendor_from_another_index",
+        extras::an_extra_brings_the_libraries_of_a_vendor_from_another_index,
+    ),
+    (
+        "extras/the_libraries_stay_away_where_they_are_local",
+        extras::the_libraries_stay_away_where_they_are_local,
+    ),
+    (
+        "extras/uv_takes_from_our_index_alone_what_a_stranger_has_too",
+        extras::uv_takes_from_our_index_alone_what_a_stranger_has_too,
     ),
     (
         "flavours/a_flavour_takes_the_place_of_another_and_leaves_nothing",

@@ -49,12 +49,25 @@ fn wheel(row: &Row) -> Wheel {
         return assemble::plugin(row, &plugins[0]).expect("a wheel");
     }
     let core = built::core(core(VERSION, row));
-    assemble::whole(row, &core, &plugins, &[]).expect("a wheel")
+    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    let extras = if plugins.is_empty() { assemble::extras(&matrix, &row.channel) } else { Vec::new() };
+    assemble::whole(row, &core, &plugins, &extras).expect("a wheel")
 }
 
 /// All wheels that can be built of our matrix, by name.
 fn made() -> impl Iterator<Item = (String, Wheel)> {
     rows().into_iter().map(|row| (row.name.to_string(), wheel(&row)))
+}
+
+/// A wheel of one file for all machines, by name.
+fn anywhere(distribution: &str, version: &str, file: &str) -> (String, Wheel) {
+    let name = format!("{}-{version}-py3-none-any.whl", distribution.replace('-', "_"));
+    (name, small(distribution, version, "py3-none-any", &[file]))
+}
+
+fn public() -> [(String, Wheel); 2] {
+    [("nvidia-cuda-nvrtc-cu12", "nvrtc.py"), ("nvidia-cublas-cu12", "cublas.py")]
+        .map(|(distribution, file)| anywhere(distribution, "12.9.1", file))
 }
 
 /// An index of wheels while it is served.
@@ -82,6 +95,16 @@ impl Served {
         let name = |version: &str| format!("oarlock-{version}-{}-{}.whl", row.name.python, row.name.platform);
         let wheels = ["0.0.9", VERSION].map(|version| (name(version), core(version, row)));
         Self::of(wheels, yanked, &[])
+    }
+
+    /// An index as PyPI is, with packages of NVIDIA.
+    pub(crate) fn public() -> Self {
+        Self::of(public(), "", &[])
+    }
+
+    /// The same, where somebody has put a plugin of our name and version.
+    pub(crate) fn public_with_a_stranger() -> Self {
+        Self::of(public().into_iter().chain([anywhere("oarlock-cuda12", VERSION, "stranger.py")]), "", &[])
     }
 
     fn of(wheels: impl IntoIterator<Item = (String, Wheel)>, yanked: &str, more: &[&str]) -> Self {

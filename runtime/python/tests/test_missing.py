@@ -13,8 +13,13 @@ from oarlock._missing import Machine, advice
 
 @pytest.fixture
 def driver(monkeypatch):
-    """A function that has the driver of NVIDIA run a CUDA."""
-    return lambda cuda: monkeypatch.setattr(_missing, "_cuda", lambda: cuda)
+    """A function that has the driver of NVIDIA run a CUDA, on GPUs of some compute capabilities."""
+
+    def change(cuda, *capabilities):
+        monkeypatch.setattr(_missing, "_cuda", lambda: cuda)
+        monkeypatch.setattr(_missing, "_capabilities", lambda: capabilities)
+
+    return change
 
 
 NVIDIA = ("NVIDIA",)
@@ -24,19 +29,25 @@ NVIDIA = ("NVIDIA",)
     ("machine", "there", "installed", "words"),
     [
         (Machine((), None), {"cpu"}, set(), None),
-        (Machine(NVIDIA, (12, 4)), {"cpu"}, set(), "`pip install oarlock-cuda12 "),
-        (Machine(NVIDIA, (13, 1)), {"cpu"}, set(), "`pip install oarlock-cuda13 "),
-        (Machine(NVIDIA, (99, 0)), {"cpu"}, set(), "`pip install oarlock-cuda13 "),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, set(), "`pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (13, 1)), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
+        (Machine(NVIDIA, (99, 0)), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
         (Machine(NVIDIA, (11, 4)), {"cpu"}, set(), "up to 11.4, and it takes one for 12 or 13; install a newer driver"),
         (Machine(NVIDIA, None), {"cpu"}, set(), "no driver of NVIDIA is here"),
-        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` needs a newer one; `pip install oarlock-cuda12 "),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` is for others; `pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (13, 0), ((7, 0),)), {"cpu"}, set(), "`pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (13, 0), ((7, 0),)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` is for others; `pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (13, 0), ((9, 0), (7, 0))), {"cpu"}, set(), "`pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (13, 0), ((9, 0), (12, 2))), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
+        (Machine(NVIDIA, (12, 9), ((12, 2),)), {"cpu"}, set(), "up to 12.9, and it takes one for 13; install a newer driver"),
+        (Machine(NVIDIA, (11, 4), ((3, 7), (3, 5))), {"cpu"}, set(), "a GPU of compute capability 5.0 or higher, and here is 3.7, 3.5"),
         # It has its say as a plugin that was refused.
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (13, 0)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_with_cuda"}, None),
         (Machine(NVIDIA, (12, 4)), {"cpu", "cuda"}, set(), None),
-        (Machine(("AMD",), None), {"cpu"}, set(), "a GPU of AMD, and nothing uses it: `pip install oarlock-opencl "),
-        (Machine(("Intel",), None), {"cpu"}, set(), "a GPU of Intel, and nothing uses it: `pip install oarlock-opencl "),
+        (Machine(("AMD",), None), {"cpu"}, set(), "a GPU of AMD, and nothing uses it: `pip install 'oarlock[opencl]=="),
+        (Machine(("Intel",), None), {"cpu"}, set(), "a GPU of Intel, and nothing uses it: `pip install 'oarlock[opencl]=="),
         (Machine(("AMD",), None), {"cpu", "opencl"}, set(), None),
         (Machine(("AMD",), None), {"cpu"}, {"oarlock_opencl"}, None),
     ],
@@ -65,18 +76,60 @@ def test_gpus_are_found_on_the_bus_or_by_their_driver(tmp_path, driver):
     assert _missing.here(str(tmp_path / "nothing")) == Machine(("NVIDIA",), (12, 2))
 
 
+def test_the_library_of_nvidia_says_which_gpus_there_are(monkeypatch):
+    import ctypes
+
+    gpus = {1: (9, 0), 2: (7, 5)}
+
+    class Library:
+        def __init__(self, name):
+            assert name == "libnvidia-ml.so.1"
+
+        def nvmlInit_v2(self):
+            return 0
+
+        def nvmlShutdown(self):
+            return 0
+
+        def nvmlDeviceGetCount_v2(self, count):
+            count._obj.value = 3
+            return 0
+
+        def nvmlDeviceGetHandleByIndex_v2(self, place, gpu):
+            gpu._obj.value = place
+            # The first is one that this process may not see.
+            return 0 if place in gpus else 4
+
+        def nvmlDeviceGetCudaComputeCapability(self, gpu, major, minor):
+            major._obj.value, minor._obj.value = gpus[gpu.value]
+            return 0
+
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    assert _missing._capabilities() == ((9, 0), (7, 5))
+    monkeypatch.setattr(Library, "nvmlInit_v2", lambda _: 9)
+    assert _missing._capabilities() == ()
+    monkeypatch.delattr(Library, "nvmlInit_v2")
+    assert _missing._capabilities() == ()
+
+
 def test_a_device_that_a_wheel_brings_is_missing_with_the_command_that_installs_it(driver):
     driver((12, 4))
     for name in ["cuda", "cuda:1", "gpu"]:
         for use in (ol.Device, ol.set_device, lambda name: ol.ones(1, device=name), lambda name: ol.load(b"", device=name)):
-            with pytest.raises(ValueError, match=r"`pip install oarlock-cuda12 .*` brings `cuda` devices; the driver runs CUDA up to 12\.4$"):
+            with pytest.raises(ValueError, match=r"`pip install 'oarlock\[cuda12\]==.*' --extra-index-url .*` brings `cuda` devices; the driver runs CUDA up to 12\.4$"):
                 use(name)
-    with pytest.raises(ValueError, match="`pip install oarlock-opencl "):
+    with pytest.raises(ValueError, match=r"`pip install 'oarlock\[opencl\]==[^ ]*' --index-url [^ ]*` brings"):
         ol.Device("opencl")
     for name in ["cpu:7", "npu"]:
         with pytest.raises(ValueError, match="found") as raised:
             ol.Device(name)
         assert "pip" not in str(raised.value)
+
+
+def test_a_device_that_was_named_is_brought_by_what_serves_the_gpus(driver):
+    driver((13, 0), (7, 0))
+    with pytest.raises(ValueError, match=r"`pip install 'oarlock\[cuda12\]=="):
+        ol.Device("cuda")
 
 
 def test_a_device_without_a_driver_is_missing_with_what_needs_one(driver):
@@ -90,7 +143,7 @@ def test_the_doctor_advises_and_finds_nothing_wrong_in_that(monkeypatch, capsys)
 
     monkeypatch.setattr(_missing, "here", lambda: Machine(NVIDIA, (12, 4)))
     assert _doctor.doctor(as_json=True) == 0
-    assert "oarlock-cuda12" in json.loads(capsys.readouterr().out)["advice"][0]
+    assert "oarlock[cuda12]" in json.loads(capsys.readouterr().out)["advice"][0]
     assert _doctor.doctor(as_json=False) == 0
     assert "what could be used\n  there is a GPU of NVIDIA" in capsys.readouterr().out
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ._oarlock import devices
 from ._plugins import announced
-from ._wheels import INDEX, WHEELS
+from ._wheels import INDEX, WHEELS, Wheel
 
 Version = tuple[int, int]
 
@@ -25,6 +25,8 @@ class Machine(NamedTuple):
     """Who made the GPUs."""
     cuda: Version | None
     """The newest CUDA that the driver of NVIDIA runs."""
+    capabilities: tuple[Version, ...] = ()
+    """What NVIDIA calls so of its GPUs, those of which it is known."""
 
 
 def here(root: str = "/") -> Machine:
@@ -34,7 +36,7 @@ def here(root: str = "/") -> Machine:
     # A container or a virtual machine may hide the bus.
     if cuda and "NVIDIA" not in makers:
         makers.append("NVIDIA")
-    return Machine(tuple(makers), cuda)
+    return Machine(tuple(makers), cuda, _capabilities())
 
 
 def _makers(bus: str) -> list[str]:
@@ -70,6 +72,29 @@ def _cuda() -> Version | None:
     return (version.value // 1000, version.value % 1000 // 10) if version.value else None
 
 
+def _capabilities() -> tuple[Version, ...]:
+    """The compute capabilities of the GPUs, by the library behind `nvidia-smi`: to ask CUDA itself it would have to start, and no
+    process that is forked off later could use it."""
+    import ctypes
+
+    count, gpu = ctypes.c_uint(), ctypes.c_void_p()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    found: list[Version] = []
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        if library.nvmlInit_v2() != 0:
+            return ()
+        if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
+            for place in range(count.value):
+                is_there = library.nvmlDeviceGetHandleByIndex_v2(place, ctypes.byref(gpu)) == 0
+                if is_there and library.nvmlDeviceGetCudaComputeCapability(gpu, ctypes.byref(major), ctypes.byref(minor)) == 0:
+                    found.append((major.value, minor.value))
+        library.nvmlShutdown()
+    except (OSError, AttributeError):
+        return ()
+    return tuple(found)
+
+
 def packages() -> set[str]:
     """The packages that bring plugins, as they are imported."""
     return {package.package for package in announced()}
@@ -81,8 +106,8 @@ def advice(machine: Machine, there: set[str], installed: set[str]) -> list[str]:
     for maker in machine.makers:
         own = OWN[maker]
         is_used = own in there or (maker != "NVIDIA" and "opencl" in there)
-        kind = own if any(device == own for device, _, _ in WHEELS) else "opencl"
-        words = None if is_used else _words(kind, machine.cuda, installed)
+        kind = own if any(wheel.device == own for wheel in WHEELS) else "opencl"
+        words = None if is_used else _words(kind, machine, installed)
         if words:
             told.append(f"there is a GPU of {maker}, and nothing uses it: {words}")
     return told
@@ -93,30 +118,51 @@ def hint(device: str) -> str | None:
     kind = device.partition(":")[0]
     kind = "cuda" if kind == "gpu" else kind
     is_there = any(each.type == kind for each in devices())
-    return None if is_there else _words(kind, _cuda(), packages())
+    return None if is_there else _words(kind, Machine((), _cuda(), _capabilities()), packages())
 
 
-def _words(kind: str, cuda: Version | None, installed: set[str]) -> str | None:
-    wheels = [(version, name) for device, version, name in WHEELS if device == kind]
-    mine = [name for _, name in wheels if name.replace("-", "_") in installed]
+def _words(kind: str, machine: Machine, installed: set[str]) -> str | None:
+    wheels = [wheel for wheel in WHEELS if wheel.device == kind]
+    mine = [wheel.distribution for wheel in wheels if wheel.distribution.replace("-", "_") in installed]
     if not wheels or f"oarlock_with_{kind}" in installed:
         return None
     if kind != "cuda":
         # One that is there has its say elsewhere.
-        return None if mine else f"{_install(wheels[0][1])} brings `{kind}` devices, where a driver of them is"
-    known = [(int(version), name) for version, name in wheels if version]
+        return None if mine else f"{_install(wheels[0])} brings `{kind}` devices, where a driver of them is"
+    cuda, gpus = machine.cuda, machine.capabilities
     if cuda is None:
-        return "no driver of NVIDIA is here; " + ", ".join(f"`{name}` needs one for CUDA {major}" for major, name in known)
+        return "no driver of NVIDIA is here; " + ", ".join(f"`{wheel.distribution}` needs one for CUDA {wheel.version}" for wheel in wheels)
     runs = f"the driver runs CUDA up to {cuda[0]}.{cuda[1]}"
-    fitting = [name for major, name in sorted(known) if (major, 0) <= cuda]
-    if not fitting:
-        return f"{runs}, and it takes one for {' or '.join(str(major) for major, _ in known)}; install a newer driver"
-    if any(name in fitting for name in mine):
+    of_use = [wheel for wheel in wheels if not gpus or _served(wheel, gpus)]
+    if not of_use:
+        lowest = min(wheel.lowest for wheel in wheels)
+        told = ", ".join(_dotted(gpu) for gpu in gpus)
+        return f"it takes a GPU of compute capability {_dotted(lowest)} or higher, and here is {told}"
+    driven = [wheel for wheel in of_use if (_major(wheel), 0) <= cuda]
+    if not driven:
+        return f"{runs}, and it takes one for {' or '.join(str(wheel.version) for wheel in of_use)}; install a newer driver"
+    best = max(driven, key=lambda wheel: (_served(wheel, gpus), _major(wheel)))
+    if any(wheel.distribution in mine for wheel in driven):
         return None
     if mine:
-        return f"{runs}, and `{mine[0]}` needs a newer one; {_install(fitting[-1])} has what fits"
-    return f"{_install(fitting[-1])} brings `cuda` devices; {runs}"
+        return f"{runs}, and `{mine[0]}` is for others; {_install(best)} has what fits"
+    return f"{_install(best)} brings `cuda` devices; {runs}"
 
 
-def _install(name: str) -> str:
-    return f"`pip install {name} --index-url {INDEX}`"
+def _major(wheel: Wheel) -> int:
+    return int(wheel.version or 0)
+
+
+def _served(wheel: Wheel, gpus: tuple[Version, ...]) -> int:
+    """How many of the GPUs a wheel serves."""
+    return sum(wheel.lowest <= gpu and (wheel.highest is None or gpu <= wheel.highest) for gpu in gpus)
+
+
+def _dotted(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _install(wheel: Wheel) -> str:
+    # Libraries of a vendor come from the index that pip always looks at.
+    option = "--extra-index-url" if wheel.has_libraries else "--index-url"
+    return f"`pip install '{wheel.requirement}' {option} {INDEX}`"

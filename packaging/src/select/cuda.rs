@@ -1,0 +1,93 @@
+//! Which CUDA to install for.
+
+use super::{Machine, Vendor};
+use crate::error::Error;
+use crate::matrix::{Axis, Matrix, Wheel};
+use crate::number::Number;
+
+/// The CUDA to install for, and why.
+pub(super) fn choose(
+    matrix: &Matrix,
+    wheels: &[&Wheel],
+    machine: &Machine,
+) -> Result<(String, Vec<String>), Error> {
+    let brings_none = wheels
+        .iter()
+        .any(|it| it.combination.get(&Axis::Device).is_some_and(|it| it == "cuda") && it.parts.is_empty());
+    let mut known: Vec<(Number, &String)> = wheels
+        .iter()
+        .filter_map(|wheel| wheel.combination.get(&Axis::Accelerator))
+        .filter_map(|text| Some((text.parse().ok()?, text)))
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    if brings_none { installed(&known, machine) } else { driven(matrix, &known, machine) }
+}
+
+/// The one that is installed, for wheels that bring nothing of it.
+fn installed(known: &[(Number, &String)], machine: &Machine) -> Result<(String, Vec<String>), Error> {
+    let refuse = |found: &dyn std::fmt::Display| {
+        let list = list(known);
+        Error::new(format!("expected CUDA, one of {list}, to be installed; found {found}"))
+    };
+    let installed = machine.cuda.ok_or_else(|| refuse(&"none"))?;
+    let found = known.iter().find(|(number, _)| *number == installed);
+    let (number, text) = found.ok_or_else(|| refuse(&installed))?;
+    // A GPU runs nothing that was compiled before it was made.
+    if number.major < 11 && capabilities(machine).iter().any(|it| it.major >= 8) {
+        return Err(Error::new(format!("expected CUDA 11 or newer, which the GPU needs; found {installed}")));
+    }
+    Ok(((*text).clone(), vec![format!("CUDA {installed} is installed")]))
+}
+
+/// The newest that the driver runs, of those that serve the most GPUs. What is not known of a GPU is no reason against one.
+fn driven(
+    matrix: &Matrix,
+    known: &[(Number, &String)],
+    machine: &Machine,
+) -> Result<(String, Vec<String>), Error> {
+    let driver = machine.cuda_driver.ok_or_else(|| Error::new("expected a driver of NVIDIA, found none"))?;
+    let gpus = capabilities(machine);
+    let in_words = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let served = |cuda: &str| {
+        let capabilities = matrix.accelerators.get(cuda);
+        gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.serve(**gpu))).count()
+    };
+    let of_use: Vec<(Number, &String)> =
+        known.iter().filter(|(_, cuda)| gpus.is_empty() || served(cuda) > 0).copied().collect();
+    if of_use.is_empty() {
+        let of_cuda = |(_, cuda): &(Number, &String)| matrix.accelerators.get(*cuda).map(|it| it.lowest);
+        let lowest = known.iter().filter_map(of_cuda).min().unwrap_or_default();
+        return Err(Error::new(format!(
+            "expected a GPU of compute capability {lowest} or higher, found {in_words}"
+        )));
+    }
+    let runs = |it: &&(Number, &String)| it.0 <= driver;
+    let best = of_use.iter().filter(runs).max_by_key(|(number, cuda)| (served(cuda), *number));
+    let Some((number, cuda)) = best else {
+        let list = list(&of_use);
+        return Err(Error::new(format!(
+            "expected a driver for CUDA {list}, found one for {driver}; install a newer one"
+        )));
+    };
+    let mut reasons = vec![format!("the driver runs CUDA up to {driver}")];
+    let (all, served) = (gpus.len(), served(cuda));
+    if served < all {
+        reasons.push(format!(
+            "CUDA {cuda} serves {served} of {all} GPUs, whose compute capabilities are {in_words}; none serves more"
+        ));
+    } else if known.iter().filter(runs).any(|(other, _)| other > number) {
+        reasons.push(format!("CUDA {cuda} is the newest that serves compute capability {in_words}"));
+    }
+    Ok(((*cuda).clone(), reasons))
+}
+
+/// Those of the GPUs of which they are known.
+fn capabilities(machine: &Machine) -> Vec<Number> {
+    let gpus = machine.gpus.iter().filter(|gpu| gpu.vendor == Vendor::Nvidia);
+    gpus.filter_map(|gpu| gpu.capability).collect()
+}
+
+fn list(known: &[(Number, &String)]) -> String {
+    known.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(", ")
+}
