@@ -108,6 +108,9 @@ fn links_say_what_installers_ask_for() {
     let file = &json["files"][0];
     assert_eq!((&json["meta"]["api-version"], &json["versions"][0]), (&"1.1".into(), &"2".into()));
     assert_eq!(file["url"], "../../files/other-2-py3-none-any.whl");
+    let metadata = file["core-metadata"]["sha256"].as_str().expect("a hash");
+    assert!(page.contains(&format!("data-core-metadata=\"sha256={metadata}\"")));
+    assert_eq!(file.get("dist-info-metadata"), None, "pip 22.3 to 23.1.2 read it, and fail");
     let bytes = std::fs::metadata(directory.path().join("index/files/other-2-py3-none-any.whl"))
         .expect("a wheel")
         .len();
