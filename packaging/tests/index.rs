@@ -124,9 +124,17 @@ fn links_say_what_installers_ask_for() {
 }
 
 #[test]
-fn directories_beside_the_wheels_are_passed_over() {
+fn a_directory_without_wheels_makes_no_index() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join(".DS_Store"), "of a file manager").expect("a file");
+    assert!(refusal(directory.path()).ends_with("`: expected wheels, found none"));
+}
+
+#[test]
+fn directories_beside_the_wheels_and_hidden_files_are_passed_over() {
     let directory = tempfile::tempdir().expect("a directory");
     put(directory.path(), "example", "1.0");
+    std::fs::write(directory.path().join(".DS_Store"), "of a file manager").expect("a file");
     std::fs::create_dir(directory.path().join("debug")).expect("a directory");
     for _ in 0..2 {
         let index = index(directory.path(), &[]).expect("an index");

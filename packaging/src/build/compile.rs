@@ -205,12 +205,8 @@ impl<'w> Compiler<'w> {
         self.run(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&whole), "strip")?;
         self.run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), "strip")?;
         let library = fs::read(&stripped)?;
-        let limits = Limits {
-            glibc: &recipe.glibc,
-            opens: &recipe.part.opens,
-            names: &recipe.part.names,
-            without_avx: recipe.without_avx,
-        };
+        let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
+        let limits = Limits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
         let needs = library::check(&library, bytes, limits)?;
         let id =
             needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
@@ -246,7 +242,11 @@ impl<'w> Compiler<'w> {
         let said = self.run(audit.arg("show").arg(wheel), "audit")?;
         // It names the oldest system that the wheel runs on, which may be older than what was asked for.
         let found = tag_found(&said);
-        if found.as_deref().and_then(glibc).is_none_or(|oldest| Some(oldest) > glibc(&row.name.platform)) {
+        if found
+            .as_deref()
+            .and_then(library::glibc)
+            .is_none_or(|oldest| Some(oldest) > library::glibc(&row.name.platform))
+        {
             let found = found.unwrap_or(said);
             let wanted = &row.name.platform;
             let message = format!("expected auditwheel to find `{wanted}` or older, found `{found}`");
@@ -333,12 +333,6 @@ fn tag_found(said: &str) -> Option<String> {
     Some(after.split_once('"')?.0.to_owned())
 }
 
-/// The version of glibc that a tag promises to need.
-fn glibc(tag: &str) -> Option<(u32, u32)> {
-    let mut numbers = tag.strip_prefix("manylinux_")?.split('_').map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
 /// Flags that leave no path of this machine in what is compiled: the same sources are the same bytes wherever they lie.
 fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -398,12 +392,6 @@ mod tests {
         let said = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
         assert_eq!(tag_found(said).as_deref(), Some("manylinux_2_17_x86_64"));
         assert_eq!(tag_found("x.whl is no wheel"), None);
-    }
-
-    #[test]
-    fn tags_are_compared_by_the_glibc_that_they_need() {
-        assert!(glibc("manylinux_2_9_x86_64") < glibc("manylinux_2_28_x86_64"));
-        assert_eq!(glibc("linux_x86_64"), None);
     }
 
     #[test]

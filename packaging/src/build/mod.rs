@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(crate) use plan::recipes;
+use plan::recipes;
+pub(crate) use plan::{CORE, is_without_avx};
 pub use plan::{Plan, Recipe};
 
 use crate::assemble::{self, Core, Plugin};
@@ -134,7 +135,7 @@ impl Workshop {
             let wheel = put_together(plan, row, &parts)?;
             let target = out.join(row.name.to_string());
             let bytes = wheel.to_bytes(&packer)?;
-            check::size(row, bytes.len() as u64)?;
+            check::check_size(row, bytes.len() as u64)?;
             compiler.audit(row, &bytes)?;
             file::write(&target, &bytes)?;
             wheels.push((target, bytes.len() as u64));

@@ -109,7 +109,6 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
             "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
         ))
     })?;
-    let without_avx = row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx");
     let recipe = |name: &String| {
         let part = matrix.parts.get(name).ok_or_else(|| {
             Error::new(format!(
@@ -121,11 +120,16 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
         Ok(Recipe {
             name: name.clone(),
             part: part.clone(),
-            // Plugins are compiled for the least processor anyway, and are held to that.
-            without_avx: without_avx || !is_core,
+            without_avx: is_without_avx(row, name),
             glibc: glibc.to_owned(),
             python: is_core.then(|| row.name.python.clone()),
         })
     };
     row.parts.iter().map(recipe).collect()
+}
+
+/// Whether no instruction of AVX may lie in a part of a row. Plugins are compiled for the least processor anyway, and are held
+/// to that.
+pub(crate) fn is_without_avx(row: &Row, part: &str) -> bool {
+    part != CORE || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
 }
