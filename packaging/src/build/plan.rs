@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, nearest};
 use crate::matrix::{Axis, Matrix, Part, Wheel as Row};
 
 /// What the matrix calls the Python package.
@@ -64,10 +64,8 @@ impl<'m> Plan<'m> {
     pub fn new(matrix: &'m Matrix, labels: &[String]) -> Result<Self, Error> {
         let mut rows = Vec::new();
         for label in labels {
-            let row = matrix.wheels.iter().find(|row| row.label == *label).ok_or_else(|| {
-                let all = matrix.wheels.iter().map(|row| row.label.as_str()).collect::<Vec<_>>().join("; ");
-                Error::new(format!("expected a row of the matrix, one of {all}; found `{label}`"))
-            })?;
+            let row = matrix.wheels.iter().find(|row| row.label == *label);
+            let row = row.ok_or_else(|| unknown(matrix, label))?;
             if let Some(why) = &row.planned {
                 return Err(Error::new(format!("expected a row that can be built, found `{label}`: {why}")));
             }
@@ -98,6 +96,17 @@ impl<'m> Plan<'m> {
     pub fn recipes(&self) -> &[Recipe] {
         &self.recipes
     }
+}
+
+/// Of a label that no row has, with those that look like it, or else all.
+fn unknown(matrix: &Matrix, label: &str) -> Error {
+    let labels = || matrix.wheels.iter().map(|row| row.label.as_str());
+    let near = nearest(&label.to_lowercase(), labels().map(|it| (it.to_lowercase(), it)));
+    let hint = match &near[..] {
+        [] => format!("one of {}; found `{label}`", labels().collect::<Vec<_>>().join("; ")),
+        near => format!("found `{label}`; did you mean {}", near.join(" or ")),
+    };
+    Error::new(format!("expected a row of the matrix, {hint}"))
 }
 
 /// What a row is put together of, in its order.
