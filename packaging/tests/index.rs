@@ -304,6 +304,8 @@ fn a_server_answers_as_it_is_asked() {
     assert!(head.contains("vary: accept"), "{head}");
     let (head, _) = answer(port, "/files/example-1.0%2Bmkl-py3-none-any.whl", "*/*");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let (head, _) = answer(port, "/", "text/html");
+    assert!(head.starts_with("HTTP/1.1 307") && head.contains("location: /simple/"), "{head}");
     for outside in [
         "/../wheels/example-1.0-py3-none-any.whl",
         "/%2e%2e/wheels/example-1.0-py3-none-any.whl",
