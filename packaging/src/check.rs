@@ -154,11 +154,15 @@ fn check_manifest(wheel: &Wheel, path: &str, library: &[u8], is_of_release: bool
         )));
     }
     let contract = said("contract").unwrap_or_default();
-    let spoken = versions(contract)
-        .ok_or_else(|| Error::new(format!("expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`")))?;
+    let spoken = versions(contract).ok_or_else(|| {
+        Error::new(format!(
+            "expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`"
+        ))
+    })?;
     if is_of_release && !Versions::OURS.meet(spoken) {
         return Err(Error::new(format!(
-            "expected a plugin that speaks contract {}, found one that speaks {spoken}, by its manifest; build it with the same release of `oarlock-sdk`",
+            "expected a plugin that speaks contract {}, found one that speaks {spoken}, by its manifest; \
+             build it with the same release of `oarlock-sdk`",
             Versions::OURS
         )));
     }

@@ -221,7 +221,8 @@ mod tests {
     #[test]
     fn names_of_libraries_are_found_among_other_bytes() {
         let bytes =
-            b"\0libone.so.1\0expected `libtwo-3.so`, found.sorry lib.so aliblibthree.so.2. four.source libfive.so7 libsix.so.1.20";
+            b"\0libone.so.1\0expected `libtwo-3.so`, found.sorry lib.so aliblibthree.so.2. four.source \
+              libfive.so7 libsix.so.1.20";
         let found: Vec<String> = named(bytes).into_iter().collect();
         assert_eq!(found, ["libfive.so", "libone.so.1", "libsix.so.1.20", "libthree.so.2", "libtwo-3.so"]);
     }

@@ -90,8 +90,8 @@ fn show(outcome: &Outcome, json: bool) {
     }
     notes.iter().for_each(|note| println!("note: {note}"));
     println!(
-        "{} in {:.0} s, {:.0} s of that packing; to compile each part took {:.0} s when it was last done, for each wheel alone \
-         it would take {:.0} s: {:.0} s saved",
+        "{} in {:.0} s, {:.0} s of that packing; compiling each part took {:.0} s when it was last done, and \
+         would take {:.0} s for each wheel alone: {:.0} s saved",
         counted(wheels.len(), "wheel"),
         took.as_secs_f64(),
         packing.as_secs_f64(),

@@ -26,7 +26,8 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         matrix.host = host.trim_end_matches('/').to_owned();
     }
     if matrix.pages.is_empty() {
-        return Err("expected a matrix with pages, found none in it; `oarlock-pack index` makes those of wheels that are there".into());
+        let instead = "`oarlock-pack index` makes those of wheels that are there";
+        return Err(format!("expected a matrix with pages, found none in it; {instead}").into());
     }
     let mut written = Vec::new();
     for page in &matrix.pages {
