@@ -1,77 +1,84 @@
-//! Holds wheels that are built to the matrix, wherever they come from: that each is whole, is what its name says, and goes together
-//! with the others.
+//! Holds wheels to the matrix, wherever they come from: that each is whole, and is what its name says.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use oarlock_abi::Versions;
+
 use crate::assemble::Plugin;
-use crate::build::Recipe;
+use crate::build::{CORE, is_without_avx};
 use crate::error::Error;
 use crate::library::{self, Limits};
-use crate::matrix::{Matrix, Wheel as Row};
-use crate::wheel::Wheel;
-
-/// The versions of the contract that a plugin speaks, and the wheel it is in.
-#[derive(Debug)]
-struct Spoken {
-    wheel: String,
-    oldest: (u32, u32),
-    newest: (u32, u32),
-}
+use crate::matrix::wheel_name::WheelName;
+use crate::matrix::{Matrix, Part, Wheel as Row};
+use crate::wheel::{Wheel, sha256};
 
 /// Checks wheels of a matrix.
 ///
 /// # Errors
 ///
-/// When one is none of the matrix, is not whole, or holds something else than its row says; or when there are plugins that no
-/// host takes together.
+/// When one is none of the matrix, is not whole, or holds something else than its row says.
 pub fn wheels(matrix: &Matrix, files: &[impl AsRef<Path>]) -> Result<(), Error> {
-    let mut spoken: Vec<Spoken> = Vec::new();
-    for file in files {
-        let file = file.as_ref();
-        spoken.extend(wheel(matrix, file).map_err(|error| error.of_file(file.display()))?);
-    }
-    let newest_begin = spoken.iter().max_by_key(|it| it.oldest);
-    let oldest_end = spoken.iter().min_by_key(|it| it.newest);
-    match (newest_begin, oldest_end) {
-        (Some(one), Some(other)) if one.oldest > other.newest => Err(Error::new(format!(
-            "expected plugins that one host takes together; `{}` needs the contract {}.{} or newer, `{}` speaks none after {}.{}",
-            one.wheel, one.oldest.0, one.oldest.1, other.wheel, other.newest.0, other.newest.1
-        ))),
-        _ => Ok(()),
-    }
+    files
+        .iter()
+        .map(AsRef::as_ref)
+        .try_for_each(|file| wheel(matrix, file).map_err(|error| error.of_file(file.display())))
 }
 
-/// Checks a wheel; gives what its plugins speak.
-fn wheel(matrix: &Matrix, file: &Path) -> Result<Vec<Spoken>, Error> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+fn wheel(matrix: &Matrix, file: &Path) -> Result<(), Error> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
     let row = matrix.wheels.iter().find(|row| row.name.to_string() == name);
     let row = row.ok_or_else(|| Error::new("expected a wheel of the matrix, found none of that name"))?;
-    size(row, std::fs::metadata(file)?.len())?;
-    let wheel = Wheel::read(file)?;
-    let recipes = crate::build::recipes(matrix, row)?;
-    let mut left: Vec<&Recipe> = recipes.iter().collect();
-    let mut spoken = Vec::new();
+    let size = std::fs::metadata(file)?.len();
+    contents(matrix, row, &row.name, &Wheel::read(file)?, size)
+}
+
+/// Holds what is in a wheel to its name and to the row of its distribution. Of another release it is not known which libraries
+/// it opens, nor with which host it goes together; and how large it may be is known of just what the row names.
+pub(crate) fn contents(
+    matrix: &Matrix,
+    row: &Row,
+    name: &WheelName,
+    wheel: &Wheel,
+    size: u64,
+) -> Result<(), Error> {
+    check_tags(name, wheel)?;
+    if row.name == *name {
+        check_size(row, size)?;
+    }
+    // What nobody here builds, nobody here knows the parts of.
+    if row.parts.is_empty() || row.planned.is_some() {
+        return Ok(());
+    }
+    let is_of_release = row.name.version == name.version;
+    let mut left: Vec<(&str, &Part)> =
+        row.parts.iter().filter_map(|part| Some((part.as_str(), matrix.parts.get(part)?))).collect();
     for path in wheel.paths().filter(|path| path.ends_with(".so")) {
-        let place = left.iter().position(|recipe| is_library_of(path, recipe));
+        let place = left.iter().position(|(part, about)| is_library_of(path, part, about));
         let place = place.ok_or_else(|| {
             Error::new(format!("expected the libraries of {}, found `{path}`", row.parts.join(", ")))
         })?;
-        let Recipe { part, without_avx, glibc, .. } = left.swap_remove(place);
-        let limits = Limits { glibc, opens: &part.opens, names: &part.names, without_avx: *without_avx };
+        let (part, about) = left.swap_remove(place);
+        let limits = Limits {
+            platform: &name.platform,
+            part: is_of_release.then_some(about),
+            without_avx: is_without_avx(row, part) && name.platform.ends_with("x86_64"),
+        };
         let library = wheel.file(path)?;
-        library::check(library, library, limits).map_err(|error| Error::new(format!("`{path}`: {error}")))?;
-        if let Ok(manifest) = wheel.file(&path.replace(".so", ".oarlock.toml")) {
-            spoken.push(spoken_by(row, manifest)?);
-        }
+        let judged = library::check(library, library, limits).and_then(|_| match part {
+            CORE => check_python(name, path),
+            _ => check_manifest(wheel, path, library, is_of_release),
+        });
+        judged.map_err(|error| Error::new(format!("`{path}`: {error}")))?;
     }
     match left.first() {
-        Some(missing) => Err(Error::new(format!("expected a library of `{}`, found none", missing.name))),
-        None => Ok(spoken),
+        Some((missing, _)) => Err(Error::new(format!("expected a library of `{missing}`, found none"))),
+        None => Ok(()),
     }
 }
 
 /// That a wheel is no larger than its row allows.
-pub(crate) fn size(row: &Row, found: u64) -> Result<(), Error> {
+pub(crate) fn check_size(row: &Row, found: u64) -> Result<(), Error> {
     match row.budget {
         Some(budget) if found > budget => Err(Error::new(format!(
             "expected at most {budget} bytes for `{}`, its `budget_mb` in the matrix, found {found}; leave something out, or allow it more",
@@ -81,28 +88,100 @@ pub(crate) fn size(row: &Row, found: u64) -> Result<(), Error> {
     }
 }
 
-fn is_library_of(path: &str, recipe: &Recipe) -> bool {
-    if recipe.python.is_some() {
-        return path.starts_with("oarlock/");
-    }
-    path.rsplit('/').next().is_some_and(|file| file == Plugin::file(&recipe.part.package))
-}
-
-/// What a manifest says of the contract, such as `1.0..1.1` or `1.0`.
-fn spoken_by(row: &Row, manifest: &[u8]) -> Result<Spoken, Error> {
-    let text = String::from_utf8_lossy(manifest);
-    let manifest: toml::Table =
-        toml::from_str(&text).map_err(|error| Error::of_syntax("the manifest", &text, &error))?;
-    let contract = manifest.get("contract").and_then(toml::Value::as_str).unwrap_or_default();
-    let (oldest, newest) = contract.split_once("..").unwrap_or((contract, contract));
-    let version = |text: &str| {
-        let (major, minor) = text.split_once('.')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    match (version(oldest), version(newest)) {
-        (Some(oldest), Some(newest)) => Ok(Spoken { wheel: row.name.to_string(), oldest, newest }),
-        _ => {
-            Err(Error::new(format!("expected versions of the contract in the manifest, found `{contract}`")))
+/// That a wheel says in itself for which Pythons and platforms it is as its name does, where several stand in one field.
+fn check_tags(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
+    let about = String::from_utf8_lossy(wheel.information("WHEEL")?);
+    let found: BTreeSet<&str> =
+        about.lines().filter_map(|line| line.strip_prefix("Tag: ")).map(str::trim).collect();
+    let (interpreters, abis) = name.python.split_once('-').unwrap_or((&name.python, ""));
+    let mut wanted = BTreeSet::new();
+    for interpreter in interpreters.split('.') {
+        for abi in abis.split('.') {
+            wanted.extend(name.platform.split('.').map(|platform| format!("{interpreter}-{abi}-{platform}")));
         }
     }
+    if found.iter().copied().eq(wanted.iter()) {
+        return Ok(());
+    }
+    let listed = |tags: Vec<&str>| if tags.is_empty() { "none".to_owned() } else { tags.join(", ") };
+    Err(Error::new(format!(
+        "expected the tags of its name in its WHEEL, {}; found {}",
+        listed(wanted.iter().map(String::as_str).collect()),
+        listed(found.into_iter().collect())
+    )))
+}
+
+fn is_library_of(path: &str, part: &str, about: &Part) -> bool {
+    if part == CORE {
+        return path.starts_with("oarlock/");
+    }
+    path.rsplit('/').next().is_some_and(|file| file == Plugin::file(&about.package))
+}
+
+/// That a Python which the name of a wheel promises finds the module of the core.
+fn check_python(name: &WheelName, path: &str) -> Result<(), Error> {
+    let abi = name.python.split_once('-').map_or("", |(_, abi)| abi);
+    let wanted = match abi.strip_prefix("cp") {
+        // Before the name of the machine.
+        Some(version) => format!("oarlock/_oarlock.cpython-{version}-"),
+        None => format!("oarlock/_oarlock.{abi}.so"),
+    };
+    if path.starts_with(&wanted) {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "expected `{wanted}`, which alone a Python of `{}` loads; found another",
+        name.python
+    )))
+}
+
+/// That a host which reads what stands beside a plugin takes it.
+fn check_manifest(wheel: &Wheel, path: &str, library: &[u8], is_of_release: bool) -> Result<(), Error> {
+    let place = path.replace(".so", ".oarlock.toml");
+    let text = wheel.file(&place).map_err(|_| {
+        Error::new(format!(
+            "expected its manifest `{place}`, by which a host knows a plugin without starting it; found none"
+        ))
+    })?;
+    let text = String::from_utf8_lossy(text);
+    let manifest: toml::Table =
+        toml::from_str(&text).map_err(|error| Error::of_syntax("the manifest", &text, &error))?;
+    let said = |name: &str| manifest.get(name).and_then(toml::Value::as_str);
+    let hash = sha256(library);
+    if let Some(other) = said("sha256").filter(|it| !it.eq_ignore_ascii_case(&hash)) {
+        return Err(Error::new(format!(
+            "expected a library with the hash {other} of its manifest, found {hash}"
+        )));
+    }
+    let contract = said("contract").unwrap_or_default();
+    let spoken = versions(contract).ok_or_else(|| {
+        Error::new(format!(
+            "expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`"
+        ))
+    })?;
+    if is_of_release && !Versions::OURS.meet(spoken) {
+        return Err(Error::new(format!(
+            "expected a plugin that speaks contract {}, found one that speaks {spoken}, by its manifest; \
+             build it with the same release of `oarlock-sdk`",
+            Versions::OURS
+        )));
+    }
+    Ok(())
+}
+
+/// Versions of the contract as manifests have them: both ends, or one version.
+fn versions(text: &str) -> Option<Versions> {
+    let ends: Option<Vec<(u32, u32)>> = text
+        .splitn(2, "..")
+        .map(|end| {
+            end.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
+        })
+        .collect();
+    let ends = ends?;
+    let (oldest, newest) = (ends.first()?, ends.last()?);
+    (oldest.0 == newest.0 && oldest.1 <= newest.1).then_some(Versions {
+        major: oldest.0,
+        oldest_minor: oldest.1,
+        newest_minor: newest.1,
+    })
 }

@@ -47,3 +47,13 @@ impl From<std::io::Error> for Error {
         Self::new(error.to_string())
     }
 }
+
+/// Of names, each with the form in which it is compared, those that look most like one that there is not, in backticks.
+pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = (String, &'n str)>) -> Vec<String> {
+    let mut near: Vec<(usize, &str)> =
+        names.map(|(form, name)| (strsim::levenshtein(wrong, &form), name)).collect();
+    near.sort_unstable();
+    near.dedup();
+    let near = near.into_iter().take_while(|(distance, _)| *distance <= wrong.len() / 3).take(3);
+    near.map(|(_, name)| format!("`{name}`")).collect()
+}

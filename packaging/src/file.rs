@@ -111,7 +111,7 @@ pub fn clear(directory: &Path) -> io::Result<()> {
 }
 
 /// Whether a file has a name of what is not finished.
-pub(crate) fn is_unfinished(file: &Path) -> bool {
+fn is_unfinished(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()))
 }
 

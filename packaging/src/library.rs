@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _};
-use object::{Endianness, Object as _};
+use object::{Architecture, Endianness, Object as _};
 
 use crate::error::Error;
 use crate::instructions;
+use crate::matrix::Part;
 
 /// Libraries that every Linux with glibc has, which alone a wheel for manylinux may be linked with.
-const EVERYWHERE: [&str; 7] = [
+const EVERYWHERE: [&str; 8] = [
+    "ld-linux-aarch64.so.1",
     "ld-linux-x86-64.so.2",
     "libc.so.6",
     "libdl.so.2",
@@ -23,15 +25,17 @@ const EVERYWHERE: [&str; 7] = [
 /// The one that unwinds the frames of everybody in a process.
 const UNWINDER: &str = "libgcc_s.so.1";
 
+/// How the tag of a platform ends, and what a library for it is made for.
+const MACHINES: [(&str, Architecture); 2] =
+    [("_x86_64", Architecture::X86_64), ("_aarch64", Architecture::Aarch64)];
+
 /// What a library is allowed to need.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// The newest version of glibc, such as `2_28`.
-    pub glibc: &'a str,
-    /// The libraries that it opens while it runs.
-    pub opens: &'a [String],
-    /// Libraries that its text names for another reason.
-    pub names: &'a [String],
+    /// The platform in the name of its wheel, such as `manylinux_2_28_x86_64`.
+    pub platform: &'a str,
+    /// What it is compiled of, which says what it opens while it runs; nothing where that is not known.
+    pub part: Option<&'a Part>,
     /// Whether no instruction of AVX may lie in it.
     pub without_avx: bool,
 }
@@ -50,7 +54,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Those of a shared object for x86-64.
+    /// Those of a shared object for a machine of 64 bits.
     ///
     /// # Errors
     ///
@@ -92,29 +96,31 @@ impl Needs {
 ///
 /// When it needs more; the error says all of it.
 pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs, Error> {
+    check_machine(stripped, limits.platform)?;
     let needs = Needs::of(stripped)?;
     let mut wrong = Vec::new();
-    for library in needs.libraries.iter().filter(|it| !EVERYWHERE.contains(&it.as_str())) {
-        wrong.push(format!("it is linked with `{library}`, which a machine may not have"));
+    let newest = glibc(limits.platform);
+    if let Some(newest) = newest {
+        for library in needs.libraries.iter().filter(|it| !EVERYWHERE.contains(&it.as_str())) {
+            wrong.push(format!("it is linked with `{library}`, which a machine may not have"));
+        }
+        if let Some((major, minor)) = needs.glibc.last().filter(|version| **version > newest) {
+            wrong.push(format!("it calls functions of glibc {major}.{minor}"));
+        }
+        if !needs.libraries.contains(UNWINDER) {
+            wrong.push(format!(
+                "it is not linked with `{UNWINDER}`, so it brings an unwinder that knows no other's frames"
+            ));
+        }
     }
-    let newest = number(&limits.glibc.replace('_', ".")).unwrap_or_default();
-    if let Some((major, minor)) = needs.glibc.last().filter(|version| **version > newest) {
-        wrong.push(format!("it calls functions of glibc {major}.{minor}"));
-    }
-    // Texts lie beside each other without an end between them, so digits of the next may follow a name.
-    let known: Vec<&str> =
-        EVERYWHERE.into_iter().chain(limits.opens.iter().chain(limits.names).map(String::as_str)).collect();
-    let is_known = |name: &&String| known.iter().any(|known| name.starts_with(known));
-    for name in needs.named.iter().filter(|name| !is_known(name)) {
-        wrong.push(format!("it names `{name}`, which [parts] of the matrix does not list"));
-    }
-    for name in limits.opens.iter().filter(|name| !needs.named.iter().any(|it| it.starts_with(*name))) {
-        wrong.push(format!("it does not name `{name}`, which [parts] of the matrix lists"));
-    }
-    if !needs.libraries.contains(UNWINDER) {
-        wrong.push(format!(
-            "it is not linked with `{UNWINDER}`, so it brings an unwinder that knows no other's frames"
-        ));
+    if let Some(Part { opens, names, .. }) = limits.part {
+        let known = || EVERYWHERE.into_iter().chain(opens.iter().chain(names).map(String::as_str));
+        for name in needs.named.iter().filter(|name| !known().any(|it| may_be(name, it))) {
+            wrong.push(format!("it names `{name}`, which [parts] of the matrix does not list"));
+        }
+        for name in opens.iter().filter(|name| !needs.named.iter().any(|it| may_be(it, name))) {
+            wrong.push(format!("it does not name `{name}`, which [parts] of the matrix lists"));
+        }
     }
     if limits.without_avx {
         for (written, found) in instructions::found_in(whole)? {
@@ -127,12 +133,46 @@ pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs,
     match wrong.is_empty() {
         true => Ok(needs),
         false => Err(Error::new(format!(
-            "expected a library for glibc {} that needs no more than it says{}; found that {}",
-            limits.glibc.replace('_', "."),
+            "expected a library for {} that needs no more than it says{}; found that {}",
+            newest.map_or_else(
+                || limits.platform.to_owned(),
+                |(major, minor)| format!("glibc {major}.{minor}")
+            ),
             if limits.without_avx { " and no AVX" } else { "" },
             wrong.join(", and that ")
         ))),
     }
+}
+
+/// Whether a name that was found among bytes is just this one. Texts lie beside each other without an end between them, so digits
+/// of the next may follow a number: what has several more of them than the name is no version of it.
+fn may_be(found: &str, name: &str) -> bool {
+    const SEVERAL: usize = 3;
+    let is_number = |rest: &str| rest.len() >= SEVERAL && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let ends_with_number = || name.ends_with(|last: char| last.is_ascii_digit());
+    found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || ends_with_number() && is_number(rest))
+}
+
+/// That a library is for machines of the platform that its wheel names.
+fn check_machine(bytes: &[u8], platform: &str) -> Result<(), Error> {
+    let is_it = |(end, _): &&(&str, Architecture)| platform.ends_with(end);
+    let wanted = MACHINES.iter().find(is_it).map(|(_, machine)| *machine);
+    let wanted = wanted.ok_or_else(|| {
+        Error::new(format!("expected no library in a wheel for the platform `{platform}`, found one"))
+    })?;
+    let found = object::File::parse(bytes)
+        .map_err(|error| Error::new(format!("expected a shared object: {error}")))?
+        .architecture();
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::new(format!("expected a library for `{platform}`, found one for the architecture {found:?}")))
+}
+
+/// The version of glibc that the tag of a platform promises to need; nothing where it promises none.
+pub(crate) fn glibc(platform: &str) -> Option<(u32, u32)> {
+    let mut numbers = platform.strip_prefix("manylinux_")?.split('_').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 fn number(text: &str) -> Option<(u32, u32)> {
@@ -152,15 +192,26 @@ fn named(bytes: &[u8]) -> BTreeSet<String> {
         let name = &before[place - length..];
         // What lies before it may have no end either, so the name begins where the last `lib` does.
         let Some(begin) = (0..name.len()).rev().find(|at| name[*at..].starts_with(b"lib")) else { continue };
-        let end =
-            after.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.').unwrap_or(after.len());
         if name.len() - begin > "lib".len() {
-            let version = String::from_utf8_lossy(&after[..end]);
+            let version = String::from_utf8_lossy(&after[..version(after)]);
             let name = String::from_utf8_lossy(&name[begin..]);
-            found.insert(format!("{name}.so{}", version.trim_end_matches('.')));
+            found.insert(format!("{name}.so{version}"));
         }
     }
     found
+}
+
+/// How long the version is that bytes begin with: numbers with a dot before each.
+fn version(bytes: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some((b'.', rest)) = bytes[length..].split_first() {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            break;
+        }
+        length += 1 + digits;
+    }
+    length
 }
 
 #[cfg(test)]
@@ -170,9 +221,10 @@ mod tests {
     #[test]
     fn names_of_libraries_are_found_among_other_bytes() {
         let bytes =
-            b"\0libone.so.1\0expected `libtwo-3.so`, found.sorry lib.so aliblibthree.so.2. four.source";
+            b"\0libone.so.1\0expected `libtwo-3.so`, found.sorry lib.so aliblibthree.so.2. four.source \
+              libfive.so7 libsix.so.1.20";
         let found: Vec<String> = named(bytes).into_iter().collect();
-        assert_eq!(found, ["libone.so.1", "libthree.so.2", "libtwo-3.so"]);
+        assert_eq!(found, ["libfive.so", "libone.so.1", "libsix.so.1.20", "libthree.so.2", "libtwo-3.so"]);
     }
 
     /// The program that runs this, which is linked with glibc.
@@ -191,12 +243,46 @@ mod tests {
     fn a_library_is_held_to_what_it_says() {
         // Put together, so that this program does not name it.
         let opens = [["libnever", "so.7"].join(".")];
-        let limits = Limits { glibc: "2_2", opens: &opens, names: &[], without_avx: false };
+        let part = Part { opens: opens.to_vec(), ..Part::default() };
+        let limits = Limits { platform: "manylinux_2_2_x86_64", part: Some(&part), without_avx: false };
         let program = this_program();
         let error = check(&program, &program, limits).expect_err("a program for a newer glibc").to_string();
         assert!(error.contains("it calls functions of glibc 2."), "{error}");
         assert!(error.contains(&format!("it does not name `{}`", opens[0])), "{error}");
         assert!(error.contains("it names `libtwo-3.so`, which"), "{error}");
+    }
+
+    #[test]
+    fn a_name_stands_for_no_other_version() {
+        assert!(may_be("libmkl_rt.so", "libmkl_rt.so") && may_be("libmkl_rt.so.2", "libmkl_rt.so.2"));
+        for other in ["libmkl_rt.so.2", "libmkl_rt.so.2.1", "libmkl_rt.so.20", "libmkl_rt.so.2000"] {
+            assert!(!may_be(other, "libmkl_rt.so"), "{other}");
+        }
+        assert!(
+            !may_be("libmkl_rt.so.20", "libmkl_rt.so.2") && !may_be("libmkl_rt.so.2.1", "libmkl_rt.so.2")
+        );
+        let beside_digits = "libopenblas.so.00123456789";
+        assert!(may_be(beside_digits, "libopenblas.so.0") && !may_be(beside_digits, "libopenblas.so"));
+    }
+
+    #[test]
+    fn tags_are_compared_by_the_glibc_that_they_need() {
+        assert!(glibc("manylinux_2_9_x86_64") < glibc("manylinux_2_28_x86_64"));
+        assert_eq!(glibc("linux_x86_64"), None);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_library_is_for_the_machines_that_its_wheel_names() {
+        let limits = |platform| Limits { platform, part: None, without_avx: false };
+        let program = this_program();
+        check(&program, &program, limits("linux_x86_64")).expect("a program for this machine alone");
+        let refusal = |platform| check(&program, &program, limits(platform)).expect_err(platform).to_string();
+        assert_eq!(
+            refusal("manylinux_2_28_aarch64"),
+            "expected a library for `manylinux_2_28_aarch64`, found one for the architecture X86_64"
+        );
+        assert!(refusal("any").starts_with("expected no library in a wheel for the platform `any`"));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{Redirect, Response};
+use axum::routing::get;
 use tower_http::services::ServeDir;
 
 use crate::error::Error;
@@ -44,6 +45,8 @@ pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<
         response
     };
     let files = Router::new()
+        // Who looks with a browser finds what there is.
+        .route("/", get(|| async { Redirect::temporary("/simple/") }))
         .fallback_service(ServeDir::new(directory))
         .layer(middleware::from_fn(as_asked))
         .layer(middleware::from_fn(told));

@@ -95,7 +95,8 @@ impl Wheel {
             }
             check_path(&name)?;
             let mut bytes = Vec::new();
-            (&mut entry).take(left + 1).read_to_end(&mut bytes)?;
+            let read = (&mut entry).take(left + 1).read_to_end(&mut bytes);
+            read.map_err(|error| Error::new(format!("`{name}`: {error}")))?;
             left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
                 Error::new(format!("expected at most {LARGEST} bytes of files, found more"))
             })?;
@@ -331,5 +332,16 @@ mod tests {
         assert!(error.to_string().starts_with("expected a wheel, which is a ZIP archive: "));
         let whole = wheel(&[]).to_bytes(&Effort::Usual.into()).expect("a wheel");
         assert!(Wheel::read_bytes(&whole[..whole.len() / 2]).is_err());
+    }
+
+    #[test]
+    fn a_file_whose_bytes_changed_is_named() {
+        let mut bytes = archive(&[("example/a.py", "1"), ("example/b.py", "22222222")]);
+        // The last but what is said about the whole archive; it is so short that it is stored in a block of its own.
+        let name = b"example/b.py";
+        let place = bytes.windows(name.len()).position(|window| window == name).expect("its name");
+        bytes[place + name.len() + 1] ^= 1;
+        let error = Wheel::read_bytes(&bytes).expect_err("a changed file").to_string();
+        assert!(error.starts_with("`example/b.py`: "), "{error}");
     }
 }

@@ -119,3 +119,22 @@ fn pages_lead_to_the_host_that_is_named() {
         "{page}"
     );
 }
+
+#[test]
+fn a_matrix_without_pages_writes_none_and_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let said = refusal(directory.path(), &["pages"]);
+    assert!(said.starts_with("expected a matrix with pages, found none in it"), "{said}");
+}
+
+#[test]
+fn a_row_that_there_is_not_is_answered_with_those_that_look_like_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let build = |row| refusal(directory.path(), &["--dry-run", "build", "--row", row]);
+    assert_eq!(build("Opencl"), "expected a row of the matrix, found `Opencl`; did you mean `OpenCL`");
+    assert_eq!(
+        build("cuda 12"),
+        "expected a row of the matrix, found `cuda 12`; did you mean `CUDA 12` or `CUDA 13`"
+    );
+    assert!(build("abacus").starts_with("expected a row of the matrix, one of core; "));
+}

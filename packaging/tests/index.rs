@@ -108,6 +108,9 @@ fn links_say_what_installers_ask_for() {
     let file = &json["files"][0];
     assert_eq!((&json["meta"]["api-version"], &json["versions"][0]), (&"1.1".into(), &"2".into()));
     assert_eq!(file["url"], "../../files/other-2-py3-none-any.whl");
+    let metadata = file["core-metadata"]["sha256"].as_str().expect("a hash");
+    assert!(page.contains(&format!("data-core-metadata=\"sha256={metadata}\"")));
+    assert_eq!(file.get("dist-info-metadata"), None, "pip 22.3 to 23.1.2 read it, and fail");
     let bytes = std::fs::metadata(directory.path().join("index/files/other-2-py3-none-any.whl"))
         .expect("a wheel")
         .len();
@@ -121,9 +124,17 @@ fn links_say_what_installers_ask_for() {
 }
 
 #[test]
-fn directories_beside_the_wheels_are_passed_over() {
+fn a_directory_without_wheels_makes_no_index() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join(".DS_Store"), "of a file manager").expect("a file");
+    assert!(refusal(directory.path()).ends_with("`: expected wheels, found none"));
+}
+
+#[test]
+fn directories_beside_the_wheels_and_hidden_files_are_passed_over() {
     let directory = tempfile::tempdir().expect("a directory");
     put(directory.path(), "example", "1.0");
+    std::fs::write(directory.path().join(".DS_Store"), "of a file manager").expect("a file");
     std::fs::create_dir(directory.path().join("debug")).expect("a directory");
     for _ in 0..2 {
         let index = index(directory.path(), &[]).expect("an index");
@@ -305,6 +316,8 @@ fn a_server_answers_as_it_is_asked() {
     assert!(head.contains("vary: accept"), "{head}");
     let (head, _) = answer(port, "/files/example-1.0%2Bmkl-py3-none-any.whl", "*/*");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let (head, _) = answer(port, "/", "text/html");
+    assert!(head.starts_with("HTTP/1.1 307") && head.contains("location: /simple/"), "{head}");
     for outside in [
         "/../wheels/example-1.0-py3-none-any.whl",
         "/%2e%2e/wheels/example-1.0-py3-none-any.whl",

@@ -96,6 +96,24 @@ fn two_wheels_of_one_name_are_refused() {
 }
 
 #[test]
+fn two_wheels_of_one_label_are_refused() {
+    assert_eq!(
+        with("label = \"{device}\"", "label = \"one\""),
+        "`matrix.toml`: expected a label for each wheel of channel `release`; two are `one`"
+    );
+    let other = "device = [\"cpu\", \"cuda\"]\npython = [\"py3-none\", \"cp311-abi3\"]";
+    let for_all = GOOD.replacen("device = [\"cpu\", \"cuda\"]\npython = [\"py3-none\"]", other, 1);
+    assert_eq!(
+        read(&for_all).lines().count(),
+        4,
+        "nobody builds them, so one label is for all versions of Python"
+    );
+    let built =
+        for_all.replacen("[[wheels]]", "[parts.it]\npackage = \"it\"\n[[wheels]]\nparts = [\"it\"]", 1);
+    assert!(read(&built).ends_with("two are `cpu`"));
+}
+
+#[test]
 fn what_is_no_version_and_no_tag_is_refused() {
     assert_eq!(
         with("\"1.0\"", "\"newest\""),

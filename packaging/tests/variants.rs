@@ -41,6 +41,7 @@ fn written(matrix: &str, versions: &[&str]) -> Result<TempDir, oarlock_pack::Err
     for version in versions {
         let mut wheel = Wheel::new(&format!("example-{version}"));
         wheel.say("METADATA", format!("Name: example\nVersion: {version}\n\nVersion: {version}\n").into());
+        wheel.say("WHEEL", b"Wheel-Version: 1.0\nTag: py3-none-any\n".to_vec());
         let file = wheels.join(format!("example-{version}-py3-none-any.whl"));
         std::fs::write(file, wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
     }

@@ -19,7 +19,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("runtime/capi", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     ("runtime/cli", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     ("runtime/python", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
-    ("packaging", &[]),
+    ("packaging", &["device-sdk"]),
     ("scripts", &["device-sdk"]),
     ("tests", &["device-sdk", "packaging", "plugins", "runtime", "scripts"]),
 ];

@@ -3,27 +3,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::assemble::{Built, Core, Plugin};
 use crate::bill;
 use crate::build::plan::Recipe;
+use crate::build::tools::Tools;
 use crate::crates::Crates;
 use crate::error::Error;
 use crate::library::{self, Limits};
 use crate::licences;
 use crate::matrix::Wheel as Row;
 use crate::wheel::Wheel;
-
-/// What the tools are that a build needs beside cargo, as pip installs them.
-const TOOLS: [&str; 5] = [
-    "maturin==1.16.0",
-    "ziglang==0.17.1",
-    "cargo-zigbuild==0.24.0",
-    "auditwheel==6.8.2",
-    "abi3audit==0.0.26",
-];
 
 /// What compiles no instruction of AVX, in the crates of others too.
 const WITHOUT_AVX: [&str; 6] = [
@@ -41,13 +33,14 @@ const COMPILER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 /// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
 const CORE_LIBRARY: &str = "oarlock/_oarlock.";
 
-/// How many lines of what a tool said are shown when it failed.
-const LAST_LINES: usize = 20;
+/// What cargo says of a crate that it does not have yet.
+const COMPILING: &str = "   Compiling ";
 
 /// What compiles parts.
 pub(crate) struct Compiler<'w> {
     root: &'w Path,
     target: &'w Path,
+    tools: Tools<'w>,
     crates: Crates,
     licence: String,
     /// The command that asks plugins, where it is built already.
@@ -59,33 +52,20 @@ pub(crate) struct Compiler<'w> {
 impl<'w> Compiler<'w> {
     /// Installs the tools where they are missing.
     pub(crate) fn new(root: &'w Path, target: &'w Path, command: Option<&'w Path>) -> Result<Self, Error> {
-        let compiler = Self {
+        Ok(Self {
             root,
             target,
+            tools: Tools::new(root, target)?,
             crates: Crates::of_workspace(root)?,
             licence: fs::read_to_string(root.join("LICENSE"))?,
             command,
             flags: [flags(root, target)?, unwinder(root)?].concat(),
-        };
-        compiler.install_tools()?;
-        Ok(compiler)
+        })
     }
 
-    fn install_tools(&self) -> Result<(), Error> {
-        let tools = self.target.join("tools");
-        let list = tools.join("installed");
-        let wanted = TOOLS.join("\n");
-        if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
-            return Ok(());
-        }
-        if !tools.join("bin/python").exists() {
-            self.run(Command::new("python3").args(["-m", "venv"]).arg(&tools), "tools")?;
-        }
-        let mut pip = Command::new(tools.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--disable-pip-version-check"]).args(TOOLS);
-        self.run(&mut pip, "tools")?;
-        fs::write(list, wanted)?;
-        Ok(())
+    /// Where what is said while a part is compiled can be read.
+    pub(crate) fn log(&self, recipe: &Recipe) -> PathBuf {
+        self.tools.log(&recipe.directory())
     }
 
     /// Compiles the core; says how long that takes.
@@ -101,9 +81,7 @@ impl<'w> Compiler<'w> {
         if recipe.is_without_lock() {
             maturin.args(["--interpreter", "python3.14t"]);
         }
-        let begin = Instant::now();
-        self.run(&mut maturin, &recipe.directory())?;
-        let took = self.remember(recipe, begin.elapsed())?;
+        let took = self.compile(recipe, &mut maturin)?;
         let found = fs::read_dir(&made)?.collect::<Result<Vec<_>, _>>()?;
         let [one] = &found[..] else {
             let found = found.len();
@@ -119,11 +97,13 @@ impl<'w> Compiler<'w> {
         Ok((Core { built: self.built(recipe)?, wheel }, took))
     }
 
-    /// Compiles a plugin; says how long that takes, and why it has no manifest where that cannot be written here.
+    /// Compiles a plugin; says how long that takes, and why it has no manifest where that cannot be written here. `tell` hears of
+    /// what takes long beside.
     pub(crate) fn plugin(
         &self,
         recipe: &Recipe,
         debug: &Path,
+        tell: &mut dyn FnMut(String),
     ) -> Result<(Plugin, Duration, Option<String>), Error> {
         let package = &recipe.part.package;
         let features = features(recipe).join(",");
@@ -139,23 +119,31 @@ impl<'w> Compiler<'w> {
             &features,
         ]);
         cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
-        let begin = Instant::now();
-        self.run(&mut cargo, &recipe.directory())?;
-        let took = self.remember(recipe, begin.elapsed())?;
+        let took = self.compile(recipe, &mut cargo)?;
         let file = Plugin::file(package);
         let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(&file);
         let library = self.finish(recipe, &fs::read(built)?, debug)?;
         let place = self.target.join("made").join(recipe.directory()).join(&file);
         crate::file::write(&place, &library)?;
-        let (manifest, note) = match self.manifest(recipe, &place) {
+        let (manifest, note) = match self.manifest(recipe, &place, tell) {
             Ok(text) => (Some(text), None),
-            Err(why) => (None, Some(format!("`{file}` has no manifest, so hosts will ask it: {why}"))),
+            Err(why) => (
+                None,
+                Some(format!(
+                    "`{file}` has no manifest, without which `check` and `index` refuse its wheels: {why}"
+                )),
+            ),
         };
         Ok((Plugin { built: self.built(recipe)?, library, manifest }, took, note))
     }
 
     /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
-    fn manifest(&self, recipe: &Recipe, library: &Path) -> Result<String, Error> {
+    fn manifest(
+        &self,
+        recipe: &Recipe,
+        library: &Path,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<String, Error> {
         let first = self.ask(library, None);
         if first.is_ok() || recipe.part.libraries.is_empty() {
             return first;
@@ -163,11 +151,13 @@ impl<'w> Compiler<'w> {
         let place = self.target.join("libraries").join(&recipe.name);
         if !place.exists() {
             // An environment, for what pip installs with `--target` lacks the files that lie outside of packages.
+            let libraries = recipe.part.libraries.join(", ");
+            tell(format!("installing {libraries} from PyPI, to ask the plugin `{}` who it is", recipe.name));
             let new = place.with_extension("new");
-            self.run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&new), "libraries")?;
+            self.tools.environment(&new, "libraries")?;
             let mut pip = Command::new(new.join("bin/python"));
             pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:"]);
-            self.run(pip.args(&recipe.part.libraries), "libraries")?;
+            self.tools.run(pip.args(&recipe.part.libraries), "libraries")?;
             fs::rename(new, &place)?;
         }
         self.ask(library, Some(&place))
@@ -202,15 +192,15 @@ impl<'w> Compiler<'w> {
         let [whole, stripped, symbols] =
             ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
         fs::write(&whole, bytes)?;
-        self.run(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&whole), "strip")?;
-        self.run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), "strip")?;
+        self.tools.run(
+            Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&whole),
+            "strip",
+        )?;
+        self.tools
+            .run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), "strip")?;
         let library = fs::read(&stripped)?;
-        let limits = Limits {
-            glibc: &recipe.glibc,
-            opens: &recipe.part.opens,
-            names: &recipe.part.names,
-            without_avx: recipe.without_avx,
-        };
+        let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
+        let limits = Limits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
         let needs = library::check(&library, bytes, limits)?;
         let id =
             needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
@@ -241,31 +231,40 @@ impl<'w> Compiler<'w> {
         let scratch = tempfile::tempdir_in(self.target)?;
         let wheel = &scratch.path().join(row.name.to_string());
         fs::write(wheel, bytes)?;
-        let bin = self.target.join("tools/bin");
-        let mut audit = Command::new(bin.join("auditwheel"));
-        let said = self.run(audit.arg("show").arg(wheel), "audit")?;
+        let said = self.tools.run(self.tools.command("auditwheel").arg("show").arg(wheel), "audit")?;
         // It names the oldest system that the wheel runs on, which may be older than what was asked for.
         let found = tag_found(&said);
-        if found.as_deref().and_then(glibc).is_none_or(|oldest| Some(oldest) > glibc(&row.name.platform)) {
+        if found
+            .as_deref()
+            .and_then(library::glibc)
+            .is_none_or(|oldest| Some(oldest) > library::glibc(&row.name.platform))
+        {
             let found = found.unwrap_or(said);
             let wanted = &row.name.platform;
             let message = format!("expected auditwheel to find `{wanted}` or older, found `{found}`");
             return Err(Error::new(message).of_file(&row.name));
         }
         if row.name.python.ends_with("abi3") {
-            let mut audit = Command::new(bin.join("abi3audit"));
-            self.run(audit.args(["--strict", "--summary"]).arg(wheel), "audit")?;
+            let mut audit = self.tools.command("abi3audit");
+            self.tools.run(audit.args(["--strict", "--summary"]).arg(wheel), "audit")?;
         }
         Ok(())
     }
 
-    /// How long it takes to compile a part. It takes a moment where cargo has it already, so the longest time is kept.
-    fn remember(&self, recipe: &Recipe, took: Duration) -> Result<Duration, Error> {
+    /// Compiles a part; gives how long that took when cargo last had something to compile for it.
+    fn compile(&self, recipe: &Recipe, command: &mut Command) -> Result<Duration, Error> {
+        let begin = Instant::now();
+        let said = self.tools.run(command, &recipe.directory())?;
+        let took = begin.elapsed();
         let place = self.target.join("took").join(recipe.directory());
-        let before = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
-        let longest = Duration::from_millis(before).max(took);
-        crate::file::write(&place, longest.as_millis().to_string().as_bytes())?;
-        Ok(longest)
+        let before = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok());
+        match before.map(Duration::from_millis) {
+            Some(before) if !said.lines().any(|line| line.starts_with(COMPILING)) => Ok(before),
+            _ => {
+                crate::file::write(&place, took.as_millis().to_string().as_bytes())?;
+                Ok(took)
+            }
+        }
     }
 
     /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
@@ -277,11 +276,7 @@ impl<'w> Compiler<'w> {
 
     /// A tool that compiles for a recipe.
     fn tool(&self, name: &str, recipe: &Recipe) -> Command {
-        let tools = self.target.join("tools/bin");
-        let mut command = Command::new(tools.join(name));
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(tools).chain(std::env::split_paths(&path));
-        command.env("PATH", std::env::join_paths(paths).unwrap_or(path));
+        let mut command = self.tools.command(name);
         command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
         command
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
@@ -293,30 +288,6 @@ impl<'w> Compiler<'w> {
         }
         command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         command
-    }
-
-    /// Runs a tool. What it says is kept in a file, and the end of it shown where it fails.
-    fn run(&self, command: &mut Command, log: &str) -> Result<String, Error> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        let program = program.rsplit('/').next().unwrap_or_default().to_owned();
-        command.current_dir(self.root).stdin(Stdio::null());
-        let output = command
-            .output()
-            .map_err(|error| Error::new(format!("expected to start `{program}`: {error}; install it")))?;
-        let said = [&output.stdout[..], &output.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let log = self.target.join("log").join(format!("{log}.txt"));
-        crate::file::write(&log, said.as_bytes())?;
-        if output.status.success() {
-            return Ok(said);
-        }
-        let lines: Vec<&str> = said.lines().collect();
-        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
-        Err(Error::new(format!(
-            "`{program}` failed: {}; all it said is in `{}`\n{last}",
-            output.status,
-            log.display()
-        )))
     }
 }
 
@@ -331,12 +302,6 @@ fn tag_found(said: &str) -> Option<String> {
     let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
     Some(after.split_once('"')?.0.to_owned())
-}
-
-/// The version of glibc that a tag promises to need.
-fn glibc(tag: &str) -> Option<(u32, u32)> {
-    let mut numbers = tag.strip_prefix("manylinux_")?.split('_').map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// Flags that leave no path of this machine in what is compiled: the same sources are the same bytes wherever they lie.
@@ -398,12 +363,6 @@ mod tests {
         let said = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
         assert_eq!(tag_found(said).as_deref(), Some("manylinux_2_17_x86_64"));
         assert_eq!(tag_found("x.whl is no wheel"), None);
-    }
-
-    #[test]
-    fn tags_are_compared_by_the_glibc_that_they_need() {
-        assert!(glibc("manylinux_2_9_x86_64") < glibc("manylinux_2_28_x86_64"));
-        assert_eq!(glibc("linux_x86_64"), None);
     }
 
     #[test]

@@ -4,12 +4,14 @@
 
 mod compile;
 mod plan;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(crate) use plan::recipes;
+use plan::recipes;
+pub(crate) use plan::{CORE, is_without_avx};
 pub use plan::{Plan, Recipe};
 
 use crate::assemble::{self, Core, Plugin};
@@ -50,7 +52,11 @@ pub struct Outcome {
     pub wheels: Vec<(PathBuf, u64)>,
     /// How long all of it took.
     pub took: Duration,
-    /// How long compiling would have taken in all if each wheel compiled for itself, as measured when each part was compiled.
+    /// How long putting together, packing and judging took of that.
+    pub packing: Duration,
+    /// How long it takes to compile each part once, as measured when cargo last had something to compile for it.
+    pub once: Duration,
+    /// The same if each wheel compiled its parts for itself.
     pub apart: Duration,
     /// What has to be known of what was built, such as that a plugin has no manifest.
     pub notes: Vec<String>,
@@ -100,22 +106,20 @@ impl Workshop {
     ) -> Result<Outcome, Error> {
         let begin = Instant::now();
         let all = 1 + plan.recipes().len() + plan.rows().len();
-        let mut done = 0;
-        let mut step = |text: String| {
-            tell(&Step { done, all, text });
-            done += 1;
-        };
+        let mut steps = 0..all;
+        let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
         step("installing maturin, zig and what checks wheels".to_owned());
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
         let mut made = BTreeMap::new();
         let mut notes = Vec::new();
-        for recipe in plan.recipes() {
-            step(format!("compiling {recipe}"));
+        for (place, recipe) in plan.recipes().iter().enumerate() {
+            step(format!("compiling {recipe}; it is told in `{}`", self.here(&compiler.log(recipe))));
+            let mut beside = |text: String| tell(&Step { done: 1 + place, all, text });
             let debug = out.join("debug");
             let (part, took, note) = match recipe.python {
                 Some(_) => compiler.core(recipe, &debug).map(|(core, took)| (Made::Core(core), took, None)),
                 None => compiler
-                    .plugin(recipe, &debug)
+                    .plugin(recipe, &debug, &mut beside)
                     .map(|(plugin, took, note)| (Made::Plugin(plugin), took, note)),
             }
             .map_err(|error| Error::new(format!("{recipe}: {error}")))?;
@@ -123,6 +127,8 @@ impl Workshop {
             made.insert(recipe.directory(), (part, took));
         }
         let packer = Packer::from(effort).keeping_in(&self.target.join("packed"));
+        let packing = Instant::now();
+        let once = made.values().map(|(_, took)| *took).sum();
         let mut apart = Duration::ZERO;
         let mut wheels = Vec::new();
         for row in plan.rows() {
@@ -134,12 +140,17 @@ impl Workshop {
             let wheel = put_together(plan, row, &parts)?;
             let target = out.join(row.name.to_string());
             let bytes = wheel.to_bytes(&packer)?;
-            check::size(row, bytes.len() as u64)?;
+            check::check_size(row, bytes.len() as u64)?;
             compiler.audit(row, &bytes)?;
             file::write(&target, &bytes)?;
             wheels.push((target, bytes.len() as u64));
         }
-        Ok(Outcome { wheels, took: begin.elapsed(), apart, notes })
+        Ok(Outcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
+    }
+
+    /// A file as it is called from the root of the workspace.
+    fn here<'f>(&self, file: &'f Path) -> std::path::Display<'f> {
+        file.strip_prefix(&self.root).unwrap_or(file).display()
     }
 }
 

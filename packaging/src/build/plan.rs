@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, nearest};
 use crate::matrix::{Axis, Matrix, Part, Wheel as Row};
 
 /// What the matrix calls the Python package.
@@ -64,10 +64,8 @@ impl<'m> Plan<'m> {
     pub fn new(matrix: &'m Matrix, labels: &[String]) -> Result<Self, Error> {
         let mut rows = Vec::new();
         for label in labels {
-            let row = matrix.wheels.iter().find(|row| row.label == *label).ok_or_else(|| {
-                let all = matrix.wheels.iter().map(|row| row.label.as_str()).collect::<Vec<_>>().join("; ");
-                Error::new(format!("expected a row of the matrix, one of {all}; found `{label}`"))
-            })?;
+            let row = matrix.wheels.iter().find(|row| row.label == *label);
+            let row = row.ok_or_else(|| unknown(matrix, label))?;
             if let Some(why) = &row.planned {
                 return Err(Error::new(format!("expected a row that can be built, found `{label}`: {why}")));
             }
@@ -100,6 +98,17 @@ impl<'m> Plan<'m> {
     }
 }
 
+/// Of a label that no row has, with those that look like it, or else all.
+fn unknown(matrix: &Matrix, label: &str) -> Error {
+    let labels = || matrix.wheels.iter().map(|row| row.label.as_str());
+    let near = nearest(&label.to_lowercase(), labels().map(|it| (it.to_lowercase(), it)));
+    let hint = match &near[..] {
+        [] => format!("one of {}; found `{label}`", labels().collect::<Vec<_>>().join("; ")),
+        near => format!("found `{label}`; did you mean {}", near.join(" or ")),
+    };
+    Error::new(format!("expected a row of the matrix, {hint}"))
+}
+
 /// What a row is put together of, in its order.
 pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> {
     let tag = &row.name.platform;
@@ -109,7 +118,6 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
             "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
         ))
     })?;
-    let without_avx = row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx");
     let recipe = |name: &String| {
         let part = matrix.parts.get(name).ok_or_else(|| {
             Error::new(format!(
@@ -121,11 +129,16 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
         Ok(Recipe {
             name: name.clone(),
             part: part.clone(),
-            // Plugins are compiled for the least processor anyway, and are held to that.
-            without_avx: without_avx || !is_core,
+            without_avx: is_without_avx(row, name),
             glibc: glibc.to_owned(),
             python: is_core.then(|| row.name.python.clone()),
         })
     };
     row.parts.iter().map(recipe).collect()
+}
+
+/// Whether no instruction of AVX may lie in a part of a row. Plugins are compiled for the least processor anyway, and are held
+/// to that.
+pub(crate) fn is_without_avx(row: &Row, part: &str) -> bool {
+    part != CORE || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
 }

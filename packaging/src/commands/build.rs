@@ -9,9 +9,9 @@ use oarlock_pack::options::resolve;
 use oarlock_pack::packed::Effort;
 use serde_json::json;
 
-use super::MatrixChoice;
 use super::options::table;
 use super::progress::Progress;
+use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -72,12 +72,16 @@ fn show_plan(plan: &Plan<'_>, call: &Call, json: bool) {
 }
 
 fn show(outcome: &Outcome, json: bool) {
-    let Outcome { wheels, took, apart, notes } = outcome;
-    let saved = apart.saturating_sub(*took);
+    let Outcome { wheels, took, packing, once, apart, notes } = outcome;
+    let saved = apart.saturating_sub(*once);
     if json {
         let wheels: Vec<_> =
             wheels.iter().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })).collect();
-        let seconds = json!({ "took": took.as_secs_f64(), "saved": saved.as_secs_f64() });
+        let seconds = json!({
+            "took": took.as_secs_f64(),
+            "packing": packing.as_secs_f64(),
+            "compiling": { "once": once.as_secs_f64(), "apart": apart.as_secs_f64(), "saved": saved.as_secs_f64() },
+        });
         println!("{:#}", json!({ "wheels": wheels, "seconds": seconds, "notes": notes }));
         return;
     }
@@ -86,9 +90,12 @@ fn show(outcome: &Outcome, json: bool) {
     }
     notes.iter().for_each(|note| println!("note: {note}"));
     println!(
-        "{} wheels in {:.0} s; compiling for each alone would have taken {:.0} s, of which {:.0} s were saved",
-        wheels.len(),
+        "{} in {:.0} s, {:.0} s of that packing; compiling each part took {:.0} s when it was last done, and \
+         would take {:.0} s for each wheel alone: {:.0} s saved",
+        counted(wheels.len(), "wheel"),
         took.as_secs_f64(),
+        packing.as_secs_f64(),
+        once.as_secs_f64(),
         apart.as_secs_f64(),
         saved.as_secs_f64()
     );

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oarlock_pack::check;
 
-use super::MatrixChoice;
+use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -23,7 +23,8 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     if json {
         println!("{}", serde_json::json!({ "wheels": count }));
     } else {
-        println!("{count} wheels are what the matrix says");
+        let verb = if count == 1 { "is" } else { "are" };
+        println!("{} {verb} what the matrix says", counted(count, "wheel"));
     }
     Ok(())
 }

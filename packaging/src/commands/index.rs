@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use oarlock_pack::index::Index;
 
-use super::MatrixChoice;
 use super::progress::Progress;
+use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -75,7 +75,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         println!("{:#}", serde_json::json!({ "index": call.out, "wheels": index.count() }));
     } else {
         let verb = if dry_run { "would list" } else { "lists" };
-        println!("{} {verb} {} wheels", call.out.display(), index.count());
+        println!("{} {verb} {}", call.out.display(), counted(index.count(), "wheel"));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use clap::Args;
 use oarlock_pack::show::{self, HEAD, Row};
 
-use super::MatrixChoice;
+use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -78,5 +78,5 @@ fn table(rows: &[Row<'_>]) -> String {
         text.push('\n');
     }
     let wheels: usize = rows.iter().map(|row| row.paths.len()).sum();
-    format!("{text}\n{wheels} wheels in {} rows\n", rows.len())
+    format!("{text}\n{} in {}\n", counted(wheels, "wheel"), counted(rows.len(), "row"))
 }

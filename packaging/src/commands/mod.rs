@@ -112,6 +112,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// A number of things, such as `1 wheel` or `2 wheels`.
+fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Says what went wrong.
 pub(crate) fn tell(error: &dyn Error, json: bool) {
     if json {

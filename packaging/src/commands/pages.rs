@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oarlock_pack::page;
 
-use super::MatrixChoice;
+use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -25,6 +25,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     if let Some(host) = &call.host {
         matrix.host = host.trim_end_matches('/').to_owned();
     }
+    if matrix.pages.is_empty() {
+        let instead = "`oarlock-pack index` makes those of wheels that are there";
+        return Err(format!("expected a matrix with pages, found none in it; {instead}").into());
+    }
     let mut written = Vec::new();
     for page in &matrix.pages {
         let file = call.out.join(page.path.trim_start_matches('/'));
@@ -32,14 +36,13 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
             oarlock_pack::file::write(&file, page::html(&matrix, page).as_bytes())?;
         }
         if !json {
-            println!("{} ({} wheels)", file.display(), page.wheels.len());
+            let verb = if dry_run { "would write " } else { "" };
+            println!("{verb}{} ({})", file.display(), counted(page.wheels.len(), "wheel"));
         }
         written.push(serde_json::json!({ "file": file, "wheels": page.wheels.len() }));
     }
     if json {
         println!("{:#}", serde_json::json!({ "pages": written }));
-    } else if written.is_empty() {
-        println!("the matrix has no pages");
     }
     Ok(())
 }

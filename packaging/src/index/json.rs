@@ -43,14 +43,13 @@ pub(super) fn project(
 
 fn file(wheel: &Listed, files: &str) -> Value {
     let name = &wheel.file_name;
-    let metadata = json!({ "sha256": crate::wheel::sha256(&wheel.metadata) });
     let mut file = json!({
         "filename": name,
         "url": format!("{files}{}", crate::html::address(name)),
         "hashes": { "sha256": wheel.sha256 },
         "size": wheel.size,
-        "core-metadata": metadata,
-        "dist-info-metadata": metadata,
+        // By its first name, which pages have beside this, pip 22.3 to 23.1.2 read a text and fail on what it has to be here.
+        "core-metadata": { "sha256": crate::wheel::sha256(&wheel.metadata) },
     });
     if let Some(python) = &wheel.requires_python {
         file["requires-python"] = python.as_str().into();

@@ -6,7 +6,9 @@ use std::str::FromStr as _;
 
 use pep440_rs::Version;
 
+use crate::check;
 use crate::error::Error;
+use crate::matrix::Matrix;
 use crate::matrix::wheel_name::{WheelName, WheelVersion, normal};
 use crate::wheel::Wheel;
 
@@ -35,8 +37,8 @@ pub(super) enum Source {
 }
 
 impl Listed {
-    /// Reads and checks a wheel.
-    pub(super) fn read(file: &Path) -> Result<Self, Error> {
+    /// Reads and checks a wheel; one of a distribution of the matrix is held to its row.
+    pub(super) fn read(file: &Path, matrix: &Matrix) -> Result<Self, Error> {
         let file_name = file.file_name().and_then(|name| name.to_str());
         let file_name = file_name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?;
         let name: WheelName = file_name.parse()?;
@@ -52,8 +54,12 @@ impl Listed {
                 name.distribution, name.version
             )));
         }
+        let size = bytes.len() as u64;
+        if let Some(row) = super::row(matrix, &name) {
+            check::contents(matrix, row, &name, &wheel, size)?;
+        }
         Ok(Self {
-            size: bytes.len() as u64,
+            size,
             sha256: crate::wheel::sha256(&bytes),
             requires_python: of_wheel.0.get("Requires-Python").cloned(),
             yanked: None,

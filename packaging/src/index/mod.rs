@@ -26,7 +26,6 @@ use pep440_rs::LocalSegment;
 
 use self::listed::Listed;
 use crate::error::Error;
-use crate::file;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
 use crate::matrix::{Matrix, Wheel as Row};
 
@@ -49,7 +48,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// When something in the directory is no wheel, or not whole, or not what its name says.
+    /// When there is no wheel in the directory, or something that is none, or not whole, or not what its name says.
     pub fn of_directory(
         directory: &Path,
         matrix: &Matrix,
@@ -59,12 +58,16 @@ impl Index {
         let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
         let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        // Beside the wheels lie what debuggers want of them and the index itself, in directories of their own.
-        files.retain(|file| !file::is_unfinished(file) && !file.is_dir());
+        // Beside the wheels lie what debuggers want of them and the index itself, in directories of their own, and what other
+        // programs keep for themselves.
+        files.retain(|file| !is_hidden(file) && !file.is_dir());
+        if files.is_empty() {
+            return Err(Error::new("expected wheels, found none").of_file(directory.display()));
+        }
         files.sort();
         let mut index = Self::default();
         for (done, file) in files.iter().enumerate() {
-            let mut listed = Listed::read(file).map_err(|error| error.of_file(file.display()))?;
+            let mut listed = Listed::read(file, matrix).map_err(|error| error.of_file(file.display()))?;
             listed.yanked = yanked.get(&listed.file_name).cloned();
             let place = match page(matrix, &listed.name).map_err(|error| error.of_file(file.display()))? {
                 "" => index.projects.entry(listed.name.distribution.clone()).or_default(),
@@ -123,6 +126,10 @@ impl Index {
     fn all(&self) -> impl Iterator<Item = &Listed> {
         self.projects.values().chain(self.directories.values()).flatten()
     }
+}
+
+fn is_hidden(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 /// The row of the matrix that a wheel is of, also where that is of another release.

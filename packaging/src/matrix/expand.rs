@@ -59,6 +59,7 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
         )));
     }
     check_names(&wheels, file.file_names)?;
+    check_labels(&wheels)?;
     check_parts(&wheels, &file.parts)?;
     let pages = pages(&file, &channels, &wheels)?;
     Ok(Matrix {
@@ -259,6 +260,21 @@ fn check_names(wheels: &[Wheel], file_names: FileNames) -> Result<(), Error> {
                 "expected a {kind} for each wheel; {} and {} are both `{key}`",
                 place(other),
                 place(wheel)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// That each wheel that is built has a label of its own, by which it is asked for. Those that others built had one for all
+/// versions of Python.
+fn check_labels(wheels: &[Wheel]) -> Result<(), Error> {
+    let mut seen: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
+    for Wheel { channel, label, name, parts, .. } in wheels {
+        let python = if parts.is_empty() { name.python.as_str() } else { "" };
+        if !seen.insert((channel, label, python)) {
+            return Err(Error::new(format!(
+                "expected a label for each wheel of channel `{channel}`; two are `{label}`"
             )));
         }
     }

@@ -9,7 +9,7 @@ mod known;
 use serde::Serialize;
 
 use self::known::{Known, LISTED, Means, OTHERS};
-use crate::error::Error;
+use crate::error::{Error, nearest};
 use crate::matrix::{Axis, Matrix, Wheel};
 use crate::number::Number;
 use crate::select::Python;
@@ -127,11 +127,7 @@ fn read(text: &str) -> Result<(&'static Known, String), Error> {
 /// Of a name that no option has, with those that look like it.
 fn unknown(name: &str) -> Error {
     let upper = name.to_ascii_uppercase();
-    let mut near: Vec<(usize, &str)> =
-        all().map(|known| (strsim::levenshtein(&upper, known.name), known.name)).collect();
-    near.sort_unstable();
-    let near = near.into_iter().take_while(|(distance, _)| *distance <= name.len() / 3).take(3);
-    let near: Vec<String> = near.map(|(_, name)| format!("`{name}`")).collect();
+    let near = nearest(&upper, all().map(|known| (known.name.to_owned(), known.name)));
     let hint = if near.is_empty() {
         "; without options the command lists them".to_owned()
     } else {

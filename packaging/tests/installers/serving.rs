@@ -10,7 +10,7 @@ use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
 use tempfile::TempDir;
 
-use crate::built::{self, plugin};
+use crate::built::{self, loadable};
 
 /// The version of what is built.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -39,12 +39,19 @@ pub(crate) fn small(distribution: &str, version: &str, tags: &str, files: &[&str
 /// The core of a version.
 fn core(version: &str, row: &Row) -> Wheel {
     let tags = format!("{}-{}", row.name.python, row.name.platform);
-    small("oarlock", version, &tags, &["oarlock/__init__.py", "oarlock/_oarlock.abi3.so"])
+    let mut wheel = small("oarlock", version, &tags, &["oarlock/__init__.py"]);
+    let library = match row.name.python.as_str() {
+        "cp314-cp314t" => "oarlock/_oarlock.cpython-314t-x86_64-linux-gnu.so",
+        _ => "oarlock/_oarlock.abi3.so",
+    };
+    wheel.add_executable(library, built::library("core"));
+    wheel
 }
 
-/// A wheel as a row of the matrix says, with libraries of four letters.
+/// A wheel as a row of the matrix says, with small libraries.
 fn wheel(row: &Row) -> Wheel {
-    let plugins: Vec<Plugin> = row.parts.iter().filter(|part| *part != "core").map(|it| plugin(it)).collect();
+    let plugins: Vec<Plugin> =
+        row.parts.iter().filter(|part| *part != "core").map(|it| loadable(it)).collect();
     if plugins.len() == row.parts.len() {
         return assemble::plugin(row, &plugins[0]).expect("a wheel");
     }

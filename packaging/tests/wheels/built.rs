@@ -1,7 +1,14 @@
 //! What compiling gives, in a few bytes.
 
+use std::process::Command;
+
 use oarlock_pack::assemble::{Built, Core, Plugin};
+use oarlock_pack::matrix::{Matrix, OWN};
 use oarlock_pack::wheel::Wheel;
+use sha2::{Digest as _, Sha256};
+
+/// A function without any instruction of AVX.
+pub(crate) const PLAIN: &str = "int sum(int one, int other) { return one + other; }";
 
 fn built(part: &str, package: &str, opens: &[&str]) -> Built {
     Built {
@@ -27,4 +34,30 @@ pub(crate) fn plugin(part: &str) -> Plugin {
 /// The core, of a wheel that has its files.
 pub(crate) fn core(wheel: Wheel) -> Core {
     Core { built: built("core", "oarlock-python", &[]), wheel }
+}
+
+/// A shared object of a source in C.
+pub(crate) fn compiled(source: &str) -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [code, library] = ["code.c", "library.so"].map(|name| directory.path().join(name));
+    std::fs::write(&code, source).expect("a file");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-shared", "-fPIC", "-nostdlib", "-o"]).arg(&library).arg(&code);
+    compiler.args(["-Wl,--no-as-needed", "-lgcc_s"]);
+    assert!(compiler.status().expect("a compiler").success(), "{source}");
+    std::fs::read(library).expect("a library")
+}
+
+/// A library that names what a part of our matrix opens.
+pub(crate) fn library(part: &str) -> Vec<u8> {
+    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    compiled(&format!("{PLAIN}const char *names = \"{} \";", matrix.parts[part].opens.join(" ")))
+}
+
+/// A plugin of a part that hosts of this release take.
+pub(crate) fn loadable(part: &str) -> Plugin {
+    let library = library(part);
+    let hash: String = Sha256::digest(&library).iter().map(|byte| format!("{byte:02x}")).collect();
+    let manifest = format!("name = \"{part}\"\ncontract = \"1.0..1.1\"\nsha256 = \"{hash}\"\n");
+    Plugin { library, manifest: Some(manifest), ..plugin(part) }
 }

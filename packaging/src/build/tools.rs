@@ -1,0 +1,153 @@
+//! The tools of others that a build needs: installed where they are missing, and run so that what they say can be read while they
+//! work.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+
+/// What the tools are that a build needs beside cargo, as pip installs them, and what each is started as.
+const TOOLS: [(&str, &str); 5] = [
+    ("maturin==1.16.0", "maturin"),
+    ("ziglang==0.17.1", "python-zig"),
+    ("cargo-zigbuild==0.24.0", "cargo-zigbuild"),
+    ("auditwheel==6.8.2", "auditwheel"),
+    ("abi3audit==0.0.26", "abi3audit"),
+];
+
+/// How many lines of what a tool said are shown when it failed.
+const LAST_LINES: usize = 20;
+
+/// Settings by which a caller would change what cargo makes of the same sources.
+const SETTINGS: [&str; 3] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_"];
+
+/// Tools in a directory.
+pub(crate) struct Tools<'w> {
+    root: &'w Path,
+    target: &'w Path,
+}
+
+impl<'w> Tools<'w> {
+    /// Installs them where one is missing; `target` is where everything lies that can be made again.
+    pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
+        let tools = Self { root, target };
+        let list = tools.directory().join("installed");
+        let wanted = TOOLS.map(|(package, _)| package).join("\n");
+        let is_there = |(_, name): &(&str, &str)| tools.bin().join(name).exists();
+        if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) && TOOLS.iter().all(is_there)
+        {
+            return Ok(tools);
+        }
+        // From the start, for pip takes what lost its files for installed.
+        tools.environment(&tools.directory(), "tools")?;
+        let mut pip = Command::new(tools.bin().join("python"));
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check"])
+            .args(TOOLS.map(|(package, _)| package));
+        tools.run(&mut pip, "tools")?;
+        fs::write(list, wanted)?;
+        Ok(tools)
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.target.join("tools")
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.directory().join("bin")
+    }
+
+    /// Makes an environment of Python, in place of what is there.
+    pub(crate) fn environment(&self, place: &Path, log: &str) -> Result<(), Error> {
+        self.run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place), log).map(drop)
+    }
+
+    /// A tool, which finds the others, and nothing that its caller sets for other builds.
+    pub(crate) fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin().join(name));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(self.bin()).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(paths).unwrap_or(path));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Where what is said under a name can be read.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.target.join("log").join(format!("{name}.txt"))
+    }
+
+    /// Runs a tool. What it says is in a file from its first word on, and the end of it is shown where it fails.
+    pub(crate) fn run(&self, command: &mut Command, log: &str) -> Result<String, Error> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+        let log = self.log(log);
+        let at = |error: std::io::Error| Error::from(error).of_file(log.display());
+        fs::create_dir_all(log.parent().unwrap_or(self.target)).map_err(at)?;
+        let file = File::create(&log).map_err(at)?;
+        command.current_dir(self.root).stdin(Stdio::null());
+        command.stdout(file.try_clone().map_err(at)?).stderr(file);
+        let status = command
+            .status()
+            .map_err(|error| Error::new(format!("expected to start `{program}`: {error}; install it")))?;
+        let said = fs::read(&log).map_err(at)?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        if status.success() {
+            return Ok(said);
+        }
+        let lines: Vec<&str> = said.lines().collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        Err(Error::new(format!(
+            "`{program}` failed: {status}; all it said is in `{}`\n{last}",
+            log.display()
+        )))
+    }
+}
+
+/// Whether a variable is one of those settings. How much cargo does at once changes nothing that it makes.
+fn is_setting(name: &OsString) -> bool {
+    let name = name.to_string_lossy();
+    SETTINGS.iter().any(|begin| name.starts_with(begin)) && name != "CARGO_BUILD_JOBS"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_caller_sets_for_cargo_does_not_reach_a_build() {
+        for name in [
+            "CARGO_PROFILE_RELEASE_LTO",
+            "CARGO_BUILD_RUSTFLAGS",
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+        ] {
+            assert!(is_setting(&name.into()), "{name}");
+        }
+        for name in ["CARGO_HOME", "CARGO_BUILD_JOBS", "PATH"] {
+            assert!(!is_setting(&name.into()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_tool_says_is_in_its_file_while_it_runs_and_its_end_in_the_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let tools = Tools { root: directory.path(), target: directory.path() };
+        let shell = |line: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", line]);
+            tools.run(&mut shell, "told")
+        };
+        assert_eq!(
+            shell("echo one; read said < log/told.txt; echo $said >&2").expect("a shell"),
+            "one\none\n"
+        );
+        let error = shell("seq 30 >&2; exit 3").expect_err("a failure").to_string();
+        let log = tools.log("told");
+        assert!(error.starts_with("`sh` failed: exit status: 3; all it said is in `"), "{error}");
+        assert!(error.ends_with("\n29\n30") && !error.contains("\n10\n"), "{error}");
+        assert_eq!(fs::read_to_string(log).expect("a log").lines().count(), 30);
+    }
+}
