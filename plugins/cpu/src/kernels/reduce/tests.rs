@@ -46,6 +46,23 @@ fn long_lines_are_cut_without_losing_elements() {
     check("ReduceSum", 13, &[], &[Some(&Array::of(&[40_000], &halves)), None], &[sum]);
 }
 
+/// Lines are evenly apart only along one axis, and those along it are not as many as are joined at a time.
+#[test]
+fn lines_spread_over_two_axes_are_each_counted_once() {
+    for [outer, inner, length] in [[1, 17, 3], [40, 50, 7], [5, 16, 1025], [300, 3, 2], [2, 2, 20_000]] {
+        let dims = [outer, 2, inner, 3, length];
+        let values = whole_numbers(dims.iter().product());
+        let mut sums = vec![0f32; 6];
+        for (index, value) in values.iter().enumerate() {
+            let (left, right) = (index / (inner * 3 * length) % 2, index / length % 3);
+            sums[left * 3 + right] += value;
+        }
+        let data = Array::of(&dims.map(|dim| dim as i64), &values);
+        let (axes, expected) = (Array::of(&[3], &[0i64, 2, 4]), Array::of(&[1, 2, 1, 3, 1], &sums));
+        check("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[expected]);
+    }
+}
+
 /// All of them are rounded the same way, so that nothing evens out.
 #[test]
 fn rounding_does_not_add_up_in_long_sums() {
