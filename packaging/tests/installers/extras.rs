@@ -9,9 +9,9 @@ pub(crate) fn an_extra_brings_the_libraries_of_a_vendor_from_another_index() {
     let plain = format!("oarlock[cuda12]=={VERSION}");
     let without_avx = format!("{plain}+noavx");
     for installer in pips().iter().chain([&Installer::Uv]) {
-        // As `scripts/install.sh` has it; the last is PyPI unless somebody has another.
+        // As `scripts/install.sh` has it; the public one stands for the index that pip and uv always look at.
         let indexes = match installer {
-            Installer::Pip(_) => ["--index-url", &ours, "--extra-index-url", &public],
+            Installer::Pip(_) => ["--index-url", &public, "--extra-index-url", &ours],
             Installer::Uv => ["--index", &ours, "--default-index", &public],
         };
         for more in [&[plain.as_str()][..], &[&without_avx, "--find-links", &noavx]] {
