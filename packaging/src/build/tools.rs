@@ -41,7 +41,9 @@ impl<'w> Tools<'w> {
             return Ok(tools);
         }
         // From the start, for pip takes what lost its files for installed.
-        tools.environment(&tools.directory(), "tools")?;
+        // Several builds may share one directory by a link, which Python makes no environment at.
+        let place = tools.directory();
+        tools.environment(&place.canonicalize().unwrap_or(place), "tools")?;
         let mut pip = Command::new(tools.bin().join("python"));
         pip.args(["-m", "pip", "install", "--disable-pip-version-check"])
             .args(TOOLS.map(|(package, _)| package));
