@@ -109,9 +109,10 @@ impl Served {
         Self::of(public(), "", &[])
     }
 
-    /// The same, where somebody has put a plugin of our name and version.
+    /// The same, where somebody has put a plugin of our name and version, which our own matrix would refuse.
     pub(crate) fn public_with_a_stranger() -> Self {
-        Self::of(public().into_iter().chain([anywhere("oarlock-cuda12", VERSION, "stranger.py")]), "", &[])
+        let stranger = anywhere("oarlock-cuda12", VERSION, "stranger.py");
+        Self::of(public().into_iter().chain([stranger]), "", &["--era", "2.3.2"])
     }
 
     fn of(wheels: impl IntoIterator<Item = (String, Wheel)>, yanked: &str, more: &[&str]) -> Self {
