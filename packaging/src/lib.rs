@@ -25,6 +25,7 @@ pub mod page;
 pub mod select;
 pub mod serve;
 pub mod show;
+pub mod tree;
 pub mod wheel;
 
 pub use error::Error;

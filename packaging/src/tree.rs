@@ -1,0 +1,294 @@
+//! Files as they lie below a root: of a package of Debian, of a layer of an image. Written as an archive, the same tree is the
+//! same bytes wherever and whenever that is done.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read as _};
+use std::sync::Arc;
+
+use tar::{Archive, Builder, EntryType, Header, HeaderMode};
+
+use crate::error::Error;
+
+/// What lies below a root, by paths without a slash in front.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Tree {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// What lies at a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// What it is.
+    pub node: Node,
+    /// The bits that say who may do what with it.
+    pub mode: u32,
+    /// The numbers of the user and of the group whose it is.
+    pub owner: (u32, u32),
+}
+
+/// What may lie at a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Node {
+    /// A directory.
+    Directory,
+    /// A file with its bytes, which trees share.
+    File(Arc<[u8]>),
+    /// A symbolic link to what this says.
+    Link(String),
+}
+
+/// The user and the group that everything belongs to unless somebody says otherwise.
+const ROOT: (u32, u32) = (0, 0);
+
+/// More than any tree of ours holds; what claims more is not unpacked.
+const LARGEST: u64 = 8 << 30;
+
+impl Entry {
+    /// A directory of root, which everybody may read.
+    #[must_use]
+    pub fn directory() -> Self {
+        Self { node: Node::Directory, mode: 0o755, owner: ROOT }
+    }
+
+    /// A file of root, which everybody may read.
+    #[must_use]
+    pub fn file(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { node: Node::File(bytes.into()), mode: 0o644, owner: ROOT }
+    }
+
+    /// The same that everybody may run.
+    #[must_use]
+    pub fn program(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { mode: 0o755, ..Self::file(bytes) }
+    }
+
+    /// A symbolic link.
+    #[must_use]
+    pub fn link(target: &str) -> Self {
+        Self { node: Node::Link(target.to_owned()), mode: 0o777, owner: ROOT }
+    }
+}
+
+impl Tree {
+    /// Puts something at a path, in place of what is there, and makes the directories above it.
+    ///
+    /// # Errors
+    ///
+    /// When the path leads out of the tree, or through something that is no directory.
+    pub fn put(&mut self, path: &str, entry: Entry) -> Result<(), Error> {
+        let path = inside(path)?;
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        for directory in above.filter(|it| !it.is_empty()) {
+            let there = self.entries.entry(directory.to_owned()).or_insert_with(Entry::directory);
+            if there.node != Node::Directory {
+                return Err(Error::new(format!(
+                    "expected a directory `{directory}` above `{path}`, found a file"
+                )));
+            }
+        }
+        if !path.is_empty() {
+            self.entries.insert(path, entry);
+        }
+        Ok(())
+    }
+
+    /// All entries, directories before what lies in them.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(path, entry)| (path.as_str(), entry))
+    }
+
+    /// All files with their bytes.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries().filter_map(|(path, entry)| match &entry.node {
+            Node::File(bytes) => Some((path, &**bytes)),
+            Node::Directory | Node::Link(_) => None,
+        })
+    }
+
+    /// The bytes of a file, if there is one at a path.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
+        match &self.entries.get(path)?.node {
+            Node::File(bytes) => Some(bytes),
+            Node::Directory | Node::Link(_) => None,
+        }
+    }
+
+    /// What lies at a path.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Entry> {
+        self.entries.get(path)
+    }
+
+    /// Whether nothing lies in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Leaves only what `keep` says of paths.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.entries.retain(|path, _| keep(path));
+    }
+
+    /// Puts all of another tree over this one.
+    ///
+    /// # Errors
+    ///
+    /// When a directory of one is a file of the other.
+    pub fn lay(&mut self, over: Self) -> Result<(), Error> {
+        for (path, entry) in over.entries {
+            let is_directory = |entry: &Entry| entry.node == Node::Directory;
+            match self.entries.get(&path) {
+                // A link to a directory stays one, as `/lib` does where `/usr` is merged.
+                Some(Entry { node: Node::Link(_), .. }) if is_directory(&entry) => {}
+                Some(there) if is_directory(there) != is_directory(&entry) => {
+                    return Err(Error::new(format!(
+                        "expected `{path}` to be a directory in both trees, or in none"
+                    )));
+                }
+                _ => self.put(&path, entry)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// An archive of it in which every path begins with `prefix`, such as `./`, and everything is of one time.
+    ///
+    /// # Errors
+    ///
+    /// When a path is longer than archives can say.
+    pub fn to_tar(&self, prefix: &str, seconds: u64) -> Result<Vec<u8>, Error> {
+        let mut archive = Builder::new(Vec::new());
+        archive.mode(HeaderMode::Deterministic);
+        for (path, entry) in &self.entries {
+            let mut header = Header::new_gnu();
+            header.set_mode(entry.mode);
+            header.set_mtime(seconds);
+            header.set_uid(entry.owner.0.into());
+            header.set_gid(entry.owner.1.into());
+            let path = format!("{prefix}{path}");
+            match &entry.node {
+                Node::Directory => {
+                    header.set_entry_type(EntryType::Directory);
+                    header.set_size(0);
+                    archive.append_data(&mut header, format!("{path}/"), std::io::empty())?;
+                }
+                Node::File(bytes) => {
+                    header.set_entry_type(EntryType::Regular);
+                    header.set_size(bytes.len() as u64);
+                    archive.append_data(&mut header, path, &**bytes)?;
+                }
+                Node::Link(target) => {
+                    header.set_entry_type(EntryType::Symlink);
+                    header.set_size(0);
+                    archive.append_link(&mut header, path, target)?;
+                }
+            }
+        }
+        Ok(archive.into_inner()?)
+    }
+
+    /// The tree in an archive.
+    ///
+    /// # Errors
+    ///
+    /// When it is broken, leads out of the tree, or holds what is neither directory, file nor link.
+    pub fn of_tar(bytes: &[u8]) -> Result<Self, Error> {
+        let mut tree = Self::default();
+        let mut left = LARGEST;
+        for entry in Archive::new(Cursor::new(bytes)).entries()? {
+            let mut entry = entry?;
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let target = entry.link_name_bytes().map(|target| String::from_utf8_lossy(&target).into_owned());
+            let header = entry.header();
+            let number = |number: u64| {
+                u32::try_from(number)
+                    .map_err(|_| Error::new(format!("expected an owner of `{path}`, found {number}")))
+            };
+            let owner = (number(header.uid()?)?, number(header.gid()?)?);
+            let mode = header.mode()? & 0o7777;
+            let node = match (header.entry_type(), target) {
+                (EntryType::Directory, _) => Node::Directory,
+                (EntryType::Regular | EntryType::Continuous, _) => {
+                    let mut bytes = Vec::new();
+                    (&mut entry).take(left + 1).read_to_end(&mut bytes)?;
+                    left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+                        Error::new(format!("expected at most {LARGEST} bytes of files, found more"))
+                    })?;
+                    Node::File(bytes.into())
+                }
+                (EntryType::Symlink, Some(target)) => Node::Link(target),
+                // A second name of a file that came before.
+                (EntryType::Link, Some(target)) => {
+                    let first = tree.entries.get(&inside(&target)?).map(|entry| entry.node.clone());
+                    first.ok_or_else(|| {
+                        Error::new(format!("expected `{target}` before `{path}`, found none"))
+                    })?
+                }
+                (kind, _) => {
+                    let message = format!("expected a directory, a file or a link `{path}`, found {kind:?}");
+                    return Err(Error::new(message));
+                }
+            };
+            tree.put(&path, Entry { node, mode, owner })?;
+        }
+        Ok(tree)
+    }
+}
+
+/// A path from the root as a tree says it, such as `usr/bin` for `./usr/bin/`.
+fn inside(path: &str) -> Result<String, Error> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return Err(Error::new(format!("expected a path within the tree, found `{path}`"))),
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> Tree {
+        let mut tree = Tree::default();
+        tree.put("usr/bin/program", Entry::program(*b"text")).expect("a path");
+        tree.put("/usr/bin/other", Entry::link("program")).expect("a path");
+        let long = format!("./usr/share/{}/file", "long/".repeat(40));
+        tree.put(&long, Entry { owner: (7, 42), mode: 0o4640, ..Entry::file(*b"more") }).expect("a path");
+        tree
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_the_same_whenever_it_is_written() {
+        let bytes = tree().to_tar("./", 1_700_000_000).expect("an archive");
+        assert_eq!(Tree::of_tar(&bytes).expect("a tree"), tree());
+        assert_eq!(tree().to_tar("./", 1_700_000_000).expect("an archive"), bytes);
+    }
+
+    #[test]
+    fn nothing_leads_out_of_a_tree_or_through_a_file() {
+        let mut tree = tree();
+        let refused = |tree: &mut Tree, path| tree.put(path, Entry::file(*b"")).expect_err(path).to_string();
+        assert!(refused(&mut tree, "usr/../../etc/passwd").contains("within the tree"));
+        assert!(refused(&mut tree, "usr/bin/program/x").contains("expected a directory `usr/bin/program`"));
+    }
+
+    #[test]
+    fn a_tree_over_another_keeps_links_to_directories() {
+        let mut merged = Tree::default();
+        merged.put("lib", Entry::link("usr/lib")).expect("a path");
+        let mut over = Tree::default();
+        over.put("lib", Entry::directory()).expect("a path");
+        over.put("usr", Entry::directory()).expect("a path");
+        merged.lay(over).expect("trees that fit");
+        assert_eq!(merged.get("lib"), Some(&Entry::link("usr/lib")));
+        let mut wrong = Tree::default();
+        wrong.put("usr", Entry::file(*b"")).expect("a path");
+        assert!(merged.lay(wrong).is_err());
+    }
+}
