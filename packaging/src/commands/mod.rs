@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod image;
 mod index;
 mod inspect;
 mod matrix;
@@ -43,7 +44,8 @@ Examples:
   oarlock-pack build --row OpenCL              # a wheel of the matrix
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index                           # an index of wheels, for pip and uv
-  oarlock-pack serve dist/index                # the same over HTTP";
+  oarlock-pack serve dist/index                # the same over HTTP
+  oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Build(build::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
+    /// Write images for containers, without an engine
+    Image(image::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
     /// Say which instructions lie in a library
@@ -103,6 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
         Command::Check(call) => check::run(call, arguments.json),
+        Command::Image(call) => image::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Options(call) => options::run(call, arguments.json),

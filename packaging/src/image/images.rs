@@ -216,6 +216,8 @@ mod tests {
         let images = Images::read("images.toml", OWN).expect("our own images");
         let chosen = images.chosen(&["plain".into(), "-slim".into()]).expect("two images");
         assert_eq!(chosen.iter().map(|image| image.suffix.as_str()).collect::<Vec<_>>(), ["", "-slim"]);
-        assert!(images.chosen(&["fat".into()]).expect_err("no image").to_string().contains("`plain`, `slim`"));
+        assert!(
+            images.chosen(&["fat".into()]).expect_err("no image").to_string().contains("`plain`, `slim`")
+        );
     }
 }

@@ -46,7 +46,8 @@ pub const OWN: &str = include_str!("../../debian.lock.toml");
 /// Where that lies in the sources.
 pub const FILE: &str = "packaging/debian.lock.toml";
 
-const HEAD: &str = "# The packages of Debian that images are made of; `oarlock-pack image lock` writes this file.\n\n";
+const HEAD: &str =
+    "# The packages of Debian that images are made of; `oarlock-pack image lock` writes this file.\n\n";
 
 impl Lock {
     /// Reads a file.
@@ -58,9 +59,13 @@ impl Lock {
         let lock: Self = toml::from_str(text).map_err(|error| Error::of_syntax(file, text, &error))?;
         let mut names = BTreeSet::new();
         for package in &lock.packages {
-            package.check().map_err(|error| Error::new(format!("`{}`: {error}", package.name)).of_file(file))?;
+            package
+                .check()
+                .map_err(|error| Error::new(format!("`{}`: {error}", package.name)).of_file(file))?;
             if !names.insert(&package.name) {
-                return Err(Error::new(format!("expected `{}` once, found it twice", package.name)).of_file(file));
+                return Err(
+                    Error::new(format!("expected `{}` once, found it twice", package.name)).of_file(file)
+                );
             }
         }
         Ok(lock)
@@ -84,7 +89,8 @@ impl Lock {
 
 impl Locked {
     fn check(&self) -> Result<(), Error> {
-        let is_hash = self.sha256.len() == 64 && self.sha256.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+        let is_hash =
+            self.sha256.len() == 64 && self.sha256.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
         if !is_hash {
             return Err(Error::new(format!("expected a SHA-256 of 64 digits, found `{}`", self.sha256)));
         }
@@ -140,8 +146,11 @@ mod tests {
             change(&mut lock);
             Lock::read("lock", &lock.to_text().expect("a text")).expect_err("a mistake").to_string()
         };
-        assert!(refused(|it| it.packages[0].sha256.make_ascii_uppercase()).contains("`libx`: expected a SHA-256"));
-        for path in ["../x.deb", "pool//x.deb", "pool/x.rpm", "pool/a b.deb", "/pool/x.deb", ".hidden/x.deb"] {
+        assert!(
+            refused(|it| it.packages[0].sha256.make_ascii_uppercase()).contains("`libx`: expected a SHA-256")
+        );
+        for path in ["../x.deb", "pool//x.deb", "pool/x.rpm", "pool/a b.deb", "/pool/x.deb", ".hidden/x.deb"]
+        {
             let mut lock = lock();
             path.clone_into(&mut lock.packages[0].path);
             let error = Lock::read("lock", &lock.to_text().expect("a text")).expect_err(path).to_string();

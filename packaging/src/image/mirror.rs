@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ureq::Agent;
 
+use super::date;
 use crate::deb::compression::unpack;
 use crate::deb::control::Paragraph;
 use crate::error::Error;
@@ -59,7 +60,8 @@ impl Mirror {
                 )));
             }
         }
-        let config = Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).build();
+        let config =
+            Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).build();
         Ok(Self { agent: config.into(), main: main.to_owned(), security: security.to_owned() })
     }
 
@@ -94,7 +96,9 @@ impl Mirror {
                 bytes.map(Some).map_err(failed)
             }
             404 | 410 => Ok(None),
-            status => Err(Error::new(format!("expected the file, found the status {status}")).of_file(&address)),
+            status => {
+                Err(Error::new(format!("expected the file, found the status {status}")).of_file(&address))
+            }
         }
     }
 
@@ -124,7 +128,7 @@ impl Mirror {
         // It is packed as archives in packages are, whose names say how.
         let text = unpack("Packages.tar.xz", &packed, LARGEST)?;
         let text = String::from_utf8(text).map_err(|_| Error::new(format!("`{suite}`: expected UTF-8")))?;
-        Ok(Index { packages: Paragraph::read(&text)?, date: seconds(release.need("Date")?)? })
+        Ok(Index { packages: Paragraph::read(&text)?, date: date::read(release.need("Date")?)? })
     }
 }
 
@@ -135,12 +139,15 @@ fn signed(bytes: &[u8]) -> Result<String, Error> {
     std::fs::write(&file, bytes)?;
     let mut gpgv = Command::new("gpgv");
     gpgv.args(["--keyring", KEYS, "--output"]).args([&checked, &file]);
-    let output = gpgv
-        .output()
-        .map_err(|error| Error::new(format!("`gpgv`, which checks what Debian signed: {error}; install it")))?;
+    let output = gpgv.output().map_err(|error| {
+        Error::new(format!("`gpgv`, which checks what Debian signed: {error}; install it"))
+    })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Error::new(format!("expected what a key of Debian signed, found otherwise: {}", said.trim())));
+        return Err(Error::new(format!(
+            "expected what a key of Debian signed, found otherwise: {}",
+            said.trim()
+        )));
     }
     Ok(std::fs::read_to_string(checked)?)
 }
@@ -152,27 +159,6 @@ fn hash_of<'r>(release: &'r Paragraph, path: &str) -> Option<&'r str> {
         [hash, _, name] if name == path => Some(hash),
         _ => None,
     })
-}
-
-/// A time such as `Sat, 15 Nov 2025 09:21:07 UTC` in seconds since 1970.
-fn seconds(date: &str) -> Result<u64, Error> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let read = || {
-        let words: Vec<&str> = date.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
-        let [_, day, month, year, hour, minute, second, "UTC" | "GMT" | "+0000"] = words[..] else {
-            return None;
-        };
-        let number = |word: &str| word.parse::<u64>().ok();
-        let month = MONTHS.iter().position(|it| *it == month)? as u64 + 1;
-        let (year, day) = (number(year)?, number(day)?);
-        // Years that begin in March end with the day that some of them lack.
-        let year = year.checked_sub(u64::from(month < 3))?;
-        let since_march = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
-        let days = (365 * year + year / 4 - year / 100 + year / 400 + since_march).checked_sub(719_468)?;
-        Some(((days * 24 + number(hour)?) * 60 + number(minute)?) * 60 + number(second)?)
-    };
-    read().ok_or_else(|| Error::new(format!("expected a time such as `Sat, 15 Nov 2025 09:21:07 UTC`, found `{date}`")))
 }
 
 /// All addresses that a machine's list of sources has, in both forms of such lists.
@@ -212,16 +198,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_seconds_since_1970() {
-        assert_eq!(seconds("Thu, 01 Jan 1970 00:00:00 UTC"), Ok(0));
-        assert_eq!(seconds("Tue, 29 Feb 2000 12:34:56 UTC"), Ok(951_827_696));
-        assert_eq!(seconds("Tue, 14 Nov 2023 22:13:20 GMT"), Ok(1_700_000_000));
-        for wrong in ["", "yesterday", "Tue, 14 Nov 2023 22:13:20 CET", "Tue, 0 Jan 1970 00:00:00 UTC"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn both_forms_of_lists_are_read() {
         let place = tempfile::tempdir().expect("a directory");
         let more = place.path().join("sources.list.d");
@@ -231,7 +207,10 @@ mod tests {
             &place.path().join("sources.list"),
             "# deb http://no/debian x main\ndeb [signed-by=/key] http://one/debian/ x main\n",
         );
-        put(&more.join("a.sources"), "Types: deb\nURIs: http://two/debian http://three/debian-security\nSuites: x\n");
+        put(
+            &more.join("a.sources"),
+            "Types: deb\nURIs: http://two/debian http://three/debian-security\nSuites: x\n",
+        );
         put(&more.join("b.save"), "deb http://no/debian x main\n");
         let found = addresses(place.path()).expect("addresses");
         assert_eq!(found, ["http://one/debian", "http://two/debian", "http://three/debian-security"]);

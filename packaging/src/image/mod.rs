@@ -5,8 +5,10 @@
 //! matters here is done by [`root`]. So the same packages are the same image, byte for byte, wherever and whenever it is made.
 
 pub mod archive;
+mod bytecode;
 pub mod closure;
 pub mod config;
+mod date;
 pub mod dockerfile;
 pub mod images;
 pub mod layer;
@@ -15,8 +17,8 @@ pub mod mirror;
 pub mod name;
 pub mod own;
 pub mod pool;
-pub mod prune;
-pub mod root;
+mod prune;
+mod root;
 pub mod version;
 pub mod workshop;
 

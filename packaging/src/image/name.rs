@@ -100,7 +100,9 @@ fn is_part(part: &str) -> bool {
     let bytes = part.as_bytes();
     bytes.first().is_some_and(is_word)
         && bytes.last().is_some_and(is_word)
-        && bytes.chunk_by(|one, other| is_word(one) == is_word(other)).all(|run| is_word(&run[0]) || between(run))
+        && bytes
+            .chunk_by(|one, other| is_word(one) == is_word(other))
+            .all(|run| is_word(&run[0]) || between(run))
 }
 
 #[cfg(test)]
@@ -125,9 +127,22 @@ mod tests {
     #[test]
     fn names_that_some_engine_refuses_are_refused() {
         let long = "a".repeat(256);
-        for repository in
-            ["", "Oarlock", "a//b", "/a", "a/", "-a", "a-", "a..b", "a___b", "a b", "ä", "..", "host:99999/a", &long]
-        {
+        for repository in [
+            "",
+            "Oarlock",
+            "a//b",
+            "/a",
+            "a/",
+            "-a",
+            "a-",
+            "a..b",
+            "a___b",
+            "a b",
+            "ä",
+            "..",
+            "host:99999/a",
+            &long,
+        ] {
             let error = Name::new(repository, "1").expect_err(repository).to_string();
             assert!(error.starts_with("expected the name of an image"), "{error}");
         }

@@ -129,7 +129,10 @@ mod tests {
                 let mut asked = [0; 1024];
                 let length = stream.read(&mut asked).expect("a request");
                 assert!(asked[..length].starts_with(b"GET /debian/pool/main/x/x_1_all.deb HTTP/1.1"));
-                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    body.len()
+                );
                 stream.write_all(&[head.as_bytes(), body].concat()).expect("an answer");
             }
         });
@@ -147,7 +150,9 @@ mod tests {
         let alone = Pool::at(place.path());
         assert_eq!(alone.take(&package), Ok(b"text".to_vec()));
         std::fs::write(place.path().join("x_1_all.deb"), "tExt").expect("a file");
-        assert!(alone.take(&package).expect_err("a wrong hash").to_string().contains("expected `x` 1 of 4 bytes"));
+        assert!(
+            alone.take(&package).expect_err("a wrong hash").to_string().contains("expected `x` 1 of 4 bytes")
+        );
         assert_eq!(pool.take(&package), Ok(b"text".to_vec()));
         assert_eq!(alone.take(&package), Ok(b"text".to_vec()));
     }

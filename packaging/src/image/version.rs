@@ -65,8 +65,21 @@ mod tests {
     #[test]
     fn versions_are_ordered_as_dpkg_orders_them() {
         let rising = [
-            "0~~", "0~rc1-1", "0", "0.1~a", "0.1", "0.1a", "0.1+b", "0.9", "0.10-1~deb13u1", "0.10-1", "0.10-1+deb13u2",
-            "0.10-1+deb13u10", "0.10-2", "1.0-1-1", "1:0.1",
+            "0~~",
+            "0~rc1-1",
+            "0",
+            "0.1~a",
+            "0.1",
+            "0.1a",
+            "0.1+b",
+            "0.9",
+            "0.10-1~deb13u1",
+            "0.10-1",
+            "0.10-1+deb13u2",
+            "0.10-1+deb13u10",
+            "0.10-2",
+            "1.0-1-1",
+            "1:0.1",
         ];
         for (place, one) in rising.iter().enumerate() {
             for (other_place, other) in rising.iter().enumerate() {
