@@ -53,7 +53,7 @@ impl Config {
     /// What says whether a container works.
     #[must_use]
     pub fn health(&self) -> Vec<&'static str> {
-        vec!["oarlock", "devices"]
+        vec!["oarlock", "doctor"]
     }
 
     /// Whom a container runs as.
