@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use oarlock_pack::image::images::{self, Image};
+use oarlock_pack::image::lock::Locked;
 use oarlock_pack::image::mirror::Mirror;
 use oarlock_pack::image::own::Own;
 use oarlock_pack::image::workshop::{Finished, Workshop};
@@ -92,7 +93,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let own = Own::of_directory(&call.debs, &images.debian.architecture)?;
     let pool = match &call.pool {
         Some(directory) => Pool::at(directory),
-        None => Pool::filled_from(Path::new(POOL), call.mirror.find()?),
+        None => Pool::filled_from(Path::new(POOL), call.mirror.find()),
     };
     let workshop = Workshop::new(&images, &lock, &pool, &own, Path::new(SCRATCH));
     let mut workshop = match &call.name {
@@ -148,9 +149,15 @@ fn make<'w>(
     call: &Call,
 ) -> Result<Vec<Finished>, Box<dyn Error>> {
     let progress = Progress::new();
-    let missing: Vec<_> = workshop.needed(wanted).into_iter().filter(|package| !pool.has(package)).collect();
-    for (done, package) in missing.iter().enumerate() {
-        progress.step(done, missing.len(), &format!("fetching {} {}", package.name, package.version));
+    // All of them before the first image, so that nothing is found wrong when half is done.
+    let needed = workshop.needed(wanted);
+    let count = needed.iter().filter(|package| !pool.has(package)).count();
+    let mut fetched = 0;
+    for package in needed {
+        if !pool.has(package) {
+            progress.step(fetched, count, &format!("fetching {} {}", package.name, package.version));
+            fetched += 1;
+        }
         pool.take(package)?;
     }
     let mut finished = Vec::new();
@@ -236,12 +243,8 @@ fn show_plan(
     for image in wanted {
         files.push(call.out.join(workshop.name(image)?.file()));
     }
-    // Each is as small as one that has it.
-    let needed = wanted.iter().flat_map(|image| workshop.needed(&[image]));
-    let mut fetched: Vec<String> =
-        needed.filter(|package| !pool.has(package)).map(|package| package.file().to_owned()).collect();
-    fetched.sort();
-    fetched.dedup();
+    let needed = workshop.needed(wanted).into_iter();
+    let fetched: Vec<&str> = needed.filter(|package| !pool.has(package)).map(Locked::file).collect();
     if json {
         println!("{:#}", json!({ "fetched": fetched, "images": files }));
         return Ok(());

@@ -12,7 +12,8 @@ use crate::wheel::sha256;
 /// A directory of packages.
 pub struct Pool {
     directory: PathBuf,
-    mirror: Option<Mirror>,
+    /// What fills it; why there is none matters when something is missing.
+    mirror: Option<Result<Mirror, Error>>,
 }
 
 impl Pool {
@@ -22,9 +23,9 @@ impl Pool {
         Self { directory: directory.to_owned(), mirror: None }
     }
 
-    /// A directory that a mirror fills.
+    /// A directory that a mirror fills, if there is one.
     #[must_use]
-    pub fn filled_from(directory: &Path, mirror: Mirror) -> Self {
+    pub fn filled_from(directory: &Path, mirror: Result<Mirror, Error>) -> Self {
         Self { directory: directory.to_owned(), mirror: Some(mirror) }
     }
 
@@ -54,7 +55,7 @@ impl Pool {
             ))
             .of_file(place.display())),
             (_, Some(mirror)) => {
-                let fetched = mirror.get(&package.suite, &package.path)?;
+                let fetched = mirror.as_ref().map_err(Error::clone)?.get(&package.suite, &package.path)?;
                 let bytes = fetched.ok_or_else(|| vanished(package))?;
                 if !is_it(package, &bytes) {
                     return Err(wrong(package, &bytes).of_file(format!("{} of the mirror", package.path)));
@@ -143,7 +144,7 @@ mod tests {
     fn what_is_fetched_is_kept_and_what_was_spoiled_is_fetched_again() {
         let place = tempfile::tempdir().expect("a directory");
         let package = package(b"text");
-        let pool = Pool::filled_from(place.path(), mirror("200 OK", b"text"));
+        let pool = Pool::filled_from(place.path(), Ok(mirror("200 OK", b"text")));
         assert!(!pool.has(&package));
         assert_eq!(pool.take(&package), Ok(b"text".to_vec()));
         assert!(pool.has(&package));
@@ -155,13 +156,17 @@ mod tests {
         );
         assert_eq!(pool.take(&package), Ok(b"text".to_vec()));
         assert_eq!(alone.take(&package), Ok(b"text".to_vec()));
+        let without = Pool::filled_from(place.path(), Err(Error::new("no mirror")));
+        assert_eq!(without.take(&package), Ok(b"text".to_vec()));
+        let other = Locked { path: "pool/y_1_all.deb".to_owned(), ..package };
+        assert_eq!(without.take(&other), Err(Error::new("no mirror")));
     }
 
     #[test]
     fn what_is_not_as_locked_or_not_there_is_refused_and_nothing_is_kept() {
         let place = tempfile::tempdir().expect("a directory");
         let refused = |status, body| {
-            let pool = Pool::filled_from(place.path(), mirror(status, body));
+            let pool = Pool::filled_from(place.path(), Ok(mirror(status, body)));
             let error = pool.take(&package(b"text")).expect_err("a refusal").to_string();
             assert_eq!(std::fs::read_dir(place.path()).expect("a directory").count(), 0);
             error

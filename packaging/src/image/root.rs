@@ -152,7 +152,7 @@ impl Root {
         let mut lacking = Vec::new();
         for field in ["Pre-Depends", "Depends"] {
             let choices =
-                alternatives(&control, field).filter(|choice| !choice.iter().any(|name| is_there(&name)));
+                alternatives(&control, field).filter(|choice| !choice.iter().any(is_there));
             lacking.extend(choices.map(|choice| choice.join("` or `")));
         }
         Ok(lacking)
@@ -180,19 +180,22 @@ mod tests {
     fn a_package_is_noted_as_dpkg_notes_it() {
         let mut root = Root::new().expect("a root");
         let manual = LeftOut { below: vec!["usr/share/man".to_owned()], but: Vec::new(), why: String::new() };
-        for name in ["z", "a"] {
+        for name in ["zz", "aa"] {
             root.install(package(name, "Multi-Arch: same\n"), std::slice::from_ref(&manual))
                 .expect("a package");
         }
         root.settle().expect("settled");
         let text = |path: &str| String::from_utf8_lossy(root.tree().file(path).expect(path)).into_owned();
-        assert_eq!(text("usr/lib/a.so"), "a");
-        assert_eq!(text("var/lib/dpkg/info/a:amd64.list"), "/.\n/lib\n/lib/a.so\n");
-        assert_eq!(text("var/lib/dpkg/info/a:amd64.md5sums"), "0cc175b9c0f1b6a831c399e269772661  lib/a.so\n");
+        assert_eq!(text("usr/lib/aa.so"), "aa");
+        assert_eq!(text("var/lib/dpkg/info/aa:amd64.list"), "/.\n/lib\n/lib/aa.so\n/usr\n/usr/share\n");
+        assert_eq!(
+            text("var/lib/dpkg/info/aa:amd64.md5sums"),
+            "4124bc0a9335c27f086f24ba207a4912  lib/aa.so\n"
+        );
         let status = Paragraph::read(&text("var/lib/dpkg/status")).expect("paragraphs");
         let names: Vec<_> = status.iter().map(|it| (it.get("Package"), it.get("Status"))).collect();
         let installed = Some("install ok installed");
-        assert_eq!(names, [(Some("a"), installed), (Some("z"), installed)]);
+        assert_eq!(names, [(Some("aa"), installed), (Some("zz"), installed)]);
     }
 
     #[test]
@@ -209,10 +212,10 @@ mod tests {
     #[test]
     fn what_a_package_lacks_is_what_nobody_provides() {
         let mut root = Root::new().expect("a root");
-        root.install(package("x", "Provides: virtual (= 1)\n"), &[]).expect("a package");
-        root.install(package("y", "Depends: x (>= 1), virtual, out, a | b\n"), &[]).expect("a package");
+        root.install(package("xx", "Provides: virtual (= 1)\n"), &[]).expect("a package");
+        root.install(package("yy", "Depends: xx (>= 1), virtual, out, a | b\n"), &[]).expect("a package");
         let left_out = BTreeMap::from([("out".to_owned(), "why".to_owned())]);
-        assert_eq!(root.lacks("y", &left_out), Ok(vec!["a` or `b".to_owned()]));
+        assert_eq!(root.lacks("yy", &left_out), Ok(vec!["a` or `b".to_owned()]));
         assert_eq!(root.lacks("nothing", &left_out), Ok(vec!["nothing".to_owned()]));
     }
 

@@ -113,7 +113,7 @@ impl<'w> Workshop<'w> {
     }
 
     /// The packages of Debian that images are made of.
-    pub fn needed(&self, images: &[&'w Image]) -> Vec<&'w Locked> {
+    pub fn needed(&self, images: &[&Image]) -> Vec<&'w Locked> {
         let is_needed = |package: &&Locked| {
             package.layers.iter().any(|layer| images.iter().any(|image| image.layers.contains(layer)))
         };
