@@ -20,6 +20,7 @@ pub mod library;
 pub mod licences;
 pub mod matrix;
 pub mod number;
+pub mod openpgp;
 pub mod options;
 pub mod packed;
 pub mod page;
