@@ -128,9 +128,7 @@ impl Package {
     ///
     /// When it has no name, or one that no package can have.
     pub fn name(&self) -> Result<&str, Error> {
-        let is_name =
-            |name: &str| name.len() >= 2 && begins_and_is_made_of(name, "+-.", u8::is_ascii_lowercase);
-        self.field("Package", "lower-case letters, digits, `+`, `-` and `.`", is_name)
+        self.field("Package", "lower-case letters, digits, `+`, `-` and `.`", is_package_name)
     }
 
     /// Its version.
@@ -220,6 +218,11 @@ impl Package {
         }
         Ok(())
     }
+}
+
+/// Whether a package may be called so.
+pub(crate) fn is_package_name(name: &str) -> bool {
+    name.len() >= 2 && begins_and_is_made_of(name, "+-.", u8::is_ascii_lowercase)
 }
 
 /// Whether a word begins with a letter of a kind or a digit, and is made of those and of a few others.

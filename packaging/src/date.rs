@@ -1,0 +1,90 @@
+//! When something was made: a time that is asked for, so that the same can be made again later.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::Error;
+
+/// What says the time, in seconds since 1970, of what is made; the convention of <https://reproducible-builds.org>.
+const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+
+/// The seconds of a day.
+pub const DAY: u64 = 24 * 60 * 60;
+
+/// The seconds since 1970.
+#[must_use]
+pub fn now() -> u64 {
+    // A clock that stands before 1970 is none.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
+}
+
+/// The time of what is made: what `SOURCE_DATE_EPOCH` says, or now.
+///
+/// # Errors
+///
+/// When that is no number.
+pub fn of_what_is_made() -> Result<u64, Error> {
+    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(now()) };
+    said.to_str().and_then(|said| said.parse().ok()).ok_or_else(|| {
+        let found = said.display();
+        Error::new(format!("expected seconds since 1970 in `{VARIABLE}`, found `{found}`"))
+    })
+}
+
+/// A time as repositories say it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
+#[must_use]
+pub fn text(seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, rest) = (seconds / DAY, seconds % DAY);
+    let (year, month, day) = calendar(days);
+    let (name, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{name}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Year, month from 0 on and day from 1 on of a day since 1970.
+fn calendar(mut days: u64) -> (u64, usize, u64) {
+    // As many years as the calendar takes to begin anew have the same days.
+    const ROUND: u64 = 146_097;
+    let mut year = 1970 + days / ROUND * 400;
+    days %= ROUND;
+    let is_long =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    while days >= 365 + u64::from(is_long(year)) {
+        days -= 365 + u64::from(is_long(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_long(year));
+    let mut month = 0;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_everybody_says_them() {
+        for (seconds, said) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 UTC"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 UTC"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 UTC"),
+            (1_700_000_000, "Tue, 14 Nov 2023 22:13:20 UTC"),
+            (1_735_603_200, "Tue, 31 Dec 2024 00:00:00 UTC"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 UTC"),
+            (13_574_563_200, "Tue, 29 Feb 2400 00:00:00 UTC"),
+            (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 UTC"),
+        ] {
+            assert_eq!(text(seconds), said);
+        }
+        assert!(text(u64::MAX).ends_with(" UTC"));
+    }
+}

@@ -1,0 +1,246 @@
+//! Repositories of small packages, as files.
+
+use super::*;
+use crate::date::DAY;
+use crate::deb::Package;
+use crate::tree::Entry;
+
+const TIME: u64 = 1_700_000_000;
+
+/// Puts a package into a directory, with these fields beside its name, and says where.
+fn put(directory: &Path, name: &str, more: &[(&str, &str)]) -> PathBuf {
+    let mut package = Package::default();
+    for (field, value) in [("Package", name), ("Version", "1"), ("Architecture", "amd64")].iter().chain(more)
+    {
+        package.control.set(field, value);
+    }
+    package.contents.put(&format!("usr/share/{name}"), Entry::file(*b"text")).expect("a path");
+    let file = directory.join(format!("{name}.deb"));
+    std::fs::write(&file, package.to_bytes(TIME).expect("a package")).expect("a file");
+    file
+}
+
+fn release() -> Release {
+    let word = str::to_owned;
+    let (made, ends) = (TIME, TIME + 90 * DAY);
+    let host = word("https://example.org/apt");
+    Release { suite: word("stable"), codename: word("first"), origin: word("Here"), host, made, ends }
+}
+
+fn key() -> Key {
+    Key::new("Archive <archive@example.org>", TIME).expect("a key")
+}
+
+fn repository(files: &[PathBuf]) -> Repository {
+    Repository::of_files(files, |_, _| ()).expect("packages")
+}
+
+fn refused(files: &[PathBuf]) -> String {
+    Repository::of_files(files, |_, _| ()).expect_err("no repository").to_string()
+}
+
+/// All files below a directory with what is in them.
+fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(next) = left.pop() {
+        for entry in std::fs::read_dir(next).expect("a directory") {
+            let path = entry.expect("a file").path();
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                let name = path.strip_prefix(directory).expect("a path below").display().to_string();
+                found.insert(name, std::fs::read(path).expect("a file"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_same_packages_are_the_same_repository_whatever_their_order() {
+    let place = tempfile::tempdir().expect("a directory");
+    let all: Vec<PathBuf> = [
+        put(place.path(), "oarlock", &[]),
+        put(place.path(), "liboarlock0", &[("Source", "oarlock (1.0)"), ("Section", "libs")]),
+        put(place.path(), "oarlock-doc", &[("Architecture", "all")]),
+        put(place.path(), "oarlock-cuda", &[("Section", "contrib/science"), ("Architecture", "arm64")]),
+    ]
+    .into();
+    let (key, one, other) = (key(), place.path().join("one"), place.path().join("other"));
+    repository(&all).write(&one, &release(), std::slice::from_ref(&key)).expect("a repository");
+    let turned: Vec<PathBuf> = all.iter().rev().chain(&all[..1]).cloned().collect();
+    repository(&turned).write(&other, &release(), std::slice::from_ref(&key)).expect("a repository");
+    assert_eq!(files(&one), files(&other));
+    repository(&all).write(&one, &release(), &[key]).expect("the same again");
+    assert_eq!(files(&one), files(&other));
+
+    let files = files(&one);
+    for path in [
+        "pool/main/o/oarlock/oarlock_1_amd64.deb",
+        "pool/main/o/oarlock/liboarlock0_1_amd64.deb",
+        "pool/main/o/oarlock-doc/oarlock-doc_1_all.deb",
+        "pool/contrib/o/oarlock-cuda/oarlock-cuda_1_arm64.deb",
+        "dists/stable/InRelease",
+        "dists/stable/Release.gpg",
+        "oarlock-archive-keyring.gpg",
+    ] {
+        assert!(files.contains_key(path), "{path}: {:?}", files.keys());
+    }
+    let text = |path: &str| String::from_utf8(files[path].clone()).expect("a text");
+    let packages = |component: &str, machine: &str| {
+        let path = format!("dists/stable/{component}/binary-{machine}/Packages");
+        let text = text(&path);
+        let xz = compression::unpack("Packages.tar.xz", &files[&format!("{path}.xz")], 1 << 20);
+        assert_eq!(xz.expect("the same, packed"), text.as_bytes());
+        let paragraphs = Paragraph::read(&text).expect("paragraphs");
+        paragraphs.iter().map(|it| it.need("Package").expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(packages("main", "amd64"), ["oarlock-doc", "liboarlock0", "oarlock"]);
+    assert_eq!(packages("main", "arm64"), ["oarlock-doc"]);
+    assert_eq!(packages("contrib", "arm64"), ["oarlock-cuda"]);
+    assert!(packages("contrib", "amd64").is_empty());
+
+    let release = Paragraph::read_one(&text("dists/stable/Release")).expect("a paragraph");
+    for (field, value) in [
+        ("Origin", "Here"),
+        ("Suite", "stable"),
+        ("Codename", "first"),
+        ("Date", "Tue, 14 Nov 2023 22:13:20 UTC"),
+        ("Valid-Until", "Mon, 12 Feb 2024 22:13:20 UTC"),
+        ("Acquire-By-Hash", "yes"),
+        ("Architectures", "amd64 arm64"),
+        ("Components", "contrib main"),
+    ] {
+        assert_eq!(release.get(field), Some(value), "{field}");
+    }
+    let hashes = release.need("SHA256").expect("hashes");
+    assert_eq!(hashes.trim().lines().count(), 8);
+    for line in hashes.trim().lines() {
+        let [hash, size, path] = line.split(' ').collect::<Vec<_>>().try_into().expect("three words");
+        let list = &files[&format!("dists/stable/{path}")];
+        assert_eq!((crate::wheel::sha256(list), list.len().to_string()), (hash.to_owned(), size.to_owned()));
+        let (directory, _) = path.rsplit_once('/').expect("a directory");
+        assert_eq!(&files[&format!("dists/stable/{directory}/by-hash/SHA256/{hash}")], list);
+    }
+    assert_eq!(
+        text("oarlock.sources"),
+        "Types: deb\nURIs: https://example.org/apt\nSuites: stable\nComponents: contrib main\n\
+         Architectures: amd64 arm64\nSigned-By: /usr/share/keyrings/oarlock-archive-keyring.gpg\n"
+    );
+}
+
+#[test]
+fn what_is_for_all_machines_alone_is_listed_for_all() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = put(place.path(), "oarlock-doc", &[("Architecture", "all")]);
+    let target = place.path().join("apt");
+    repository(&[file]).write(&target, &release(), &[]).expect("a repository");
+    let files = files(&target);
+    assert!(files.contains_key("dists/stable/main/binary-all/Packages"));
+    // Without a key nothing is signed, and nothing says that it is.
+    assert!(
+        !files.contains_key("dists/stable/InRelease") && !files.contains_key("oarlock-archive-keyring.gpg")
+    );
+    let sources = String::from_utf8_lossy(&files["oarlock.sources"]);
+    assert!(!sources.contains("Architectures") && !sources.contains("Signed-By"), "{sources}");
+}
+
+#[test]
+fn lists_of_the_last_three_repositories_stay() {
+    let place = tempfile::tempdir().expect("a directory");
+    let target = place.path().join("apt");
+    let mut seen = Vec::new();
+    for version in 1..=5 {
+        let file = put(place.path(), "oarlock", &[("Version", &version.to_string())]);
+        repository(&[file]).write(&target, &release(), &[]).expect("a repository");
+        let files = files(&target);
+        let hashes = || files.keys().filter(|path| path.contains("by-hash"));
+        assert_eq!(hashes().count(), 2 * version.min(3));
+        seen.push(crate::wheel::sha256(&files["dists/stable/main/binary-amd64/Packages"]));
+        for hash in seen.iter().rev().take(3) {
+            assert!(hashes().any(|path| path.ends_with(hash)), "{hash}");
+        }
+        assert_eq!(files.keys().filter(|path| path.starts_with("pool")).count(), 1);
+    }
+}
+
+#[test]
+fn packages_that_cannot_be_in_a_repository_are_refused_by_name() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = place.path().join("other");
+    std::fs::create_dir(&directory).expect("a directory");
+    assert_eq!(refused(&[]), "expected packages, found none");
+    assert!(
+        Repository::files(&directory)
+            .expect_err("no files")
+            .to_string()
+            .ends_with("expected files `*.deb`, found none")
+    );
+    let one = put(place.path(), "oarlock", &[]);
+    let other = put(&directory, "oarlock", &[("Description", "different")]);
+    let error = refused(&[one.clone(), other]);
+    assert!(
+        error.starts_with("expected one file for `pool/main/o/oarlock/oarlock_1_amd64.deb`, found `"),
+        "{error}"
+    );
+    let epoch = put(&directory, "oarlock", &[("Version", "2:1")]);
+    assert!(refused(&[one.clone(), epoch]).contains("which are different"));
+    for (field, value) in [("Section", "games/oarlock"), ("Source", "../up")] {
+        let error = refused(&[put(&directory, "wrong", &[(field, value)])]);
+        assert!(
+            error.contains("wrong.deb`: expected") && error.ends_with(&format!("found `{value}`")),
+            "{error}"
+        );
+    }
+    let mut bytes = std::fs::read(&one).expect("a package");
+    bytes.truncate(bytes.len() - 9);
+    std::fs::write(&one, bytes).expect("a file");
+    assert!(refused(&[one]).contains("oarlock.deb`: expected "));
+}
+
+#[test]
+fn a_repository_takes_the_place_of_one_of_its_suite_and_of_nothing_else() {
+    let place = tempfile::tempdir().expect("a directory");
+    let target = place.path().join("apt");
+    let repository = repository(&[put(place.path(), "oarlock", &[])]);
+    let write = |release: &Release| repository.write(&target, release, &[]);
+    write(&release()).expect("a repository");
+    let before = files(&target);
+    let testing = Release { suite: "testing".to_owned(), ..release() };
+    let error = write(&testing).expect_err("another suite").to_string();
+    assert!(error.contains("expected a repository of the suite `testing`"), "{error}");
+    assert_eq!(repository.check_place(&target, &testing).expect_err("another suite").to_string(), error);
+    std::fs::write(target.join("pool/notes"), "mine").expect("a file");
+    let error = write(&release()).expect_err("a file of somebody").to_string();
+    assert!(error.ends_with("found `pool/notes` in it, which no repository put there"), "{error}");
+    std::fs::remove_file(target.join("pool/notes")).expect("the file");
+    assert_eq!(files(&target), before);
+}
+
+#[test]
+fn what_apt_would_not_take_is_refused() {
+    let now = TIME + DAY;
+    let refused = |release: Release| release.check(&[], now).expect_err("a wrong release").to_string();
+    assert_eq!(release().check(&[key()], now), Ok(()));
+    assert!(
+        refused(Release { made: now + 1, ..release() })
+            .starts_with("expected a repository that is made by now")
+    );
+    let ended = refused(Release { ends: now, ..release() });
+    assert!(
+        ended.contains("that ends on Wed, 15 Nov 2023 22:13:20 UTC; it may be valid for longer"),
+        "{ended}"
+    );
+    for wrong in ["", "../up", "a/b", "Stable", "a b", "1"] {
+        assert!(
+            refused(Release { suite: wrong.to_owned(), ..release() }).contains("expected a suite such as")
+        );
+        assert!(
+            refused(Release { codename: wrong.to_owned(), ..release() })
+                .contains("expected a codename such as")
+        );
+    }
+    assert!(refused(Release { origin: "a\nb".to_owned(), ..release() }).contains("expected an origin"));
+    assert!(refused(Release { host: "https://a b".to_owned(), ..release() }).contains("expected an address"));
+}
