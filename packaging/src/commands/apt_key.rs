@@ -33,11 +33,12 @@ struct New {
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let Action::New(New { out, owner }) = &call.action;
     let key = Key::new(owner, date::of_what_is_made()?)?;
-    if dry_run {
-        if out.try_exists()? {
-            return Err(format!("`{}`: expected no file, found one", out.display()).into());
-        }
-    } else {
+    if out.try_exists()? {
+        return Err(
+            format!("`{}`: expected no file, for no key is replaced; found one", out.display()).into()
+        );
+    }
+    if !dry_run {
         file::write_secret(out, key.secret_text().as_bytes())?;
     }
     let fingerprint = key.fingerprint_text();

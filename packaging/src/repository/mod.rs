@@ -220,6 +220,3 @@ fn by_hash(path: &str, bytes: &[u8]) -> String {
 fn words(set: &BTreeSet<&str>) -> String {
     set.iter().copied().collect::<Vec<_>>().join(" ")
 }
-
-#[cfg(test)]
-mod tests;

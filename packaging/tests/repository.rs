@@ -1,24 +1,22 @@
-//! Repositories of small packages, as files.
+//! Repositories of small packages, as files, and the commands that make them.
 
-use super::*;
-use crate::date::DAY;
-use crate::deb::Package;
-use crate::tree::Entry;
+#[path = "common/package.rs"]
+mod package;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use oarlock_pack::date::{self, DAY};
+use oarlock_pack::deb::control::Paragraph;
+use oarlock_pack::openpgp::Key;
+use oarlock_pack::repository::{Release, Repository};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::package::put;
 
 const TIME: u64 = 1_700_000_000;
-
-/// Puts a package into a directory, with these fields beside its name, and says where.
-fn put(directory: &Path, name: &str, more: &[(&str, &str)]) -> PathBuf {
-    let mut package = Package::default();
-    for (field, value) in [("Package", name), ("Version", "1"), ("Architecture", "amd64")].iter().chain(more)
-    {
-        package.control.set(field, value);
-    }
-    package.contents.put(&format!("usr/share/{name}"), Entry::file(*b"text")).expect("a path");
-    let file = directory.join(format!("{name}.deb"));
-    std::fs::write(&file, package.to_bytes(TIME).expect("a package")).expect("a file");
-    file
-}
 
 fn release() -> Release {
     let word = str::to_owned;
@@ -33,6 +31,10 @@ fn key() -> Key {
 
 fn repository(files: &[PathBuf]) -> Repository {
     Repository::of_files(files, |_, _| ()).expect("packages")
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn refused(files: &[PathBuf]) -> String {
@@ -89,10 +91,7 @@ fn the_same_packages_are_the_same_repository_whatever_their_order() {
     }
     let text = |path: &str| String::from_utf8(files[path].clone()).expect("a text");
     let packages = |component: &str, machine: &str| {
-        let path = format!("dists/stable/{component}/binary-{machine}/Packages");
-        let text = text(&path);
-        let xz = compression::unpack("Packages.tar.xz", &files[&format!("{path}.xz")], 1 << 20);
-        assert_eq!(xz.expect("the same, packed"), text.as_bytes());
+        let text = text(&format!("dists/stable/{component}/binary-{machine}/Packages"));
         let paragraphs = Paragraph::read(&text).expect("paragraphs");
         paragraphs.iter().map(|it| it.need("Package").expect("a name").to_owned()).collect::<Vec<_>>()
     };
@@ -119,7 +118,7 @@ fn the_same_packages_are_the_same_repository_whatever_their_order() {
     for line in hashes.trim().lines() {
         let [hash, size, path] = line.split(' ').collect::<Vec<_>>().try_into().expect("three words");
         let list = &files[&format!("dists/stable/{path}")];
-        assert_eq!((crate::wheel::sha256(list), list.len().to_string()), (hash.to_owned(), size.to_owned()));
+        assert_eq!((sha256(list), list.len().to_string()), (hash.to_owned(), size.to_owned()));
         let (directory, _) = path.rsplit_once('/').expect("a directory");
         assert_eq!(&files[&format!("dists/stable/{directory}/by-hash/SHA256/{hash}")], list);
     }
@@ -157,7 +156,7 @@ fn lists_of_the_last_three_repositories_stay() {
         let files = files(&target);
         let hashes = || files.keys().filter(|path| path.contains("by-hash"));
         assert_eq!(hashes().count(), 2 * version.min(3));
-        seen.push(crate::wheel::sha256(&files["dists/stable/main/binary-amd64/Packages"]));
+        seen.push(sha256(&files["dists/stable/main/binary-amd64/Packages"]));
         for hash in seen.iter().rev().take(3) {
             assert!(hashes().any(|path| path.ends_with(hash)), "{hash}");
         }
@@ -243,4 +242,117 @@ fn what_apt_would_not_take_is_refused() {
     }
     assert!(refused(Release { origin: "a\nb".to_owned(), ..release() }).contains("expected an origin"));
     assert!(refused(Release { host: "https://a b".to_owned(), ..release() }).contains("expected an address"));
+}
+
+/// What the command does in a directory; what it makes is of yesterday.
+fn command(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    let yesterday = (date::now() / DAY - 1) * DAY;
+    command.args(arguments).current_dir(directory).env("SOURCE_DATE_EPOCH", yesterday.to_string());
+    command.output().expect("the command")
+}
+
+/// What it says as it succeeds.
+fn said(directory: &Path, arguments: &[&str]) -> String {
+    let output = command(directory, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a text")
+}
+
+/// What it says as it fails.
+fn fails(directory: &Path, arguments: &[&str]) -> String {
+    let output = command(directory, arguments);
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).expect("a text")
+}
+
+/// A directory with a key and packages beside something else.
+fn filled() -> TempDir {
+    let place = tempfile::tempdir().expect("a directory");
+    put(&place.path().join("dist"), "oarlock", &[]);
+    put(&place.path().join("dist"), "oarlock-data", &[("Architecture", "all")]);
+    std::fs::write(place.path().join("dist/oarlock.whl"), "a wheel").expect("a file");
+    said(place.path(), &["apt-key", "new", "--out", "key"]);
+    place
+}
+
+#[test]
+fn the_same_packages_of_one_day_are_the_same_bytes() {
+    let place = filled();
+    let text = said(place.path(), &["apt-repo", "dist", "--key", "key"]);
+    assert!(text.starts_with("dist/apt has 2 packages, signed by "), "{text}");
+    let json = said(
+        place.path(),
+        &["--json", "apt-repo", "dist", "--key", "key", "--out", "again", "--codename", "one"],
+    );
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["packages"], &json["suite"]), (&2.into(), &"stable".into()));
+    assert!(text.contains(json["signed_by"][0].as_str().expect("a key")), "{text}");
+    assert!(text.contains(json["valid_until"].as_str().expect("a time")), "{text}");
+    said(
+        place.path(),
+        &["apt-repo", "dist/oarlock-data.deb", "dist/oarlock.deb", "--key", "key", "--out", "again"],
+    );
+    assert_eq!(files(&place.path().join("again")), files(&place.path().join("dist/apt")));
+}
+
+#[test]
+fn a_dry_run_says_the_same_and_writes_nothing() {
+    let place = filled();
+    let before = files(place.path());
+    let text = said(place.path(), &["--dry-run", "apt-repo", "dist", "--key", "key"]);
+    assert!(text.starts_with("dist/apt would have 2 packages, signed by "), "{text}");
+    assert_eq!(said(place.path(), &["--dry-run", "apt-key", "new", "--out", "next"]), "would write next\n");
+    assert!(
+        fails(place.path(), &["--dry-run", "apt-repo", "dist", "--unsigned", "--out", "dist"])
+            .contains("no repository put there")
+    );
+    assert_eq!(files(place.path()), before);
+}
+
+#[test]
+fn nothing_is_unsigned_unless_that_is_asked_for() {
+    let place = filled();
+    assert!(fails(place.path(), &["apt-repo", "dist"]).contains("--key <FILE>|--unsigned"));
+    assert!(
+        fails(place.path(), &["apt-repo", "dist", "--unsigned", "--key", "key"])
+            .contains("cannot be used with")
+    );
+    let text = said(place.path(), &["apt-repo", "dist", "--unsigned"]);
+    assert!(text.starts_with("dist/apt has 2 packages, signed by nobody"), "{text}");
+}
+
+#[test]
+fn keys_are_for_their_owner_alone_and_are_never_replaced() {
+    let place = filled();
+    let before = files(place.path());
+    for arguments in
+        [["apt-key", "new", "--out", "key"].as_slice(), &["--dry-run", "apt-key", "new", "--out", "key"]]
+    {
+        assert_eq!(
+            fails(place.path(), arguments),
+            "error: `key`: expected no file, for no key is replaced; found one\n"
+        );
+    }
+    assert_eq!(files(place.path()), before);
+    for wrong in ["dist/oarlock.whl", "nothing"] {
+        let error = fails(place.path(), &["apt-repo", "dist", "--key", wrong]);
+        assert!(error.starts_with(&format!("error: `{wrong}`: ")), "{error}");
+    }
+}
+
+#[test]
+fn times_that_say_nothing_are_refused() {
+    let place = filled();
+    let repository = ["apt-repo", "dist", "--key", "key"];
+    assert!(fails(place.path(), &[&repository[..], &["--valid-for", "0"]].concat()).contains("1..=3650"));
+    // What is of yesterday ends today.
+    assert!(
+        fails(place.path(), &[&repository[..], &["--valid-for", "1"]].concat())
+            .contains("that apt takes now")
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    command.args(repository).current_dir(place.path()).env("SOURCE_DATE_EPOCH", "soon");
+    let error = String::from_utf8(command.output().expect("the command").stderr).expect("a text");
+    assert!(error.ends_with("expected seconds since 1970 in `SOURCE_DATE_EPOCH`, found `soon`\n"), "{error}");
 }
