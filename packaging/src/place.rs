@@ -101,8 +101,13 @@ impl Files<'_> {
         take().map_err(|error| Error::from(error).of_file(from.display()))
     }
 
-    fn place(&mut self, path: &str) -> PathBuf {
+    /// Leaves a place to a file that somebody else puts there, which the next directory may replace.
+    pub(crate) fn leave(&mut self, path: &str) {
         self.list += &format!("{path}\n");
+    }
+
+    fn place(&mut self, path: &str) -> PathBuf {
+        self.leave(path);
         self.directory.join(path)
     }
 }

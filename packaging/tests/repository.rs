@@ -137,12 +137,12 @@ fn what_is_for_all_machines_alone_is_listed_for_all() {
     repository(&[file]).write(&target, &release(), &[]).expect("a repository");
     let files = files(&target);
     assert!(files.contains_key("dists/stable/main/binary-all/Packages"));
-    // Without a key nothing is signed, and nothing says that it is.
+    // Without a key nothing is signed, and apt is told to take nothing that is not.
     assert!(
         !files.contains_key("dists/stable/InRelease") && !files.contains_key("oarlock-archive-keyring.gpg")
     );
     let sources = String::from_utf8_lossy(&files["oarlock.sources"]);
-    assert!(!sources.contains("Architectures") && !sources.contains("Signed-By"), "{sources}");
+    assert!(!sources.contains("Architectures") && sources.contains("Signed-By: "), "{sources}");
 }
 
 #[test]
@@ -320,6 +320,11 @@ fn nothing_is_unsigned_unless_that_is_asked_for() {
     );
     let text = said(place.path(), &["apt-repo", "dist", "--unsigned"]);
     assert!(text.starts_with("dist/apt has 2 packages, signed by nobody"), "{text}");
+    // As somebody does who keeps the key elsewhere.
+    std::fs::write(place.path().join("dist/apt/dists/stable/InRelease"), "signed").expect("a file");
+    std::fs::write(place.path().join("dist/apt/oarlock-archive-keyring.gpg"), "a key").expect("a file");
+    said(place.path(), &["apt-repo", "dist", "--unsigned"]);
+    assert!(!place.path().join("dist/apt/dists/stable/InRelease").exists());
 }
 
 #[test]

@@ -154,13 +154,14 @@ impl Repository {
 
     fn sign(&self, files: &mut Files<'_>, release: &Release, keys: &[Key], text: &str) -> Result<(), Error> {
         let suite = release.directory();
-        if !keys.is_empty() {
-            let signed = openpgp::sign_text(text, keys, release.made)?;
-            files.write(&format!("{suite}/InRelease"), signed.as_bytes())?;
-            let signatures = openpgp::sign_bytes(text.as_bytes(), keys, release.made)?;
-            files.write(&format!("{suite}/Release.gpg"), signatures.as_bytes())?;
-            let public: Vec<u8> = keys.iter().flat_map(Key::public_bytes).collect();
-            files.write(KEYRING, &public)?;
+        let [signed, signatures] = ["InRelease", "Release.gpg"].map(|name| format!("{suite}/{name}"));
+        if keys.is_empty() {
+            // Who keeps the key elsewhere signs there.
+            [&*signed, &*signatures, KEYRING].into_iter().for_each(|path| files.leave(path));
+        } else {
+            files.write(&signed, openpgp::sign_text(text, keys, release.made)?.as_bytes())?;
+            files.write(&signatures, openpgp::sign_bytes(text.as_bytes(), keys, release.made)?.as_bytes())?;
+            files.write(KEYRING, &keys.iter().flat_map(Key::public_bytes).collect::<Vec<u8>>())?;
         }
         let mut sources = Paragraph::default();
         sources.set("Types", "deb");
@@ -171,9 +172,7 @@ impl Repository {
         if !architectures.contains(ALL) {
             sources.set("Architectures", &words(&architectures));
         }
-        if !keys.is_empty() {
-            sources.set("Signed-By", &format!("/usr/share/keyrings/{KEYRING}"));
-        }
+        sources.set("Signed-By", &format!("/usr/share/keyrings/{KEYRING}"));
         files.write(SOURCES, sources.to_string().as_bytes())
     }
 
