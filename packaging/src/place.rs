@@ -98,7 +98,7 @@ impl Files<'_> {
             target.parent().map_or(Ok(()), std::fs::create_dir_all)?;
             std::fs::hard_link(from, &target).or_else(|_| std::fs::copy(from, &target).map(drop))
         };
-        take().map_err(|error| Error::from(error).of_file(from.display()))
+        take().map_err(|error| Error::from(error).of_part(from.display()))
     }
 
     /// Leaves a place to a file that somebody else puts there, which the next directory may replace.

@@ -215,6 +215,9 @@ fn a_repository_takes_the_place_of_one_of_its_suite_and_of_nothing_else() {
     assert!(error.ends_with("found `pool/notes` in it, which no repository put there"), "{error}");
     std::fs::remove_file(target.join("pool/notes")).expect("the file");
     assert_eq!(files(&target), before);
+    std::fs::write(target.join(".oarlock-generations"), "0 ../up\n").expect("a file");
+    let error = write(&release()).expect_err("what no repository remembers").to_string();
+    assert!(error.contains("apt`: `.oarlock-generations`: line 1: expected a number and a path"), "{error}");
 }
 
 #[test]

@@ -22,11 +22,11 @@ impl Generations {
     /// Those of a directory, which may be none yet.
     pub(super) fn read(directory: &Path) -> Result<Self, Error> {
         match std::fs::read_to_string(directory.join(FILE)) {
-            Ok(text) => Self::parse(&text).map_err(|error| error.of_file(FILE)),
+            Ok(text) => Self::parse(&text).map_err(|error| error.of_part(FILE)),
             Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
                 Ok(Self::default())
             }
-            Err(error) => Err(Error::from(error).of_file(FILE)),
+            Err(error) => Err(Error::from(error).of_part(FILE)),
         }
     }
 
