@@ -125,7 +125,7 @@ fn the_same_packages_are_the_same_repository_whatever_their_order() {
     assert_eq!(
         text("oarlock.sources"),
         "Types: deb\nURIs: https://example.org/apt\nSuites: stable\nComponents: contrib main\n\
-         Architectures: amd64 arm64\nSigned-By: /usr/share/keyrings/oarlock-archive-keyring.gpg\n"
+         Signed-By: /usr/share/keyrings/oarlock-archive-keyring.gpg\n"
     );
 }
 
@@ -291,6 +291,8 @@ fn the_same_packages_of_one_day_are_the_same_bytes() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["packages"], &json["suite"]), (&2.into(), &"stable".into()));
     assert!(text.contains(json["signed_by"][0].as_str().expect("a key")), "{text}");
+    let sources = std::fs::read_to_string(place.path().join("dist/apt/oarlock.sources")).expect("a file");
+    assert!(sources.contains("\nArchitectures: amd64\n"), "{sources}");
     assert!(text.contains(json["valid_until"].as_str().expect("a time")), "{text}");
     said(
         place.path(),

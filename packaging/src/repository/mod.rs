@@ -168,8 +168,10 @@ impl Repository {
         sources.set("URIs", &release.host);
         sources.set("Suites", &release.suite);
         sources.set("Components", &words(&self.components()));
+        // Where it is for one kind of machine, those that have programs for others too should not ask for them. Where it is for
+        // several, each asks for its own.
         let architectures = self.architectures();
-        if !architectures.contains(ALL) {
+        if architectures.len() == 1 && !architectures.contains(ALL) {
             sources.set("Architectures", &words(&architectures));
         }
         sources.set("Signed-By", &format!("/usr/share/keyrings/{KEYRING}"));

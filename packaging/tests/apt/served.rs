@@ -17,11 +17,12 @@ pub(crate) struct Served {
     pub(crate) server: Server,
 }
 
-/// Everything that a program without a package needs, and something that is for all machines.
-const PACKAGES: [(&str, &[(&str, &str)]); 3] = [
+/// What needs something that is for all machines, what needs that, and what is for other machines alone.
+const PACKAGES: [(&str, &[(&str, &str)]); 4] = [
     ("oarlock", &[("Depends", "oarlock-data"), ("Section", "science")]),
     ("oarlock-data", &[("Architecture", "all")]),
     ("oarlock-cuda12", &[("Depends", "oarlock"), ("Section", "contrib/science")]),
+    ("oarlock-npu", &[("Architecture", "arm64"), ("Section", "non-free/science")]),
 ];
 
 impl Served {
