@@ -134,7 +134,7 @@ fn a_layer_holds_what_it_adds_and_the_last_knows_every_package() {
     let place = Place::new();
     let finished = place.make(IMAGES, &place.path("out")).expect("an image");
     let directory = finished.dockerfile.expect("a directory");
-    assert_eq!(names(&directory), ["Dockerfile", "base.tar.gz", "more.tar.gz"]);
+    assert_eq!(names(&directory), [".oarlock-image", "Dockerfile", "base.tar.gz", "more.tar.gz"]);
     let layer = |name: &str| {
         let mut unpacked = Vec::new();
         let file = std::fs::File::open(directory.join(name)).expect("a file");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
+use oarlock_pack::date;
 use oarlock_pack::image::images::{self, Image};
 use oarlock_pack::image::lock::Locked;
 use oarlock_pack::image::mirror::Mirror;
@@ -100,7 +101,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         Some(name) => workshop.called(name),
         None => workshop,
     };
-    if let Some(seconds) = source_date()? {
+    if let Some(seconds) = date::said()? {
         workshop = workshop.of_time(seconds);
     }
     if call.list {
@@ -192,18 +193,6 @@ fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Re
         println!("{} {verb} {count} of {megabytes:.1} MB", call.out.display());
     }
     Ok(())
-}
-
-/// The time that everything in images is to be of, where whoever builds says so.
-fn source_date() -> Result<Option<u64>, Box<dyn Error>> {
-    let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
-    let seconds = value.to_str().and_then(|value| value.parse().ok());
-    let seconds: Option<u64> = seconds.filter(|seconds| *seconds < 1 << 33);
-    let found = value.display();
-    Ok(Some(
-        seconds
-            .ok_or_else(|| format!("`SOURCE_DATE_EPOCH`: expected seconds since 1970, found `{found}`"))?,
-    ))
 }
 
 fn list(chosen: &[&Image], workshop: &Workshop<'_>, json: bool) -> Result<(), Box<dyn Error>> {

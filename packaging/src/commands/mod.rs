@@ -1,5 +1,7 @@
 //! What the command can be asked, and how it shows the answer.
 
+mod apt_key;
+mod apt_repo;
 mod build;
 mod check;
 mod image;
@@ -45,6 +47,7 @@ Examples:
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
+  oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt
   oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
 
 #[derive(Debug, Subcommand)]
@@ -67,7 +70,11 @@ pub(crate) enum Command {
     Options(options::Call),
     /// Say what to install on this machine, and why
     Select(select::Call),
-    /// Serve an index over HTTP until it is interrupted
+    /// Write a repository of Debian packages, from which apt installs
+    AptRepo(apt_repo::Call),
+    /// Make a key that signs repositories
+    AptKey(apt_key::Call),
+    /// Serve an index or a repository over HTTP until it is interrupted
     Serve(serve::Call),
     /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
     Repack(repack::Call),
@@ -109,6 +116,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Check(call) => check::run(call, arguments.json),
         Command::Image(call) => image::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
+        Command::AptRepo(call) => apt_repo::run(call, arguments.json, arguments.dry_run),
+        Command::AptKey(call) => apt_key::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Options(call) => options::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::date;
 use super::layer::Packed;
 use super::root::{ENTRY, USER, WORK};
+use crate::date;
 
 /// What is known of an image.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Config {
     #[must_use]
     pub fn labels(&self) -> Vec<(String, String)> {
         let labels = [
-            ("created", date::write(self.seconds)),
+            ("created", date::sortable(self.seconds)),
             ("licenses", env!("CARGO_PKG_LICENSE").to_owned()),
             ("source", env!("CARGO_PKG_REPOSITORY").to_owned()),
             ("title", self.title.clone()),
@@ -84,7 +84,7 @@ impl Config {
     /// The configuration of an image of these layers, in the form of OCI. Docker's engines read the check of health too.
     #[must_use]
     pub fn to_json(&self, layers: &[Described<'_>]) -> Value {
-        let created = date::write(self.seconds);
+        let created = date::sortable(self.seconds);
         let labels = self.labels().into_iter().map(|(name, value)| (name, Value::from(value)));
         let test: Vec<&str> = std::iter::once("CMD").chain(self.health()).collect();
         let mut config = json!({

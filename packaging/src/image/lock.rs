@@ -59,9 +59,7 @@ impl Lock {
         let lock: Self = toml::from_str(text).map_err(|error| Error::of_syntax(file, text, &error))?;
         let mut names = BTreeSet::new();
         for package in &lock.packages {
-            package
-                .check()
-                .map_err(|error| Error::new(format!("`{}`: {error}", package.name)).of_file(file))?;
+            package.check().map_err(|error| error.of_part(&package.name).of_file(file))?;
             if !names.insert(&package.name) {
                 return Err(
                     Error::new(format!("expected `{}` once, found it twice", package.name)).of_file(file)

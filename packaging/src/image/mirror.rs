@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ureq::Agent;
 
-use super::date;
+use crate::date;
 use crate::deb::compression::unpack;
 use crate::deb::control::Paragraph;
 use crate::error::Error;
@@ -113,8 +113,8 @@ impl Mirror {
             let bytes = self.get(suite, &path)?;
             bytes.ok_or_else(|| Error::new(format!("expected `{path}` on the mirror, found none")))
         };
-        let release = Paragraph::read_one(&signed(&need("InRelease")?)?)
-            .map_err(|error| Error::new(format!("`{suite}`: {error}")))?;
+        let release =
+            Paragraph::read_one(&signed(&need("InRelease")?)?).map_err(|error| error.of_part(suite))?;
         let path = format!("main/binary-{architecture}/Packages.xz");
         let wanted = hash_of(&release, &path)
             .ok_or_else(|| Error::new(format!("`{suite}`: expected the hash of `{path}`, found none")))?;

@@ -8,7 +8,6 @@ pub mod archive;
 mod bytecode;
 pub mod closure;
 pub mod config;
-mod date;
 pub mod dockerfile;
 pub mod images;
 pub mod layer;

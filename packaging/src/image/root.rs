@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use md5::{Digest as _, Md5};
-
 use super::closure::alternatives;
 use super::images::LeftOut;
 use super::prune::prune;
-use crate::deb::Package;
+use crate::deb::{Package, md5};
 use crate::error::Error;
 use crate::tree::{Entry, Node, Tree};
 
@@ -90,7 +88,7 @@ impl Root {
     /// Lays out a package, and notes that it is there as `dpkg` does, by which programs that look for flaws know it.
     pub(super) fn install(&mut self, package: Package, left_out: &[LeftOut]) -> Result<(), Error> {
         let name = package.name()?.to_owned();
-        let of_package = |error: Error| Error::new(format!("`{name}`: {error}"));
+        let of_package = |error: Error| error.of_part(&name);
         let Package { mut control, mut contents, .. } = package;
         prune(&mut contents, left_out);
         if let Some((path, entry)) = contents.entries().find(|(_, entry)| runs_as_others(entry)) {
@@ -105,8 +103,7 @@ impl Root {
         // Writing to a text cannot fail.
         contents.entries().for_each(|(path, _)| _ = writeln!(list, "/{path}"));
         for (path, bytes) in contents.files() {
-            let hash: String = Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-            _ = writeln!(hashes, "{hash}  {path}");
+            _ = writeln!(hashes, "{}  {path}", md5(bytes));
         }
         self.tree.lay(contents).map_err(of_package)?;
         for (kind, text) in [("list", list), ("md5sums", hashes)] {
@@ -151,8 +148,7 @@ impl Root {
         let is_there = |name: &&str| self.provided.contains(*name) || left_out.contains_key(*name);
         let mut lacking = Vec::new();
         for field in ["Pre-Depends", "Depends"] {
-            let choices =
-                alternatives(&control, field).filter(|choice| !choice.iter().any(is_there));
+            let choices = alternatives(&control, field).filter(|choice| !choice.iter().any(is_there));
             lacking.extend(choices.map(|choice| choice.join("` or `")));
         }
         Ok(lacking)

@@ -17,7 +17,8 @@ use super::pool::Pool;
 use super::root::Root;
 use crate::deb::Package;
 use crate::error::Error;
-use crate::file::{self, NewDirectory};
+use crate::file;
+use crate::place::Place;
 
 /// What images are made of, and where.
 pub struct Workshop<'w> {
@@ -33,6 +34,9 @@ pub struct Workshop<'w> {
     /// What was made already, by the names of the layers up to it.
     stages: BTreeMap<Vec<&'w str>, Rc<Stage>>,
 }
+
+/// A directory from which an engine makes an image.
+const PLACE: Place = Place { list: ".oarlock-image", one: "an image", none: "no image" };
 
 /// A root after a layer, and that layer.
 struct Stage {
@@ -142,6 +146,12 @@ impl<'w> Workshop<'w> {
         tell: &dyn Fn(&str),
     ) -> Result<Finished, Error> {
         let name = self.name(image)?;
+        let file = out.join(name.file());
+        let directory = file.with_extension("");
+        if with_dockerfile {
+            // Before anything that takes long.
+            PLACE.check(&directory)?;
+        }
         let layers: Vec<&str> = image.layers.iter().map(String::as_str).collect();
         let mut stages = Vec::new();
         for count in 1..=layers.len() {
@@ -156,8 +166,8 @@ impl<'w> Workshop<'w> {
         let config = self.config(image, &name)?;
         let archive = archive::write(&name, &config, &described)?;
         let finished = Finished {
-            file: out.join(name.file()),
-            dockerfile: with_dockerfile.then(|| out.join(name.file()).with_extension("")),
+            dockerfile: with_dockerfile.then_some(directory),
+            file,
             digest: archive.digest,
             layers: described
                 .iter()
@@ -181,13 +191,13 @@ impl<'w> Workshop<'w> {
         }
         file::write(&finished.file, &archive.bytes)?;
         if let Some(directory) = &finished.dockerfile {
-            let new = NewDirectory::beside(directory)?;
-            for layer in &described {
-                file::write(&new.path().join(dockerfile::file_of(layer.name)), &layer.packed.bytes)?;
-            }
             let text = dockerfile::render(&finished.name, &config, &described)?;
-            file::write(&new.path().join(dockerfile::FILE), text.as_bytes())?;
-            new.replace(directory)?;
+            PLACE.write(directory, |files| {
+                for layer in &described {
+                    files.write(&dockerfile::file_of(layer.name), &layer.packed.bytes)?;
+                }
+                files.write(dockerfile::FILE, text.as_bytes())
+            })?;
         }
         Ok(finished)
     }

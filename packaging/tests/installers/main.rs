@@ -9,6 +9,8 @@ mod eras;
 mod extras;
 mod flavours;
 mod pins;
+#[path = "../common/server.rs"]
+mod server;
 mod serving;
 mod tools;
 mod variants;

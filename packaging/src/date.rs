@@ -1,0 +1,163 @@
+//! When something was made: a time that is asked for, so that the same can be made again later.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::Error;
+
+/// What says the time, in seconds since 1970, of what is made; the convention of <https://reproducible-builds.org>.
+const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+
+/// The seconds of a day.
+pub const DAY: u64 = 24 * 60 * 60;
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The days from March of the year 0 to 1970.
+const DAYS_TO_1970: u64 = 719_468;
+
+/// The seconds since 1970.
+#[must_use]
+pub fn now() -> u64 {
+    // A clock that stands before 1970 is none.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
+}
+
+/// The time of what is made: what `SOURCE_DATE_EPOCH` says, or now.
+///
+/// # Errors
+///
+/// When that is no number.
+pub fn of_what_is_made() -> Result<u64, Error> {
+    Ok(said()?.unwrap_or_else(now))
+}
+
+/// What `SOURCE_DATE_EPOCH` says, if anything.
+///
+/// # Errors
+///
+/// When that is no number.
+pub fn said() -> Result<Option<u64>, Error> {
+    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let seconds = said.to_str().and_then(|said| said.parse().ok()).map(Some);
+    seconds.ok_or_else(|| {
+        let found = said.display();
+        Error::new(format!("expected seconds since 1970 in `{VARIABLE}`, found `{found}`"))
+    })
+}
+
+/// A time as repositories say it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
+#[must_use]
+pub fn text(seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let (days, rest) = (seconds / DAY, seconds % DAY);
+    let (year, month, day) = calendar(days);
+    let (name, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
+    format!("{name}, {day:02} {month} {year} {} UTC", clock(rest))
+}
+
+/// A time as images say it, such as `1970-01-01T00:00:00Z`.
+#[must_use]
+pub fn sortable(seconds: u64) -> String {
+    let (year, month, day) = calendar(seconds / DAY);
+    format!("{year:04}-{:02}-{day:02}T{}Z", month + 1, clock(seconds % DAY))
+}
+
+/// What a clock shows so many seconds after midnight.
+fn clock(seconds: u64) -> String {
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A time as repositories say it, in seconds since 1970.
+///
+/// # Errors
+///
+/// When it is none.
+pub fn read(text: &str) -> Result<u64, Error> {
+    let read = || {
+        let words: Vec<&str> = text.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
+        let [_, day, month, year, hour, minute, second, "UTC" | "GMT" | "+0000"] = words[..] else {
+            return None;
+        };
+        let number = |word: &str, most: u64| word.parse::<u64>().ok().filter(|number| *number <= most);
+        let month = MONTHS.iter().position(|it| *it == month)? as u64 + 1;
+        let (year, day) = (number(year, 9999)?, number(day, 31)?);
+        // Years that begin in March end with the day that some of them lack.
+        let year = year.checked_sub(u64::from(month < 3))?;
+        let since_march = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
+        let since_0 = 365 * year + year / 4 - year / 100 + year / 400 + since_march;
+        let days = since_0.checked_sub(DAYS_TO_1970)?;
+        Some(((days * 24 + number(hour, 23)?) * 60 + number(minute, 59)?) * 60 + number(second, 60)?)
+    };
+    read().ok_or_else(|| {
+        Error::new(format!("expected a time such as `Thu, 01 Jan 1970 00:00:00 UTC`, found `{text}`"))
+    })
+}
+
+/// Year, month from 0 on and day from 1 on of a day since 1970.
+fn calendar(mut days: u64) -> (u64, usize, u64) {
+    // As many years as the calendar takes to begin anew have the same days.
+    const ROUND: u64 = 146_097;
+    let mut year = 1970 + days / ROUND * 400;
+    days %= ROUND;
+    let is_long =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    while days >= 365 + u64::from(is_long(year)) {
+        days -= 365 + u64::from(is_long(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_long(year));
+    let mut month = 0;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_everybody_says_them() {
+        for (seconds, said) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 UTC"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 UTC"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 UTC"),
+            (1_700_000_000, "Tue, 14 Nov 2023 22:13:20 UTC"),
+            (1_735_603_200, "Tue, 31 Dec 2024 00:00:00 UTC"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 UTC"),
+            (13_574_563_200, "Tue, 29 Feb 2400 00:00:00 UTC"),
+            (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 UTC"),
+        ] {
+            assert_eq!(text(seconds), said);
+            assert_eq!(read(said), Ok(seconds));
+        }
+        assert!(text(u64::MAX).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn times_that_sort_say_the_same() {
+        assert_eq!(sortable(0), "1970-01-01T00:00:00Z");
+        assert_eq!(sortable(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(sortable(1_735_689_599), "2024-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for wrong in [
+            "",
+            "yesterday",
+            "Tue, 14 Nov 2023 22:13:20 CET",
+            "Tue, 14 Nov 2023 24:13:20 UTC",
+            "Tue, 0 Jan 1970 00:00:00 UTC",
+            "Tue, 31 Dec 1969 00:00:00 UTC",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
