@@ -172,6 +172,8 @@ fn an_image_of_other_packages_than_the_lock_has_is_refused() {
     assert!(place.refused(IMAGES).contains("expected `more` 1.0-1 of "));
     std::fs::remove_file(&file).expect("a file");
     assert!(place.refused(IMAGES).contains("expected `more` 1.0-1, found none"));
+    let newer = place.refused(&IMAGES.replace("[\"more\"]", "[\"more\", \"new\"]"));
+    assert!(newer.contains("expected `new` among the packages of the layer `more`, found none"), "{newer}");
 }
 
 #[test]
@@ -279,8 +281,8 @@ fn the_command_says_what_is_wrong_before_it_begins() {
     let place = tempfile::tempdir().expect("a directory");
     for (arguments, expected) in [
         (&["fat"][..], "expected one of `plain`, `slim`"),
-        (&["slim"], "`dist/deb`: expected the packages `liboarlock1`, `oarlock`, `oarlock-plugin-cpu`"),
-        (&[], "`dist/deb`: expected the packages of an image, found those of none"),
+        (&["slim"], "`dist`: expected the packages `liboarlock1`, `oarlock`, `oarlock-plugin-cpu`"),
+        (&[], "`dist`: expected the packages of an image, found those of none"),
         (&["--name", "Oarlock"], "expected the name of an image of lower-case letters"),
         (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
     ] {

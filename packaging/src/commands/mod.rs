@@ -48,7 +48,7 @@ Examples:
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
   oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt
-  oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
+  oarlock-pack image slim                      # an image for containers, of the packages in dist";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -10,7 +10,7 @@ use super::config::{Config, Described};
 use super::dockerfile;
 use super::images::{Image, Images};
 use super::layer::Packed;
-use super::lock::{Lock, Locked};
+use super::lock::{self, Lock, Locked};
 use super::name::Name;
 use super::own::Own;
 use super::pool::Pool;
@@ -216,6 +216,14 @@ impl<'w> Workshop<'w> {
             Some(stage) => (stage.root.tree().clone(), stage.root.clone()),
             None => (crate::tree::Tree::default(), Root::new()?),
         };
+        if let Some(root) =
+            layer.debian.iter().find(|root| !self.lock.of_layer(name).any(|it| it.name == **root))
+        {
+            return Err(Error::new(format!(
+                "expected `{root}` among the packages of the layer `{name}`, found none: run `oarlock-pack image lock`"
+            ))
+            .of_file(lock::FILE));
+        }
         let is_below = |package: &&Locked| package.layers.iter().any(|it| below.contains(&it.as_str()));
         for package in self.lock.of_layer(name).filter(|package| !is_below(package)) {
             let read = Package::read(&self.pool.take(package)?);
