@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::assemble::{Built, Core, Plugin};
+use crate::assemble::{Built, Core, Plugin, file_of};
 use crate::bill;
 use crate::build::plan::Recipe;
 use crate::build::tools::Tools;
@@ -31,7 +31,7 @@ const WITHOUT_AVX: [&str; 6] = [
 const COMPILER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 
 /// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
-const CORE_LIBRARY: &str = "oarlock/_oarlock.";
+pub(crate) const CORE_LIBRARY: &str = "oarlock/_oarlock.";
 
 /// What cargo says of a crate that it does not have yet.
 const COMPILING: &str = "   Compiling ";
@@ -75,7 +75,7 @@ impl<'w> Compiler<'w> {
             fs::remove_dir_all(&made)?;
         }
         let mut maturin = self.tool("maturin", recipe);
-        maturin.args(["build", "--release", "--locked", "--zig"]);
+        maturin.args(["build", "--release", "--locked", "--zig", "--no-default-features"]);
         maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
         maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
         if recipe.is_without_lock() {
@@ -120,7 +120,7 @@ impl<'w> Compiler<'w> {
         ]);
         cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
         let took = self.compile(recipe, &mut cargo)?;
-        let file = Plugin::file(package);
+        let file = file_of(package);
         let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(&file);
         let library = self.finish(recipe, &fs::read(built)?, debug)?;
         let place = self.target.join("made").join(recipe.directory()).join(&file);
@@ -270,8 +270,12 @@ impl<'w> Compiler<'w> {
     /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
     /// directory of its own: otherwise each would undo what the other did.
     fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
-        let cargo = self.target.join("cargo");
-        if recipe.python.is_some() { cargo.join(recipe.directory()) } else { cargo.join("plugins") }
+        let kind = match (&recipe.python, recipe.leaves_out_avx()) {
+            (Some(_), _) => recipe.directory(),
+            (None, false) => "plugins".to_owned(),
+            (None, true) => "plugins-without-avx".to_owned(),
+        };
+        self.target.join("cargo").join(kind)
     }
 
     /// A tool that compiles for a recipe.
@@ -282,7 +286,7 @@ impl<'w> Compiler<'w> {
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none");
         let mut flags = self.flags.clone();
-        if recipe.without_avx && recipe.python.is_some() {
+        if recipe.leaves_out_avx() {
             flags.extend(WITHOUT_AVX.map(str::to_owned));
             command.env("RUSTC_WRAPPER", self.root.join(COMPILER_WITHOUT_AVX));
         }

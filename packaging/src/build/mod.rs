@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use compile::CORE_LIBRARY;
 use plan::recipes;
 pub(crate) use plan::{CORE, is_without_avx};
 pub use plan::{Plan, Recipe};
@@ -166,9 +167,7 @@ fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&(Made, Duration)]) -> Resu
     });
     let plugins: Vec<Plugin> = plugins.collect();
     match (core, &plugins[..]) {
-        // What one file brings along is not asked for again.
-        (Some(core), []) => assemble::whole(row, core, &[], &assemble::extras(plan.matrix, &row.channel)),
-        (Some(core), plugins) => assemble::whole(row, core, plugins, &[]),
+        (Some(core), plugins) => assemble::whole(plan.matrix, row, core, plugins),
         (None, [plugin]) => assemble::plugin(row, plugin),
         (None, several) => {
             let found = several.len();

@@ -29,7 +29,7 @@ impl fmt::Display for Recipe {
         if self.is_without_lock() {
             f.write_str(", free-threaded")?;
         }
-        if self.without_avx { f.write_str(", without AVX") } else { Ok(()) }
+        if self.leaves_out_avx() { f.write_str(", without AVX") } else { Ok(()) }
     }
 }
 
@@ -37,8 +37,13 @@ impl Recipe {
     /// A name for what is built by it, which no other recipe of the matrix has.
     pub(crate) fn directory(&self) -> String {
         let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
-        let without = if self.without_avx { "-without-avx" } else { "" };
+        let without = if self.leaves_out_avx() { "-without-avx" } else { "" };
         format!("{}-{}{python}{without}", self.name, self.glibc)
+    }
+
+    /// Whether instructions of AVX that it else has are left out.
+    pub(crate) fn leaves_out_avx(&self) -> bool {
+        self.without_avx && self.part.has_avx
     }
 
     /// Whether it is for a Python whose interpreter has no lock around it.
@@ -129,7 +134,7 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
         Ok(Recipe {
             name: name.clone(),
             part: part.clone(),
-            without_avx: is_without_avx(row, name),
+            without_avx: is_without_avx(row, part),
             glibc: glibc.to_owned(),
             python: is_core.then(|| row.name.python.clone()),
         })
@@ -137,8 +142,7 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
     row.parts.iter().map(recipe).collect()
 }
 
-/// Whether no instruction of AVX may lie in a part of a row. Plugins are compiled for the least processor anyway, and are held
-/// to that.
-pub(crate) fn is_without_avx(row: &Row, part: &str) -> bool {
-    part != CORE || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
+/// Whether no instruction of AVX may lie in a part of a row. What has none anyway is held to that too.
+pub(crate) fn is_without_avx(row: &Row, part: &Part) -> bool {
+    !part.has_avx || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
 }

@@ -107,6 +107,9 @@ pub struct Part {
     /// Features of that package; it has no others.
     #[serde(default)]
     pub features: Vec<String>,
+    /// Whether it has instructions of AVX for processors that have them. Rows without AVX take a build that leaves them out.
+    #[serde(default)]
+    pub has_avx: bool,
     /// Libraries that it opens while it runs, which nothing that reads its header can see.
     #[serde(default)]
     pub opens: Vec<String>,

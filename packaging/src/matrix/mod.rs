@@ -81,6 +81,11 @@ impl Wheel {
         self.parts.is_empty() || self.parts.iter().any(|part| part == "core")
     }
 
+    /// Whether it is the core and brings no more than every core does.
+    pub(crate) fn is_core_alone(&self) -> bool {
+        self.parts == ["core", "cpu"]
+    }
+
     /// What asks pip for just this wheel.
     pub(crate) fn requirement(&self) -> String {
         self.requirement_with(&[])

@@ -19,7 +19,8 @@ use crate::render::count;
 use crate::variables;
 
 /// The plugins that are linked into this program.
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: &[BuiltIn] = &[
+    #[cfg(feature = "cpu")]
     BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];

@@ -39,7 +39,7 @@ pub struct PluginReport {
     /// The file, as it was asked for; for a plugin that is linked in, the program.
     #[serde(serialize_with = "crate::text::paths::lossy")]
     pub file: PathBuf,
-    /// Who asked for it; `None` for a plugin that is linked in, and for a place that could not be searched.
+    /// Who asked for it; `None` for a part of the program, and for a place that could not be searched.
     pub origin: Option<Origin>,
     /// Whether it is in use.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct LoadedPlugin {
     /// What it says of itself.
     #[serde(flatten)]
     pub info: PluginInfo,
-    /// Whether it is linked into the program.
+    /// Whether it is part of the program.
     pub built_in: bool,
     /// Its devices, as users name them.
     pub devices: Vec<String>,

@@ -53,8 +53,9 @@ pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadRepo
         options.config.options.clone(),
         options.threads,
     );
-    let mut rows: Vec<Row> =
-        options.built_in.iter().map(|built_in| ask_built_in(*built_in, &context, &shared)).collect();
+    let bundled = options.bundled.iter().map(|file| ask_bundled(file, &context, &shared));
+    let built_in = options.built_in.iter().map(|built_in| ask_built_in(*built_in, &context, &shared));
+    let mut rows: Vec<Row> = bundled.chain(built_in).collect();
     let loader = Loader { options, context: &context, shared: &shared };
     for (mut variants, probed) in find(options, &context, &mut rows) {
         let Some(best) = variants.pop_front() else { continue };
@@ -78,6 +79,16 @@ fn ask_built_in(built_in: BuiltIn, context: &JudgeContext, shared: &Arc<Shared>)
     let services = Services::new(shared, built_in.name);
     // SAFETY: the function is a part of the program and stays in it.
     let answer = unsafe { ask(&file, built_in.query, services) };
+    part_of_program(file, answer, context)
+}
+
+fn ask_bundled(file: &Path, context: &JudgeContext, shared: &Arc<Shared>) -> Row {
+    let services = Services::new(shared, &file.file_name().unwrap_or_default().to_string_lossy());
+    part_of_program(file.to_owned(), open(file, services), context)
+}
+
+/// What came of asking a plugin that nobody has to judge.
+fn part_of_program(file: PathBuf, answer: Result<Loaded, Refusal>, context: &JudgeContext) -> Row {
     let state =
         match answer.and_then(|loaded| allowed(loaded, |info| context.check_enabled(&file, &info.name))) {
             Ok(loaded) => State::Answered(Box::new(loaded)),
