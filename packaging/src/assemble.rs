@@ -42,6 +42,15 @@ pub struct Core {
     pub wheel: Wheel,
 }
 
+/// A program or a library that is in no wheel.
+#[derive(Debug)]
+pub struct Other {
+    /// How it was built.
+    pub built: Built,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
 /// The group of entry points by which the core finds plugins.
 const GROUP: &str = "oarlock.plugins";
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::assemble::{Built, Core, Plugin, file_of};
+use crate::assemble::{Built, Core, Other, Plugin, file_of};
 use crate::bill;
 use crate::build::plan::Recipe;
 use crate::build::tools::Tools;
@@ -105,24 +105,8 @@ impl<'w> Compiler<'w> {
         debug: &Path,
         tell: &mut dyn FnMut(String),
     ) -> Result<(Plugin, Duration, Option<String>), Error> {
-        let package = &recipe.part.package;
-        let features = features(recipe).join(",");
-        let mut cargo = self.tool("cargo-zigbuild", recipe);
-        cargo.args([
-            "zigbuild",
-            "--release",
-            "--locked",
-            "--package",
-            package,
-            "--no-default-features",
-            "--features",
-            &features,
-        ]);
-        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
-        let took = self.compile(recipe, &mut cargo)?;
-        let file = file_of(package);
-        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(&file);
-        let library = self.finish(recipe, &fs::read(built)?, debug)?;
+        let file = file_of(&recipe.part.package);
+        let (library, took) = self.cargo(recipe, &file, debug)?;
         let place = self.target.join("made").join(recipe.directory()).join(&file);
         crate::file::write(&place, &library)?;
         let (manifest, note) = match self.manifest(recipe, &place, tell) {
@@ -135,6 +119,36 @@ impl<'w> Compiler<'w> {
             ),
         };
         Ok((Plugin { built: self.built(recipe)?, library, manifest }, took, note))
+    }
+
+    /// Compiles a program or a library; says how long that takes.
+    pub(crate) fn other(
+        &self,
+        recipe: &Recipe,
+        file: &str,
+        debug: &Path,
+    ) -> Result<(Other, Duration), Error> {
+        let (bytes, took) = self.cargo(recipe, file, debug)?;
+        Ok((Other { built: self.built(recipe)?, bytes }, took))
+    }
+
+    /// What cargo makes under a name, finished.
+    fn cargo(&self, recipe: &Recipe, file: &str, debug: &Path) -> Result<(Vec<u8>, Duration), Error> {
+        let mut cargo = self.tool("cargo-zigbuild", recipe);
+        cargo.args([
+            "zigbuild",
+            "--release",
+            "--locked",
+            "--package",
+            &recipe.part.package,
+            "--no-default-features",
+            "--features",
+            &features(recipe).join(","),
+        ]);
+        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
+        let took = self.compile(recipe, &mut cargo)?;
+        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(file);
+        Ok((self.finish(recipe, &fs::read(built)?, debug)?, took))
     }
 
     /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
@@ -297,7 +311,8 @@ impl<'w> Compiler<'w> {
 
 /// The features of a package: a plugin exports what hosts ask for.
 fn features(recipe: &Recipe) -> Vec<String> {
-    let own = recipe.python.is_none().then(|| "shared-object".to_owned());
+    let is_plugin = recipe.python.is_none() && recipe.part.file.is_none();
+    let own = is_plugin.then(|| "shared-object".to_owned());
     own.into_iter().chain(recipe.part.features.iter().cloned()).collect()
 }
 

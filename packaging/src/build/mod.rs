@@ -15,7 +15,7 @@ use plan::recipes;
 pub(crate) use plan::{CORE, is_without_avx};
 pub use plan::{Plan, Recipe};
 
-use crate::assemble::{self, Core, Plugin};
+use crate::assemble::{self, Core, Other, Plugin};
 use crate::check;
 use crate::error::Error;
 use crate::file;
@@ -67,6 +67,7 @@ pub struct Outcome {
 enum Made {
     Core(Core),
     Plugin(Plugin),
+    Other(Other),
 }
 
 impl Workshop {
@@ -111,21 +112,13 @@ impl Workshop {
         let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
         step("installing maturin, zig and what checks wheels".to_owned());
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
-        let mut made = BTreeMap::new();
         let mut notes = Vec::new();
+        let mut made = BTreeMap::new();
         for (place, recipe) in plan.recipes().iter().enumerate() {
-            step(format!("compiling {recipe}; it is told in `{}`", self.here(&compiler.log(recipe))));
+            step(self.compiling(&compiler, recipe));
             let mut beside = |text: String| tell(&Step { done: 1 + place, all, text });
-            let debug = out.join("debug");
-            let (part, took, note) = match recipe.python {
-                Some(_) => compiler.core(recipe, &debug).map(|(core, took)| (Made::Core(core), took, None)),
-                None => compiler
-                    .plugin(recipe, &debug, &mut beside)
-                    .map(|(plugin, took, note)| (Made::Plugin(plugin), took, note)),
-            }
-            .map_err(|error| Error::new(format!("{recipe}: {error}")))?;
-            notes.extend(note);
-            made.insert(recipe.directory(), (part, took));
+            let part = make(&compiler, recipe, &out.join("debug"), &mut beside, &mut notes)?;
+            made.insert(recipe.directory(), part);
         }
         let packer = Packer::from(effort).keeping_in(&self.target.join("packed"));
         let packing = Instant::now();
@@ -149,20 +142,46 @@ impl Workshop {
         Ok(Outcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
     }
 
+    /// What is said before a part is compiled.
+    fn compiling(&self, compiler: &Compiler<'_>, recipe: &Recipe) -> String {
+        format!("compiling {recipe}; it is told in `{}`", self.here(&compiler.log(recipe)))
+    }
+
     /// A file as it is called from the root of the workspace.
     fn here<'f>(&self, file: &'f Path) -> std::path::Display<'f> {
         file.strip_prefix(&self.root).unwrap_or(file).display()
     }
 }
 
+/// Compiles a part, and says how long that takes; `notes` are what has to be known of it.
+fn make(
+    compiler: &Compiler<'_>,
+    recipe: &Recipe,
+    debug: &Path,
+    tell: &mut dyn FnMut(String),
+    notes: &mut Vec<String>,
+) -> Result<(Made, Duration), Error> {
+    let made = match (&recipe.python, &recipe.part.file) {
+        (Some(_), _) => compiler.core(recipe, debug).map(|(core, took)| (Made::Core(core), took)),
+        (None, Some(file)) => {
+            compiler.other(recipe, file, debug).map(|(other, took)| (Made::Other(other), took))
+        }
+        (None, None) => compiler.plugin(recipe, debug, tell).map(|(plugin, took, note)| {
+            notes.extend(note);
+            (Made::Plugin(plugin), took)
+        }),
+    };
+    made.map_err(|error| Error::new(format!("{recipe}: {error}")))
+}
+
 /// The wheel of a row, of what was compiled for it.
 fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&(Made, Duration)]) -> Result<Wheel, Error> {
     let core = parts.iter().find_map(|(made, _)| match made {
         Made::Core(core) => Some(core),
-        Made::Plugin(_) => None,
+        Made::Plugin(_) | Made::Other(_) => None,
     });
     let plugins = parts.iter().filter_map(|(made, _)| match made {
-        Made::Core(_) => None,
+        Made::Core(_) | Made::Other(_) => None,
         Made::Plugin(plugin) => Some(plugin.clone()),
     });
     let plugins: Vec<Plugin> = plugins.collect();

@@ -116,6 +116,11 @@ fn unknown(matrix: &Matrix, label: &str) -> Error {
 
 /// What a row is put together of, in its order.
 pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> {
+    row.parts.iter().map(|part| recipe(matrix, row, part)).collect()
+}
+
+/// A part as it is compiled to lie beside those of a row.
+pub(crate) fn recipe(matrix: &Matrix, row: &Row, name: &str) -> Result<Recipe, Error> {
     let tag = &row.name.platform;
     let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
     let glibc = glibc.ok_or_else(|| {
@@ -123,23 +128,16 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
             "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
         ))
     })?;
-    let recipe = |name: &String| {
-        let part = matrix.parts.get(name).ok_or_else(|| {
-            Error::new(format!(
-                "expected in [parts] what `{}` is put together of, found no `{name}`",
-                row.label
-            ))
-        })?;
-        let is_core = name == CORE;
-        Ok(Recipe {
-            name: name.clone(),
-            part: part.clone(),
-            without_avx: is_without_avx(row, part),
-            glibc: glibc.to_owned(),
-            python: is_core.then(|| row.name.python.clone()),
-        })
-    };
-    row.parts.iter().map(recipe).collect()
+    let part = matrix.parts.get(name).ok_or_else(|| {
+        Error::new(format!("expected in [parts] what `{}` is put together of, found no `{name}`", row.label))
+    })?;
+    Ok(Recipe {
+        name: name.to_owned(),
+        part: part.clone(),
+        without_avx: is_without_avx(row, part),
+        glibc: glibc.to_owned(),
+        python: (name == CORE).then(|| row.name.python.clone()),
+    })
 }
 
 /// Whether no instruction of AVX may lie in a part of a row. What has none anyway is held to that too.

@@ -104,6 +104,8 @@ pub(crate) struct Channel {
 pub struct Part {
     /// The package of cargo that it is.
     pub package: String,
+    /// What the file is called that comes of it, where it is neither the Python package nor a plugin.
+    pub file: Option<String>,
     /// Features of that package; it has no others.
     #[serde(default)]
     pub features: Vec<String>,
