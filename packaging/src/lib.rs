@@ -10,6 +10,7 @@ pub mod build;
 pub mod carried;
 pub mod check;
 pub mod crates;
+pub mod deb;
 mod error;
 pub mod file;
 mod html;

@@ -2,10 +2,10 @@
 //! same bytes wherever and whenever that is done.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read as _};
+use std::io::{self, Cursor, Read as _};
 use std::sync::Arc;
 
-use tar::{Archive, Builder, EntryType, Header, HeaderMode};
+use tar::{Archive, Builder, EntryType, Header};
 
 use crate::error::Error;
 
@@ -157,34 +157,29 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// When a path is longer than archives can say.
+    /// When memory runs out.
     pub fn to_tar(&self, prefix: &str, seconds: u64) -> Result<Vec<u8>, Error> {
         let mut archive = Builder::new(Vec::new());
-        archive.mode(HeaderMode::Deterministic);
         for (path, entry) in &self.entries {
             let mut header = Header::new_gnu();
             header.set_mode(entry.mode);
             header.set_mtime(seconds);
             header.set_uid(entry.owner.0.into());
             header.set_gid(entry.owner.1.into());
-            let path = format!("{prefix}{path}");
-            match &entry.node {
-                Node::Directory => {
-                    header.set_entry_type(EntryType::Directory);
-                    header.set_size(0);
-                    archive.append_data(&mut header, format!("{path}/"), std::io::empty())?;
-                }
-                Node::File(bytes) => {
-                    header.set_entry_type(EntryType::Regular);
-                    header.set_size(bytes.len() as u64);
-                    archive.append_data(&mut header, path, &**bytes)?;
-                }
+            let (kind, bytes): (_, &[u8]) = match &entry.node {
+                Node::Directory => (EntryType::Directory, &[]),
+                Node::File(bytes) => (EntryType::Regular, bytes),
                 Node::Link(target) => {
-                    header.set_entry_type(EntryType::Symlink);
-                    header.set_size(0);
-                    archive.append_link(&mut header, path, target)?;
+                    say(&mut archive, &mut header, EntryType::GNULongLink, target)?;
+                    (EntryType::Symlink, &[])
                 }
-            }
+            };
+            let slash = if kind == EntryType::Directory { "/" } else { "" };
+            say(&mut archive, &mut header, EntryType::GNULongName, &format!("{prefix}{path}{slash}"))?;
+            header.set_entry_type(kind);
+            header.set_size(bytes.len() as u64);
+            header.set_cksum();
+            archive.append(&header, bytes)?;
         }
         Ok(archive.into_inner()?)
     }
@@ -237,6 +232,27 @@ impl Tree {
     }
 }
 
+/// Says a path, or with another `kind` where a link leads: in the header, or in an entry before it where that has no room, as
+/// GNU's `tar` does. What writes archives elsewhere leaves out a `./` in front, without which no package of Debian is.
+fn say(archive: &mut Builder<Vec<u8>>, header: &mut Header, kind: EntryType, text: &str) -> io::Result<()> {
+    let text = text.as_bytes();
+    let old = header.as_old_mut();
+    let room = if kind == EntryType::GNULongLink { &mut old.linkname } else { &mut old.name };
+    let fits = text.len().min(room.len());
+    room[..fits].copy_from_slice(&text[..fits]);
+    if fits == text.len() {
+        return Ok(());
+    }
+    const NAME: &[u8] = b"././@LongLink";
+    let mut before = Header::new_gnu();
+    before.as_old_mut().name[..NAME.len()].copy_from_slice(NAME);
+    before.set_entry_type(kind);
+    before.set_mode(0o644);
+    before.set_size(text.len() as u64 + 1);
+    before.set_cksum();
+    archive.append(&before, [text, b"\0"].concat().as_slice())
+}
+
 /// A path from the root as a tree says it, such as `usr/bin` for `./usr/bin/`.
 fn inside(path: &str) -> Result<String, Error> {
     let mut parts = Vec::new();
@@ -268,6 +284,21 @@ mod tests {
         let bytes = tree().to_tar("./", 1_700_000_000).expect("an archive");
         assert_eq!(Tree::of_tar(&bytes).expect("a tree"), tree());
         assert_eq!(tree().to_tar("./", 1_700_000_000).expect("an archive"), bytes);
+    }
+
+    #[test]
+    fn every_path_begins_with_the_prefix_and_paths_and_links_are_as_long_as_they_like() {
+        let mut tree = Tree::default();
+        for length in [97, 98, 99, 100, 101, 255] {
+            tree.put(&"x".repeat(length), Entry::link(&"./".repeat(length))).expect("a path");
+        }
+        tree.put("d", Entry::directory()).expect("a path");
+        let bytes = tree.to_tar("./", 0).expect("an archive");
+        assert_eq!(Tree::of_tar(&bytes).expect("a tree"), tree);
+        for entry in Archive::new(&*bytes).entries().expect("an archive") {
+            let path = entry.expect("an entry").path_bytes().into_owned();
+            assert!(path.starts_with(b"./"), "{}", String::from_utf8_lossy(&path));
+        }
     }
 
     #[test]

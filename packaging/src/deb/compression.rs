@@ -1,0 +1,95 @@
+//! The archives in a package, which are packed in one of several ways.
+
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use liblzma::read::{XzDecoder, XzEncoder};
+use liblzma::stream::{CONCATENATED, Check, PRESET_EXTREME, Stream};
+
+use crate::error::Error;
+
+/// How what is written is packed: as small as it gets, by one thread, so that no machine makes other bytes of it.
+const MOST: u32 = 9 | PRESET_EXTREME;
+
+/// How much memory unpacking may take; the strongest of the usual presets take a fourteenth.
+const MEMORY: u64 = 1 << 30;
+
+/// Packs bytes as `.xz`.
+pub(crate) fn xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let failed = |error: liblzma::stream::Error| Error::new(format!("packing failed: {error}"));
+    let stream = Stream::new_easy_encoder(MOST, Check::Crc64).map_err(failed)?;
+    let mut packed = Vec::new();
+    XzEncoder::new_stream(bytes, stream).read_to_end(&mut packed)?;
+    Ok(packed)
+}
+
+/// Unpacks what the end of a name says how to unpack, such as `.xz`, to at most `largest` bytes.
+pub(crate) fn unpack(name: &str, bytes: &[u8], largest: u64) -> Result<Vec<u8>, Error> {
+    let of_file = |error: String| Error::new(format!("`{name}`: {error}"));
+    let mut reader: Box<dyn Read + '_> = match name.rsplit_once(".tar").map(|(_, end)| end) {
+        Some("") => Box::new(bytes),
+        Some(".gz") => Box::new(MultiGzDecoder::new(bytes)),
+        Some(".xz") => {
+            let stream = Stream::new_stream_decoder(MEMORY, CONCATENATED);
+            Box::new(XzDecoder::new_stream(bytes, stream.map_err(|error| of_file(error.to_string()))?))
+        }
+        _ => {
+            return Err(of_file(
+                "expected an archive that is plain, `.gz` or `.xz`, the others are not read here; \
+                 `dpkg-deb --raw-extract` and `dpkg-deb --build -Zxz` pack it anew"
+                    .to_owned(),
+            ));
+        }
+    };
+    let mut unpacked = Vec::new();
+    let read = (&mut reader).take(largest + 1).read_to_end(&mut unpacked);
+    read.map_err(|error| of_file(format!("unpacking failed: {error}")))?;
+    if unpacked.len() as u64 > largest {
+        return Err(of_file(format!("expected at most {largest} bytes, found more")));
+    }
+    Ok(unpacked)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn gz(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).expect("memory");
+        encoder.finish().expect("memory")
+    }
+
+    #[test]
+    fn every_way_is_unpacked_also_in_several_pieces() {
+        let text = b"words ".repeat(1000);
+        let largest = text.len() as u64;
+        let (one, other) = text.split_at(1234);
+        for (name, packed) in [
+            ("data.tar", text.clone()),
+            ("data.tar.gz", gz(&text)),
+            ("data.tar.gz", [gz(one), gz(other)].concat()),
+            ("data.tar.xz", xz(&text).expect("packed")),
+            ("data.tar.xz", [xz(one), xz(other)].map(|it| it.expect("packed")).concat()),
+        ] {
+            assert_eq!(unpack(name, &packed, largest).expect(name), text);
+            let error = unpack(name, &packed, largest - 1).expect_err("too much").to_string();
+            assert!(error.contains(&format!("`{name}`: expected at most 5999 bytes")), "{error}");
+            if name != "data.tar" {
+                let error = unpack(name, &packed[..packed.len() - 3], largest).expect_err("cut short");
+                assert!(error.to_string().contains("unpacking failed"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_packed_otherwise_is_refused_with_what_to_do() {
+        let error = unpack("data.tar.zst", b"", 9).expect_err("another way").to_string();
+        assert!(
+            error.starts_with("`data.tar.zst`: expected an archive that is plain, `.gz` or `.xz`"),
+            "{error}"
+        );
+    }
+}

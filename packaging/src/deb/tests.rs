@@ -1,0 +1,197 @@
+//! Packages are written, read again, and read by `dpkg-deb`.
+
+use std::io::ErrorKind;
+use std::process::Command;
+
+use super::*;
+
+const TIME: u64 = 1_700_000_000;
+
+fn package() -> Package {
+    let control = "Package: example\nVersion: 1:1.0-1\nArchitecture: amd64\nMaintainer: Nobody <nobody@example.org>\n\
+                   Description: does nothing\n At length.\n";
+    let mut package =
+        Package { control: Paragraph::read_one(control).expect("fields"), ..Package::default() };
+    package.scripts.put("postinst", Entry::program(*b"#!/bin/sh\n")).expect("a path");
+    package.scripts.put("conffiles", Entry::file(*b"/etc/example\n")).expect("a path");
+    package.contents.put("etc/example", Entry::file(*b"setting")).expect("a path");
+    package.contents.put("usr/bin/example", Entry::program([7; 3000])).expect("a path");
+    package.contents.put("usr/bin/other", Entry::link("example")).expect("a path");
+    let long = format!("usr/share/{}file", "directory/".repeat(20));
+    package.contents.put(&long, Entry::file(*b"")).expect("a path");
+    package
+}
+
+fn refused(bytes: &[u8]) -> String {
+    Package::read(bytes).expect_err("a broken package").to_string()
+}
+
+/// The package with other archives in it.
+fn of_parts(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    archive::write(&[&[("debian-binary", FORMAT)], parts].concat(), TIME)
+}
+
+fn tar(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut tree = Tree::default();
+    for (path, text) in files {
+        tree.put(path, Entry::file(text.as_bytes())).expect("a path");
+    }
+    tree.to_tar("./", TIME).expect("an archive")
+}
+
+#[test]
+fn what_is_written_is_read_again_and_the_same_whenever_it_is_written() {
+    let bytes = package().to_bytes(TIME).expect("a package");
+    let mut again = Package::read(&bytes).expect("what was written");
+    assert_eq!(again.to_bytes(TIME).expect("a package"), bytes);
+    // Two files that take 1 and 3, an empty one, a link, and 24 directories.
+    assert_eq!(again.control.get("Installed-Size"), Some("29"));
+    again.control.remove("Installed-Size");
+    assert_eq!(again, package());
+    assert_eq!(again.file_name().expect("a name"), "example_1.0-1_amd64.deb");
+}
+
+#[test]
+fn what_the_owner_may_change_has_no_hash() {
+    let hashes = package().hashes().expect("hashes");
+    let paths: Vec<&str> = hashes.lines().filter_map(|line| line.split("  ").nth(1)).collect();
+    assert_eq!(paths.len(), 2);
+    assert!(paths.contains(&"usr/bin/example") && !paths.contains(&"etc/example"), "{paths:?}");
+}
+
+#[test]
+fn dpkg_reads_what_is_written() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("example.deb");
+    std::fs::write(&file, package().to_bytes(TIME).expect("a package")).expect("a file");
+    let dpkg = |option: &str| {
+        let mut command = Command::new("dpkg-deb");
+        command.arg(option).arg(&file).env("TZ", "UTC");
+        if option == "--extract" {
+            command.arg(place.path().join("unpacked"));
+        }
+        match command.output() {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            output => {
+                let output = output.expect("dpkg-deb");
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                Some(String::from_utf8_lossy(&output.stdout).into_owned())
+            }
+        }
+    };
+    let Some(information) = dpkg("--info") else {
+        eprintln!("`dpkg-deb` is not here, so nobody else reads the package");
+        return;
+    };
+    for expected in ["new Debian package, version 2.0", "Installed-Size: 29", "postinst", "md5sums"] {
+        assert!(information.contains(expected), "{information}");
+    }
+    let contents = dpkg("--contents").unwrap_or_default();
+    assert!(contents.contains("3000 2023-11-14 22:13 ./usr/bin/example"), "{contents}");
+    assert!(contents.contains("./usr/bin/other -> example"), "{contents}");
+    dpkg("--extract");
+    let read = |path: &str| std::fs::read(place.path().join("unpacked").join(path)).expect(path);
+    assert_eq!(read("usr/bin/other"), [7; 3000]);
+    assert!(read(&format!("usr/share/{}file", "directory/".repeat(20))).is_empty());
+}
+
+#[test]
+fn what_dpkg_writes_is_read() {
+    let place = tempfile::tempdir().expect("a directory");
+    let root = place.path().join("root");
+    std::fs::create_dir_all(root.join("DEBIAN")).expect("a directory");
+    std::fs::write(root.join("hello"), "text").expect("a file");
+    let control = "Package: hello\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: y\n";
+    std::fs::write(root.join("DEBIAN/control"), control).expect("a file");
+    for way in ["-Zxz", "-Zgzip", "-Znone"] {
+        let file = place.path().join("hello.deb");
+        let output = Command::new("dpkg-deb")
+            .args([way, "--root-owner-group", "--build"])
+            .args([&root, &file])
+            .output();
+        match output {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return eprintln!("`dpkg-deb` is not here, so there is no package of it to read");
+            }
+            output => assert!(output.expect("dpkg-deb").status.success()),
+        }
+        let package = Package::read_file(&file).expect("a package of dpkg");
+        assert_eq!(package.contents.file("hello"), Some(b"text".as_slice()));
+        assert_eq!(package.control.to_string(), control);
+    }
+}
+
+#[test]
+fn a_broken_package_is_refused_with_what_is_wrong() {
+    let control = "Package: example\nVersion: 1\nArchitecture: all\n";
+    let scripts = tar(&[("control", control)]);
+    let data = tar(&[("file", "text")]);
+    let of_control =
+        |text: &str| refused(&of_parts(&[("control.tar", &tar(&[("control", text)])), ("data.tar", &data)]));
+    assert!(
+        Package::read(&of_parts(&[("control.tar", &scripts), ("_mine", b"x"), ("data.tar", &data)])).is_ok()
+    );
+    assert!(refused(b"").contains("begins with `!<arch>`"));
+    assert!(refused(&archive::write(&[], 0)).contains("expected `debian-binary` first"));
+    assert!(refused(&archive::write(&[("debian-binary", b"3.0\n")], 0)).ends_with("found `3.0`"));
+    assert!(refused(&of_parts(&[])).contains("expected `control.tar` in a Debian package, found none"));
+    assert!(refused(&of_parts(&[("data.tar", &data)])).ends_with("found `data.tar`"));
+    assert!(refused(&of_parts(&[("control.tar", &scripts)])).contains("expected `data.tar`"));
+    assert!(refused(&of_parts(&[("control.tar.zst", b"")])).contains("`dpkg-deb --build -Zxz`"));
+    let more: &[(&str, &[u8])] = &[("control.tar", &scripts), ("data.tar", &data), ("more", b"")];
+    assert!(refused(&of_parts(more)).contains("expected nothing after `data.tar`, found `more`"));
+    assert!(
+        refused(&of_parts(&[("control.tar", &tar(&[])), ("data.tar", &data)]))
+            .contains("expected a file `control`")
+    );
+    assert_eq!(
+        of_control("Package\n"),
+        "`control`: line 1: expected a field such as `Package: name`, found `Package`"
+    );
+    assert!(of_control("Package: example\nArchitecture: all\n").contains("expected a field `Version`"));
+    for (field, wrong) in [
+        ("Package", "../up"),
+        ("Package", "x"),
+        ("Package", "Upper"),
+        ("Version", "a1"),
+        ("Version", "1/2"),
+        ("Version", "x:1"),
+        ("Version", "1\n more"),
+        ("Architecture", "amd 64"),
+    ] {
+        let mut paragraph = Paragraph::read_one(control).expect("fields");
+        paragraph.set(field, wrong);
+        let error = of_control(&paragraph.to_string());
+        assert!(error.contains(&format!("in the field `{field}`, found `")), "{error}");
+    }
+}
+
+#[test]
+fn files_are_those_that_the_package_says_it_has() {
+    let control = "Package: example\nVersion: 1\nArchitecture: all\n";
+    let of_hashes = |hashes: &str| {
+        let scripts = tar(&[("control", control), ("md5sums", hashes)]);
+        Package::read(&of_parts(&[("control.tar", &scripts), ("data.tar", &tar(&[("file", "text")]))]))
+    };
+    assert!(of_hashes("1cb251ec0d568de6a929b520c4aed8d1  file\n").is_ok());
+    let refused = |hashes: &str| of_hashes(hashes).expect_err("a wrong hash").to_string();
+    assert!(refused("00  file\n").contains("`md5sums`: `file`: expected the hash 00, found 1cb251ec"));
+    assert!(refused("00  other\n").contains("expected `other`, which it lists"));
+}
+
+#[test]
+fn every_cut_and_every_changed_archive_is_refused() {
+    let bytes = package().to_bytes(TIME).expect("a package");
+    for length in (0..bytes.len()).step_by(11) {
+        refused(&bytes[..length]);
+    }
+    // What the packed archives begin with, and bytes within them.
+    let (first, last) = (8 + 60 + 4 + 60, bytes.len() - 60);
+    for place in (first..last).step_by(37) {
+        let mut wrong = bytes.clone();
+        wrong[place] ^= 0x55;
+        let read = Package::read(&wrong);
+        // Times and owners of the container say nothing.
+        assert!(read.is_err() || read == Package::read(&bytes), "byte {place}");
+    }
+}
