@@ -51,6 +51,24 @@ pub struct Other {
     pub bytes: Vec<u8>,
 }
 
+/// What was compiled of a part.
+#[derive(Debug)]
+pub(crate) enum Made {
+    Core(Core),
+    Plugin(Plugin),
+    Other(Other),
+}
+
+impl Made {
+    pub(crate) fn built(&self) -> &Built {
+        match self {
+            Self::Core(core) => &core.built,
+            Self::Plugin(plugin) => &plugin.built,
+            Self::Other(other) => &other.built,
+        }
+    }
+}
+
 /// The group of entry points by which the core finds plugins.
 const GROUP: &str = "oarlock.plugins";
 
@@ -163,12 +181,12 @@ impl Plugin {
         file_of(&self.built.package)
     }
 
-    /// Its manifest in a wheel: with the distribution to update, and what it opens.
-    fn manifest_in(&self, row: &Row) -> Result<Option<String>, Error> {
+    /// Its manifest in a package: with the name of that, which is what has to be updated, and what it opens.
+    pub(crate) fn manifest_of(&self, package: &str) -> Result<Option<String>, Error> {
         let Some(text) = &self.manifest else { return Ok(None) };
         let mut manifest: toml::Table =
             toml::from_str(text).map_err(|error| Error::of_syntax("the manifest", text, &error))?;
-        manifest.insert("package".to_owned(), row.name.distribution.clone().into());
+        manifest.insert("package".to_owned(), package.into());
         let opens = self.built.opens.iter().map(|soname| {
             let entries = [("soname", soname.clone().into()), ("optional", true.into())];
             toml::Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
@@ -186,7 +204,7 @@ pub(crate) fn file_of(package: &str) -> String {
 /// A plugin and what it says of itself, in a directory.
 fn put(wheel: &mut Wheel, directory: &str, plugin: &Plugin, row: &Row) -> Result<(), Error> {
     let file = plugin.file();
-    if let Some(manifest) = plugin.manifest_in(row)? {
+    if let Some(manifest) = plugin.manifest_of(&row.name.distribution)? {
         let file = file.replace(".so", ".oarlock.toml");
         wheel.add(&format!("{directory}/{file}"), manifest.into_bytes());
     }

@@ -3,6 +3,7 @@
 //! where it stood.
 
 mod compile;
+mod debs;
 mod plan;
 mod tools;
 
@@ -11,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) use compile::CORE_LIBRARY;
+pub use debs::PackagePlan;
 use plan::recipes;
 pub(crate) use plan::{CORE, is_without_avx};
 pub use plan::{Plan, Recipe};
 
-use crate::assemble::{self, Core, Other, Plugin};
+use crate::assemble::{self, Made, Plugin};
 use crate::check;
 use crate::error::Error;
 use crate::file;
@@ -61,13 +63,6 @@ pub struct Outcome {
     pub apart: Duration,
     /// What has to be known of what was built, such as that a plugin has no manifest.
     pub notes: Vec<String>,
-}
-
-/// What was compiled.
-enum Made {
-    Core(Core),
-    Plugin(Plugin),
-    Other(Other),
 }
 
 impl Workshop {

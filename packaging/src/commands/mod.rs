@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod deb;
 mod index;
 mod inspect;
 mod matrix;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Pages(pages::Call),
     /// Build wheels: what they are put together of is compiled once for all of them
     Build(build::Call),
+    /// Build packages for Debian, of the same parts as the wheels
+    Deb(deb::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
     /// Write an index of wheels, from which pip and uv install
@@ -102,6 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
+        Command::Deb(call) => deb::run(call, arguments.json, arguments.dry_run),
         Command::Check(call) => check::run(call, arguments.json),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),

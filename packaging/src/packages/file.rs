@@ -1,5 +1,7 @@
 //! The packages as they are written down.
 
+use std::path::{Path, PathBuf};
+
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -69,7 +71,10 @@ pub(crate) enum Architecture {
 
 /// Something that lies in a package.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `says` and `writes`")]
+#[serde(
+    untagged,
+    expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `says` and `writes`"
+)]
 pub(crate) enum Content {
     /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
     Part { part: String, at: String },
@@ -117,6 +122,34 @@ impl Packages {
             Some(missing) => refuse(format!("expected packages in [[sets]], found no `{missing}`")),
             None => Ok(packages),
         }
+    }
+
+    /// That packages that were written take together no more than their sets allow.
+    ///
+    /// # Errors
+    ///
+    /// When a set takes more; the error says which package takes what.
+    pub(crate) fn check_sets(&self, written: &[(PathBuf, u64)]) -> Result<(), Error> {
+        for set in &self.sets {
+            let mut found = Vec::new();
+            for name in &set.packages {
+                let begin = format!("{name}_");
+                let is_it =
+                    |file: &Path| file.file_name().is_some_and(|it| it.to_string_lossy().starts_with(&begin));
+                found.extend(written.iter().find(|(file, _)| is_it(file)).map(|(_, bytes)| (name, *bytes)));
+            }
+            let bytes: u64 = found.iter().map(|(_, bytes)| bytes).sum();
+            if bytes > set.budget_mb * 1_000_000 {
+                let each: Vec<String> = found.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
+                return Err(Error::new(format!(
+                    "expected at most {} MB for the packages of the set `{}`, found {bytes} bytes: {}",
+                    set.budget_mb,
+                    set.name,
+                    each.join(", ")
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Those of these names, or all.
