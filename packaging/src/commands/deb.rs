@@ -18,6 +18,9 @@ pub(crate) struct Call {
     names: Vec<String>,
     #[command(flatten)]
     choice: MatrixChoice,
+    /// What counts packages of one version of Oarlock, in place of what `packages.toml` says
+    #[arg(long, value_name = "NUMBER")]
+    revision: Option<u32>,
     /// Where the packages are written
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
     out: PathBuf,
@@ -27,7 +30,8 @@ pub(crate) struct Call {
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let packages = Packages::read("packaging/packages.toml", OWN)?;
+    let mut packages = Packages::read("packaging/packages.toml", OWN)?;
+    packages.revision = call.revision.unwrap_or(packages.revision);
     let matrix = call.choice.read()?;
     let plan = PackagePlan::new(&matrix, &packages, &call.names)?;
     if dry_run {

@@ -14,7 +14,7 @@ pub struct Packages {
     pub(crate) maintainer: String,
     pub(crate) homepage: String,
     /// What counts packages of one version of Oarlock.
-    pub(crate) revision: u32,
+    pub revision: u32,
     #[serde(default)]
     pub(crate) sets: Vec<Set>,
     /// All of them.

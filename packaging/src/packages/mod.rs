@@ -4,6 +4,8 @@ mod about;
 mod contents;
 mod file;
 mod library;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
