@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::{Conformance, Digest, Host, MemoryStats, Origin, PluginInfo, Refusal, SupportLevel};
+use crate::{
+    Conformance, Digest, Host, Manifest, MemoryStats, Origin, PluginInfo, Reason, Refusal, SupportLevel,
+};
 
 /// What became of every plugin, in the order in which they were looked at.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -22,6 +24,20 @@ impl LoadReport {
             Outcome::Loaded(loaded) => Some((report, loaded.as_ref())),
             Outcome::Refused(_) => None,
         })
+    }
+
+    /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, those that the program brings
+    /// itself, and variants for other processors are left out on purpose, as long as there is a variant for this one.
+    pub fn is_wrong(&self, refusal: &Refusal) -> bool {
+        match refusal.reason {
+            Reason::Disabled | Reason::BetterVariant | Reason::PartOfProgram => false,
+            Reason::IsaUnsupported => {
+                let manifest = Manifest::read(&Manifest::path_beside(&refusal.file)).ok().flatten();
+                !manifest
+                    .is_some_and(|manifest| self.loaded().any(|(_, used)| used.info.name == manifest.name))
+            }
+            _ => true,
+        }
     }
 
     /// Why the others are not.
