@@ -1,59 +1,88 @@
-//! Times, in seconds since the beginning of 1970. What is built has one, that of its sources and not that of the clock.
+//! When something was made: a time that is asked for, so that the same can be made again later.
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 
-/// What says the time of a build, as everywhere.
+/// What says the time, in seconds since 1970, of what is made; the convention of <https://reproducible-builds.org>.
 const VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
-const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/// The seconds of a day.
+pub const DAY: u64 = 24 * 60 * 60;
 
-/// The time of the sources in a directory: what `SOURCE_DATE_EPOCH` says, or when they were last committed.
+/// The seconds since 1970.
+#[must_use]
+pub fn now() -> u64 {
+    // A clock that stands before 1970 is none.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
+}
+
+/// What `SOURCE_DATE_EPOCH` says.
+fn said() -> Result<Option<u64>, Error> {
+    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let time = said.to_str().and_then(|said| said.parse().ok());
+    let refuse =
+        || Error::new(format!("expected seconds since 1970 in `{VARIABLE}`, found `{}`", said.display()));
+    time.map(Some).ok_or_else(refuse)
+}
+
+/// The time of what is made: what `SOURCE_DATE_EPOCH` says, or now.
 ///
 /// # Errors
 ///
-/// When the variable is no number, or it is not set and git knows nothing of the directory.
+/// When that is no number.
+pub fn of_what_is_made() -> Result<u64, Error> {
+    Ok(said()?.unwrap_or_else(now))
+}
+
+/// The time of sources in a directory: what `SOURCE_DATE_EPOCH` says, or when they were last committed.
+///
+/// # Errors
+///
+/// When that is no number, or git knows nothing of the directory.
 pub fn of_sources(root: &Path) -> Result<u64, Error> {
-    let number = |text: &str, of: &str| {
-        let refuse = || Error::new(format!("expected seconds since 1970 of {of}, found `{}`", text.trim()));
-        text.trim().parse().map_err(|_| refuse())
-    };
-    if let Some(text) = std::env::var_os(VARIABLE) {
-        return number(&text.to_string_lossy(), VARIABLE);
+    if let Some(time) = said()? {
+        return Ok(time);
     }
-    let said = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root).output();
-    match said {
-        Ok(said) if said.status.success() => number(&String::from_utf8_lossy(&said.stdout), "git"),
-        _ => Err(Error::new(format!(
+    let said = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root).output().ok();
+    let said = said.and_then(|said| String::from_utf8_lossy(&said.stdout).trim().parse().ok());
+    said.ok_or_else(|| {
+        Error::new(format!(
             "expected the time of the sources from git or from `{VARIABLE}`, found neither; set the variable"
-        ))),
-    }
+        ))
+    })
 }
 
-/// A time as mail, logs of changes and repositories have it, such as `Mon, 23 Nov 2026 13:42:49 +0000`.
-pub(crate) fn rfc_2822(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let weekday = DAYS[usize::try_from(days % 7).unwrap_or_default()];
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{weekday}, {day:02} {} {year} {hour:02}:{minute:02}:{second:02} +0000", MONTHS[month])
+/// A time as repositories say it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
+#[must_use]
+pub fn text(seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, rest) = (seconds / DAY, seconds % DAY);
+    let (year, month, day) = calendar(days);
+    let (name, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{name}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The year, the month from 0 on and the day from 1 on of a day since 1970.
-fn civil(mut days: u64) -> (u64, usize, u64) {
+/// Year, month from 0 on and day from 1 on of a day since 1970.
+fn calendar(mut days: u64) -> (u64, usize, u64) {
+    // As many years as the calendar takes to begin anew have the same days.
+    const ROUND: u64 = 146_097;
+    let mut year = 1970 + days / ROUND * 400;
+    days %= ROUND;
     let is_long =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
     while days >= 365 + u64::from(is_long(year)) {
         days -= 365 + u64::from(is_long(year));
         year += 1;
     }
+    let february = 28 + u64::from(is_long(year));
     let mut month = 0;
-    for length in [31, 28 + u64::from(is_long(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
         if days < length {
             break;
         }
@@ -68,14 +97,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_mail_has_them() {
-        for (seconds, text) in [
-            (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
-            (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
-            (1_704_067_199, "Sun, 31 Dec 2023 23:59:59 +0000"),
-            (1_795_441_369, "Mon, 23 Nov 2026 13:42:49 +0000"),
+    fn times_are_said_as_everybody_says_them() {
+        for (seconds, said) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 UTC"),
+            (951_782_399, "Mon, 28 Feb 2000 23:59:59 UTC"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 UTC"),
+            (1_700_000_000, "Tue, 14 Nov 2023 22:13:20 UTC"),
+            (1_735_603_200, "Tue, 31 Dec 2024 00:00:00 UTC"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 UTC"),
+            (13_574_563_200, "Tue, 29 Feb 2400 00:00:00 UTC"),
+            (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 UTC"),
         ] {
-            assert_eq!(rfc_2822(seconds), text);
+            assert_eq!(text(seconds), said);
         }
+        assert!(text(u64::MAX).ends_with(" UTC"));
     }
 }

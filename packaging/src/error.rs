@@ -19,6 +19,11 @@ impl Error {
         Self { file: Some(file.to_string()), ..self }
     }
 
+    /// The same, said of a part of a file that is named later.
+    pub(crate) fn of_part(self, part: impl fmt::Display) -> Self {
+        Self::new(format!("`{part}`: {self}"))
+    }
+
     /// Of a text that cannot be read.
     pub(crate) fn of_syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let line = error

@@ -49,7 +49,28 @@ fn write_with(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         new.persist(file).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", file.display())))
+    write().map_err(|error| of_file(file, error))
+}
+
+fn of_file(file: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {error}", file.display()))
+}
+
+/// Writes a file that nobody else may read, where there is none yet.
+///
+/// # Errors
+///
+/// When there is one, or it cannot be written; the error names it.
+pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let write = || {
+        // What is made without saying for whom is for its owner alone.
+        let mut new = Builder::new().prefix(UNFINISHED).tempfile_in(above(file))?;
+        new.write_all(bytes)?;
+        new.as_file().sync_all()?;
+        new.persist_noclobber(file).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| of_file(file, error))
 }
 
 /// A directory that takes the place of another when it is finished, and goes away when it never is.
@@ -175,6 +196,21 @@ mod tests {
         let mut left = names(place.path());
         left.sort();
         assert_eq!(left, ["finished", "target"]);
+    }
+
+    #[test]
+    fn a_secret_is_for_its_owner_alone_and_takes_no_place() {
+        let place = tempfile::tempdir().expect("a directory");
+        let file = place.path().join("secret");
+        write_secret(&file, b"one").expect("a file");
+        let mode = fs::metadata(&file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let error = write_secret(&file, b"two").expect_err("a file that is there");
+        assert!(
+            error.kind() == io::ErrorKind::AlreadyExists && error.to_string().contains("secret`: "),
+            "{error}"
+        );
+        assert_eq!((fs::read(&file).expect("a file"), names(place.path()).len()), (b"one".to_vec(), 1));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! An index over HTTP, for tests and for a network of one's own.
+//! An index or a repository over HTTP, for tests and for a network of one's own.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,21 +13,37 @@ use axum::routing::get;
 use tower_http::services::ServeDir;
 
 use crate::error::Error;
+use crate::repository;
 
 /// What clients call the index as JSON.
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// That a directory can be served.
+/// What a directory is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// What pip and uv install from.
+    Index,
+    /// What apt installs from.
+    Repository,
+}
+
+/// What a directory is that can be served.
 ///
 /// # Errors
 ///
-/// When it is no index.
-pub fn check(directory: &Path) -> Result<(), Error> {
+/// When it is neither.
+pub fn check(directory: &Path) -> Result<Kind, Error> {
     if directory.join("simple").is_dir() {
-        return Ok(());
+        return Ok(Kind::Index);
     }
-    Err(Error::new("expected an index, as `oarlock-pack index` writes it; found no `simple` in it")
-        .of_file(directory.display()))
+    if repository::is_one(directory) {
+        return Ok(Kind::Repository);
+    }
+    Err(Error::new(
+        "expected an index, as `oarlock-pack index` writes it, or a repository, as `oarlock-pack apt-repo` does; \
+         found neither `simple` nor `dists` in it",
+    )
+    .of_file(directory.display()))
 }
 
 /// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that. `tell` hears
@@ -35,9 +51,12 @@ pub fn check(directory: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// When the directory is no index, or the network does not let the process listen.
+/// When the directory is neither index nor repository, or the network does not let the process listen.
 pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
-    check(directory)?;
+    let start = match check(directory)? {
+        Kind::Index => "/simple/".to_owned(),
+        Kind::Repository => format!("/{}", repository::SOURCES),
+    };
     let told = move |request: Request, next: Next| async move {
         let asked = format!("{} {}", request.method(), request.uri().path());
         let response = next.run(request).await;
@@ -46,7 +65,7 @@ pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<
     };
     let files = Router::new()
         // Who looks with a browser finds what there is.
-        .route("/", get(|| async { Redirect::temporary("/simple/") }))
+        .route("/", get(|| async move { Redirect::temporary(&start) }))
         .fallback_service(ServeDir::new(directory))
         .layer(middleware::from_fn(as_asked))
         .layer(middleware::from_fn(told));

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oarlock_pack::index::Index;
 use oarlock_pack::matrix::Matrix;
@@ -298,13 +298,18 @@ fn answer(port: u16, path: &str, accept: &str) -> (String, String) {
     (head, String::from_utf8_lossy(&body).into_owned())
 }
 
+/// Serves a directory, and says on which port.
+fn served(place: PathBuf) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener, |_| ()));
+    port
+}
+
 #[test]
 fn a_server_answers_as_it_is_asked() {
     let directory = written();
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    let place = directory.path().join("index");
-    std::thread::spawn(move || oarlock_pack::serve::serve(&place, listener, |_| ()));
+    let port = served(directory.path().join("index"));
     let json =
         "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
     let (head, body) = answer(port, "/simple/example/", json);
@@ -326,6 +331,18 @@ fn a_server_answers_as_it_is_asked() {
         let (head, _) = answer(port, outside, json);
         assert!(head.starts_with("HTTP/1.1 404") || head.starts_with("HTTP/1.1 400"), "{outside}: {head}");
     }
+}
+
+#[test]
+fn a_repository_is_served_too_and_begins_with_what_apt_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("dists")).expect("a directory");
+    std::fs::write(directory.path().join("oarlock.sources"), "Types: deb\n").expect("a file");
+    let port = served(directory.path().to_owned());
+    let (head, _) = answer(port, "/", "text/html");
+    assert!(head.starts_with("HTTP/1.1 307") && head.contains("location: /oarlock.sources"), "{head}");
+    let (head, body) = answer(port, "/oarlock.sources", "*/*");
+    assert!(head.starts_with("HTTP/1.1 200") && body == "Types: deb\n", "{head}");
 }
 
 #[test]

@@ -135,8 +135,9 @@ impl<'w> Compiler<'w> {
     /// What cargo makes under a name, finished.
     fn cargo(&self, recipe: &Recipe, file: &str, debug: &Path) -> Result<(Vec<u8>, Duration), Error> {
         let mut cargo = self.tool("cargo-zigbuild", recipe);
+        let is_program = recipe.part.file.is_some() && !file.ends_with(".so");
         cargo.args([
-            "zigbuild",
+            if is_program { "rustc" } else { "zigbuild" },
             "--release",
             "--locked",
             "--package",
@@ -146,6 +147,10 @@ impl<'w> Compiler<'w> {
             &features(recipe).join(","),
         ]);
         cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
+        if is_program {
+            // The unwinder that every system has may call what only a newer glibc has; the one that it is beside then does.
+            cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
+        }
         let took = self.compile(recipe, &mut cargo)?;
         let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(file);
         Ok((self.finish(recipe, &fs::read(built)?, debug)?, took))

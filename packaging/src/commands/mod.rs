@@ -1,5 +1,7 @@
 //! What the command can be asked, and how it shows the answer.
 
+mod apt_key;
+mod apt_repo;
 mod build;
 mod check;
 mod deb;
@@ -44,7 +46,8 @@ Examples:
   oarlock-pack build --row OpenCL              # a wheel of the matrix
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index                           # an index of wheels, for pip and uv
-  oarlock-pack serve dist/index                # the same over HTTP";
+  oarlock-pack serve dist/index                # the same over HTTP
+  oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -66,7 +69,11 @@ pub(crate) enum Command {
     Options(options::Call),
     /// Say what to install on this machine, and why
     Select(select::Call),
-    /// Serve an index over HTTP until it is interrupted
+    /// Write a repository of Debian packages, from which apt installs
+    AptRepo(apt_repo::Call),
+    /// Make a key that signs repositories
+    AptKey(apt_key::Call),
+    /// Serve an index or a repository over HTTP until it is interrupted
     Serve(serve::Call),
     /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
     Repack(repack::Call),
@@ -108,6 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Deb(call) => deb::run(call, arguments.json, arguments.dry_run),
         Command::Check(call) => check::run(call, arguments.json),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
+        Command::AptRepo(call) => apt_repo::run(call, arguments.json, arguments.dry_run),
+        Command::AptKey(call) => apt_key::run(call, arguments.json, arguments.dry_run),
         Command::Inspect(call) => inspect::run(call, arguments.json),
         Command::Options(call) => options::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),

@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::serve;
+use oarlock_pack::serve::{self, Kind};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
-    /// The index, as `oarlock-pack index` writes it
+    /// The index, as `oarlock-pack index` writes it, or the repository, as `apt-repo` does
     #[arg(value_name = "DIRECTORY", default_value = "dist/index")]
     index: PathBuf,
     /// On which address to listen; without it only this machine is answered
@@ -25,18 +25,34 @@ pub(crate) struct Call {
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    serve::check(&call.index)?;
+    let kind = serve::check(&call.index)?;
     let place = (call.address, call.port);
     let listener = TcpListener::bind(place)
         .map_err(|error| format!("`{}`, port {}: {error}", call.address, call.port))?;
-    let address = format!("http://{}/simple/", listener.local_addr()?);
+    let address = format!("http://{}", listener.local_addr()?);
+    let address = match kind {
+        Kind::Index => format!("{address}/simple/"),
+        Kind::Repository => address,
+    };
     let mut output = io::stdout();
     if json {
         writeln!(output, "{}", serde_json::json!({ "address": address }))?;
     } else {
         let verb = if dry_run { "would serve" } else { "serving" };
-        writeln!(output, "{verb} `{}`; install from it with\n", call.index.display())?;
-        writeln!(output, "    pip install --index-url {address} oarlock")?;
+        let place = call.index.display();
+        match kind {
+            Kind::Index => {
+                writeln!(output, "{verb} `{place}`; install from it with\n")?;
+                writeln!(output, "    pip install --index-url {address} oarlock")?;
+            }
+            Kind::Repository => {
+                writeln!(
+                    output,
+                    "{verb} `{place}`; apt installs from it with its `oarlock.sources` where that says\n"
+                )?;
+                writeln!(output, "    URIs: {address}")?;
+            }
+        }
     }
     output.flush()?;
     if dry_run {

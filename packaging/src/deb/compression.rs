@@ -1,6 +1,6 @@
 //! The archives in a package, which are packed in one of several ways.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::{XzDecoder, XzEncoder};
@@ -25,27 +25,25 @@ pub(crate) fn xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
 
 /// Unpacks what the end of a name says how to unpack, such as `.xz`, to at most `largest` bytes.
 pub(crate) fn unpack(name: &str, bytes: &[u8], largest: u64) -> Result<Vec<u8>, Error> {
-    let of_file = |error: String| Error::new(format!("`{name}`: {error}"));
     let mut reader: Box<dyn Read + '_> = match name.rsplit_once(".tar").map(|(_, end)| end) {
         Some("") => Box::new(bytes),
         Some(".gz") => Box::new(MultiGzDecoder::new(bytes)),
         Some(".xz") => {
-            let stream = Stream::new_stream_decoder(MEMORY, CONCATENATED);
-            Box::new(XzDecoder::new_stream(bytes, stream.map_err(|error| of_file(error.to_string()))?))
+            let stream = Stream::new_stream_decoder(MEMORY, CONCATENATED).map_err(io::Error::from)?;
+            Box::new(XzDecoder::new_stream(bytes, stream))
         }
         _ => {
-            return Err(of_file(
+            return Err(Error::new(
                 "expected an archive that is plain, `.gz` or `.xz`, the others are not read here; \
-                 `dpkg-deb --raw-extract` and `dpkg-deb --build -Zxz` pack it anew"
-                    .to_owned(),
+                 `dpkg-deb --raw-extract` and `dpkg-deb --build -Zxz` pack it anew",
             ));
         }
     };
     let mut unpacked = Vec::new();
     let read = (&mut reader).take(largest + 1).read_to_end(&mut unpacked);
-    read.map_err(|error| of_file(format!("unpacking failed: {error}")))?;
+    read.map_err(|error| Error::new(format!("unpacking failed: {error}")))?;
     if unpacked.len() as u64 > largest {
-        return Err(of_file(format!("expected at most {largest} bytes, found more")));
+        return Err(Error::new(format!("expected at most {largest} bytes, found more")));
     }
     Ok(unpacked)
 }
@@ -76,7 +74,7 @@ mod tests {
         ] {
             assert_eq!(unpack(name, &packed, largest).expect(name), text);
             let error = unpack(name, &packed, largest - 1).expect_err("too much").to_string();
-            assert!(error.contains(&format!("`{name}`: expected at most 5999 bytes")), "{error}");
+            assert!(error.contains("expected at most 5999 bytes"), "{error}");
             if name != "data.tar" {
                 let error = unpack(name, &packed[..packed.len() - 3], largest).expect_err("cut short");
                 assert!(error.to_string().contains("unpacking failed"), "{error}");
@@ -87,9 +85,6 @@ mod tests {
     #[test]
     fn what_is_packed_otherwise_is_refused_with_what_to_do() {
         let error = unpack("data.tar.zst", b"", 9).expect_err("another way").to_string();
-        assert!(
-            error.starts_with("`data.tar.zst`: expected an archive that is plain, `.gz` or `.xz`"),
-            "{error}"
-        );
+        assert!(error.starts_with("expected an archive that is plain, `.gz` or `.xz`"), "{error}");
     }
 }

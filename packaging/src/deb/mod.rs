@@ -63,8 +63,8 @@ impl Package {
         let mut files = files.filter(|(name, _)| !name.starts_with('_'));
         let mut part = |start: &str, largest: u64| match files.next() {
             Some((name, bytes)) if name.starts_with(start) => {
-                let of_part = |error: Error| Error::new(format!("`{name}`: {error}"));
-                Tree::of_tar(&compression::unpack(name, bytes, largest)?).map_err(of_part)
+                let tree = compression::unpack(name, bytes, largest).and_then(|tar| Tree::of_tar(&tar));
+                tree.map_err(|error| error.of_part(name))
             }
             Some((name, _)) => {
                 Err(Error::new(format!("expected `{start}` in a Debian package, found `{name}`")))
@@ -78,13 +78,13 @@ impl Package {
         }
         let control =
             text(&scripts, CONTROL)?.ok_or_else(|| Error::new("expected a file `control`, found none"))?;
-        let control = Paragraph::read_one(control).map_err(|error| error.of_file(CONTROL))?;
+        let control = Paragraph::read_one(control).map_err(|error| error.of_part(CONTROL))?;
         let hashes = text(&scripts, HASHES)?.map(ToOwned::to_owned);
         scripts.retain(|path| ![CONTROL, HASHES].contains(&path));
         let package = Self { control, scripts, contents };
         package.check()?;
         if let Some(hashes) = hashes {
-            package.check_hashes(&hashes).map_err(|error| error.of_file(HASHES))?;
+            package.check_hashes(&hashes).map_err(|error| error.of_part(HASHES))?;
         }
         Ok(package)
     }
@@ -128,9 +128,7 @@ impl Package {
     ///
     /// When it has no name, or one that no package can have.
     pub fn name(&self) -> Result<&str, Error> {
-        let is_name =
-            |name: &str| name.len() >= 2 && begins_and_is_made_of(name, "+-.", u8::is_ascii_lowercase);
-        self.field("Package", "lower-case letters, digits, `+`, `-` and `.`", is_name)
+        self.field("Package", "lower-case letters, digits, `+`, `-` and `.`", is_package_name)
     }
 
     /// Its version.
@@ -222,6 +220,11 @@ impl Package {
     }
 }
 
+/// Whether a package may be called so.
+pub(crate) fn is_package_name(name: &str) -> bool {
+    name.len() >= 2 && begins_and_is_made_of(name, "+-.", u8::is_ascii_lowercase)
+}
+
 /// Whether a word begins with a letter of a kind or a digit, and is made of those and of a few others.
 fn begins_and_is_made_of(word: &str, others: &str, is_letter: fn(&u8) -> bool) -> bool {
     let is_plain = |byte: &u8| is_letter(byte) || byte.is_ascii_digit();
@@ -232,7 +235,7 @@ fn begins_and_is_made_of(word: &str, others: &str, is_letter: fn(&u8) -> bool) -
 /// A file of a tree as text, if it is there.
 fn text<'a>(tree: &'a Tree, path: &str) -> Result<Option<&'a str>, Error> {
     let text = tree.file(path).map(std::str::from_utf8).transpose();
-    text.map_err(|_| Error::new("expected UTF-8").of_file(path))
+    text.map_err(|_| Error::new("expected UTF-8").of_part(path))
 }
 
 fn md5(bytes: &[u8]) -> String {

@@ -7,6 +7,7 @@ use super::file::Architecture;
 use super::library::{Needs, build_id_path};
 use super::{About, Maker};
 use crate::assemble::Made;
+use crate::date;
 use crate::deb::Package;
 use crate::deb::control::Paragraph;
 use crate::error::Error;
@@ -89,7 +90,7 @@ impl Maker<'_> {
             self.package_version(),
             self.version,
             self.packages.maintainer,
-            crate::date::rfc_2822(self.seconds)
+            date::text(self.seconds).replace("UTC", "+0000")
         )
     }
 

@@ -1,8 +1,7 @@
 //! Small wheels of our own matrix, their index, and the command that serves it.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 
 use oarlock_pack::assemble::{self, Plugin};
 use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
@@ -11,6 +10,7 @@ use oarlock_pack::wheel::Wheel;
 use tempfile::TempDir;
 
 use crate::built::{self, loadable};
+use crate::server::{Server, pack};
 
 /// The version of what is built.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -79,7 +79,7 @@ fn public() -> [(String, Wheel); 2] {
 /// An index of wheels while it is served.
 pub(crate) struct Served {
     directory: TempDir,
-    server: Child,
+    server: Server,
     /// Where it is, without a slash at its end.
     pub(crate) address: String,
 }
@@ -133,19 +133,8 @@ impl Served {
 
     /// Serves the directory `index` of a directory.
     pub(crate) fn start(directory: TempDir) -> Self {
-        let log = std::fs::File::create(directory.path().join("log")).expect("a file");
-        let mut server = pack(directory.path())
-            .args(["--json", "serve", "index", "--port", "0", "--log"])
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("the command");
-        let mut line = String::new();
-        let output = server.stdout.take().expect("what it prints");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        let address = said["address"].as_str().expect("an address");
-        let address = address.strip_suffix("/simple/").expect("the address of an index").to_owned();
+        let server = Server::start(directory.path(), "index");
+        let address = server.address.strip_suffix("/simple/").expect("the address of an index").to_owned();
         Self { directory, server, address }
     }
 
@@ -175,20 +164,6 @@ impl Served {
 
     /// What was asked for so far, with the status of each answer.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.path().join("log")).expect("a log")
+        self.server.log()
     }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // What ended by itself needs no end.
-        _ = self.server.kill();
-        _ = self.server.wait();
-    }
-}
-
-fn pack(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
-    command.current_dir(directory);
-    command
 }

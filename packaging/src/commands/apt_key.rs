@@ -1,0 +1,53 @@
+//! `oarlock-pack apt-key`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use oarlock_pack::openpgp::Key;
+use oarlock_pack::{date, file};
+
+#[derive(Args, Debug)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Call {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a key that signs repositories; it has no passphrase, and whoever has the file signs as you do
+    New(New),
+}
+
+#[derive(Args, Debug)]
+struct New {
+    /// Where the secret key is written, for you alone to read; a file that is there stays
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Whose it is
+    #[arg(long, value_name = "NAME", default_value = "Oarlock archive")]
+    owner: String,
+}
+
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let Action::New(New { out, owner }) = &call.action;
+    let key = Key::new(owner, date::of_what_is_made()?)?;
+    if out.try_exists()? {
+        return Err(
+            format!("`{}`: expected no file, for no key is replaced; found one", out.display()).into()
+        );
+    }
+    if !dry_run {
+        file::write_secret(out, key.secret_text().as_bytes())?;
+    }
+    let fingerprint = key.fingerprint_text();
+    match (json, dry_run) {
+        // The next key is another one.
+        (true, true) => println!("{}", serde_json::json!({ "key": out })),
+        (true, false) => println!("{}", serde_json::json!({ "key": out, "fingerprint": fingerprint })),
+        (false, true) => println!("would write {}", out.display()),
+        (false, false) => println!("{} is the secret key {fingerprint}", out.display()),
+    }
+    Ok(())
+}

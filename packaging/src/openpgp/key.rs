@@ -1,0 +1,199 @@
+//! A key with its owner, as OpenPGP writes it.
+
+use ed25519_dalek::SigningKey;
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha1::{Digest as _, Sha1};
+
+use super::armor;
+use super::packet::{self, Kind};
+use super::signature::{self, Signed};
+use crate::error::Error;
+
+/// The version of keys and signatures, the one that every installation of apt knows.
+pub(super) const VERSION: u8 = 4;
+
+/// Ed25519, under the number that it had first, which is also the one that all of them know.
+pub(super) const ALGORITHM: u8 = 22;
+
+/// The same once more, as it stands in a key.
+const CURVE: &[u8] = &[9, 0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
+
+/// What a point of the curve begins with.
+const POINT: u8 = 0x40;
+
+/// What the text of a secret key says that it is.
+const SECRET: &str = "PRIVATE KEY BLOCK";
+
+/// What is expected of a file with a key.
+const EXPECTED: &str =
+    "expected a secret Ed25519 key without a passphrase, as `oarlock-pack apt-key new` makes it";
+
+/// A secret key that signs.
+#[derive(Clone)]
+pub struct Key {
+    pub(super) secret: SigningKey,
+    /// When it was made, in seconds since 1970.
+    made: u32,
+    /// Whose it is, with the signatures of that, as packets.
+    owners: Vec<u8>,
+}
+
+impl Key {
+    /// A key that nobody had before, of an owner such as `Archive <archive@example.org>`.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no random numbers, or the time is none that a key can say.
+    pub fn new(owner: &str, seconds: u64) -> Result<Self, Error> {
+        let mut seed = [0; 32];
+        let count = getrandom(&mut seed, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
+        if count < seed.len() {
+            return Err(Error::new("expected 32 random bytes of the system, found fewer"));
+        }
+        Self::of_seed(seed, owner, seconds)
+    }
+
+    /// The key that a seed stands for.
+    pub(super) fn of_seed(seed: [u8; 32], owner: &str, seconds: u64) -> Result<Self, Error> {
+        if owner.is_empty() || owner.contains(char::is_control) {
+            let found = owner.escape_debug();
+            return Err(Error::new(format!(
+                "expected an owner such as `Name <name@example.org>`, found `{found}`"
+            )));
+        }
+        let mut key =
+            Self { secret: SigningKey::from_bytes(&seed), made: time(seconds)?, owners: Vec::new() };
+        let mut owners = Vec::new();
+        packet::write(&mut owners, Kind::OWNER, owner.as_bytes());
+        let of_owner = [&[0xb4], (owner.len() as u32).to_be_bytes().as_slice(), owner.as_bytes()].concat();
+        let content = [key.counted(), of_owner].concat();
+        signature::write(&mut owners, &key, Signed::Owner, &content, key.made);
+        key.owners = owners;
+        Ok(key)
+    }
+
+    /// Reads a key that this program wrote, or GnuPG without a passphrase.
+    ///
+    /// # Errors
+    ///
+    /// When it is another kind of key, encrypted, or broken.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        let wrong = |found: &str| Error::new(format!("{EXPECTED}; found {found}"));
+        let bytes = armor::read(SECRET, text).map_err(|error| Error::new(format!("{EXPECTED}: {error}")))?;
+        let packets = packet::read(&bytes)?;
+        let Some(((Kind::SECRET_KEY, mut body), rest)) =
+            packets.split_first().map(|(first, rest)| (*first, rest))
+        else {
+            return Err(wrong("something else first"));
+        };
+        let unreadable = || wrong("part of a key");
+        let head = body.split_off(..6).ok_or_else(unreadable)?;
+        if head[0] != VERSION || head[5] != ALGORITHM || !body.starts_with(CURVE) {
+            return Err(wrong(&format!("one of version {} and of algorithm {}", head[0], head[5])));
+        }
+        body = &body[CURVE.len()..];
+        let public = packet::take_number(&mut body).ok_or_else(unreadable)?;
+        if body.split_off_first().ok_or_else(unreadable)? != &0 {
+            return Err(wrong("one that is encrypted, or kept elsewhere"));
+        }
+        let number = body;
+        let secret = packet::take_number(&mut body).filter(|it| it.len() <= 32).ok_or_else(unreadable)?;
+        let mut seed = [0; 32];
+        seed[32 - secret.len()..].copy_from_slice(secret);
+        let secret = SigningKey::from_bytes(&seed);
+        let is_sum = body == sum(&number[..number.len() - body.len()]);
+        if !is_sum || public != point(&secret) {
+            return Err(wrong("a secret part that does not go with the public one"));
+        }
+        let made = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+        let mut key = Self { secret, made, owners: Vec::new() };
+        let said: Vec<_> = rest.iter().take_while(|(kind, _)| !Kind::MORE_KEYS.contains(kind)).collect();
+        if ![Kind::OWNER, Kind::SIGNATURE].iter().all(|kind| said.iter().any(|(there, _)| there == kind)) {
+            return Err(wrong("none that says whose it is"));
+        }
+        for (kind, body) in said {
+            packet::write(&mut key.owners, *kind, body);
+        }
+        Ok(key)
+    }
+
+    /// The key as a file that has to stay secret.
+    #[must_use]
+    pub fn secret_text(&self) -> String {
+        let mut number = Vec::new();
+        packet::write_number(&mut number, self.secret.as_bytes());
+        // It is not encrypted.
+        let body = [self.body().as_slice(), &[0], &number, &sum(&number)].concat();
+        armor::write(SECRET, &self.packets(Kind::SECRET_KEY, &body))
+    }
+
+    /// What others check signatures with.
+    #[must_use]
+    pub fn public_bytes(&self) -> Vec<u8> {
+        self.packets(Kind::PUBLIC_KEY, &self.body())
+    }
+
+    /// What tells it from all other keys.
+    #[must_use]
+    pub fn fingerprint(&self) -> [u8; 20] {
+        Sha1::digest(self.counted()).into()
+    }
+
+    /// The same as people read it.
+    #[must_use]
+    pub fn fingerprint_text(&self) -> String {
+        self.fingerprint().iter().map(|byte| format!("{byte:02X}")).collect()
+    }
+
+    /// From when on nobody takes its signatures any more, in seconds since 1970, if there is such a time.
+    #[must_use]
+    pub fn ends(&self) -> Option<u64> {
+        let packets = packet::read(&self.owners).unwrap_or_default();
+        let signatures = packets.iter().filter(|(kind, _)| *kind == Kind::SIGNATURE);
+        let mut ends = signatures.filter_map(|(_, body)| signature::valid_for(body));
+        // The last that the owner said holds, also where that is that it does not end.
+        ends.next_back()
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| u64::from(self.made) + u64::from(seconds))
+    }
+
+    /// A time at which it can sign: the one that is asked for, or its own where it was made later.
+    pub(super) fn time(&self, seconds: u64) -> Result<u32, Error> {
+        Ok(time(seconds)?.max(self.made))
+    }
+
+    fn packets(&self, kind: Kind, body: &[u8]) -> Vec<u8> {
+        let mut packets = Vec::new();
+        packet::write(&mut packets, kind, body);
+        packets.extend_from_slice(&self.owners);
+        packets
+    }
+
+    /// The public key, as it is hashed.
+    fn counted(&self) -> Vec<u8> {
+        let body = self.body();
+        [&[0x99], (body.len() as u16).to_be_bytes().as_slice(), &body].concat()
+    }
+
+    fn body(&self) -> Vec<u8> {
+        let mut body = vec![VERSION];
+        body.extend(self.made.to_be_bytes());
+        body.push(ALGORITHM);
+        body.extend_from_slice(CURVE);
+        packet::write_number(&mut body, &point(&self.secret));
+        body
+    }
+}
+
+fn point(secret: &SigningKey) -> Vec<u8> {
+    [&[POINT], secret.verifying_key().as_bytes().as_slice()].concat()
+}
+
+/// What tells a changed secret from the one that was written.
+fn sum(number: &[u8]) -> [u8; 2] {
+    number.iter().fold(0_u16, |sum, byte| sum.wrapping_add(u16::from(*byte))).to_be_bytes()
+}
+
+fn time(seconds: u64) -> Result<u32, Error> {
+    u32::try_from(seconds).map_err(|_| Error::new(format!("expected a time before 2106, found {seconds} s")))
+}

@@ -1,0 +1,113 @@
+//! Directories that are written whole, in place of older ones of their kind and of nothing else.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::file::{self, NewDirectory};
+
+/// A kind of directory.
+pub(crate) struct Place {
+    /// The file that lists all others, which may be replaced by newer ones together with it.
+    pub(crate) list: &'static str,
+    /// What it is, such as `an index`, and what others are not, such as `no index`.
+    pub(crate) one: &'static str,
+    pub(crate) none: &'static str,
+}
+
+/// What is put into a new directory.
+pub(crate) struct Files<'d> {
+    directory: &'d Path,
+    list: String,
+}
+
+impl Place {
+    /// Writes a directory in place of the one that was there. Readers see the old one or the new one, and nothing of what was
+    /// there stays.
+    pub(crate) fn write(
+        &self,
+        directory: &Path,
+        put: impl FnOnce(&mut Files<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        // What a link leads to is what is replaced, and not the link.
+        let directory = &std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        self.check(directory)?;
+        let of_directory = |error: Error| error.of_file(directory.display());
+        let at = |error: io::Error| of_directory(error.into());
+        let new = NewDirectory::beside(directory).map_err(at)?;
+        let mut files = Files { directory: new.path(), list: String::new() };
+        put(&mut files).map_err(of_directory)?;
+        let list = files.list;
+        file::write(&new.path().join(self.list), list.as_bytes()).map_err(at)?;
+        new.replace(directory).map_err(at)
+    }
+
+    /// That such a directory may be written there: there is none, or an empty one, or one of the same kind.
+    pub(crate) fn check(&self, directory: &Path) -> Result<(), Error> {
+        let Self { one, none, .. } = self;
+        let problem = match self.foreign(directory) {
+            Ok(None) => return Ok(()),
+            Ok(Some(other)) => Error::new(format!(
+                "expected no directory, an empty one or {one}, found `{other}` in it, which {none} put there"
+            )),
+            Err(error) => error.into(),
+        };
+        Err(problem.of_file(directory.display()))
+    }
+
+    /// A file in a directory that none of its kind put there; nothing where there is no directory.
+    fn foreign(&self, directory: &Path) -> io::Result<Option<String>> {
+        if !directory.try_exists()? {
+            return Ok(None);
+        }
+        let list = match std::fs::read_to_string(directory.join(self.list)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            list => list?,
+        };
+        let known: BTreeSet<&str> = list.lines().chain([self.list]).collect();
+        let mut left = vec![directory.to_owned()];
+        while let Some(next) = left.pop() {
+            for entry in std::fs::read_dir(next)? {
+                let entry = entry?;
+                let path = entry.path();
+                if entry.file_type()?.is_dir() {
+                    left.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(directory).unwrap_or(&path);
+                if !name.to_str().is_some_and(|name| known.contains(name)) {
+                    return Ok(Some(name.display().to_string()));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Files<'_> {
+    /// Writes a file.
+    pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
+        Ok(file::write(&self.place(path), bytes)?)
+    }
+
+    /// Puts a file there that is elsewhere too: a second name for the same bytes where that can be had.
+    pub(crate) fn take(&mut self, path: &str, from: &Path) -> Result<(), Error> {
+        let target = self.place(path);
+        let take = || {
+            target.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::fs::hard_link(from, &target).or_else(|_| std::fs::copy(from, &target).map(drop))
+        };
+        take().map_err(|error| Error::from(error).of_part(from.display()))
+    }
+
+    /// Leaves a place to a file that somebody else puts there, which the next directory may replace.
+    pub(crate) fn leave(&mut self, path: &str) {
+        self.list += &format!("{path}\n");
+    }
+
+    fn place(&mut self, path: &str) -> PathBuf {
+        self.leave(path);
+        self.directory.join(path)
+    }
+}

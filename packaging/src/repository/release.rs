@@ -1,0 +1,113 @@
+//! What a repository says of itself.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::{Lists, words};
+use crate::date;
+use crate::deb::control::Paragraph;
+use crate::error::Error;
+use crate::openpgp::Key;
+use crate::wheel::sha256;
+
+/// What a repository says of itself.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// What those who use it call it, such as `stable`.
+    pub suite: String,
+    /// What it is called beside that for as long as it exists.
+    pub codename: String,
+    /// Who made it.
+    pub origin: String,
+    /// The address at which it will be.
+    pub host: String,
+    /// When it was made, in seconds since 1970.
+    pub made: u64,
+    /// From when on nobody takes it for the newest any more.
+    pub ends: u64,
+}
+
+impl Release {
+    /// That it can be used now, and that keys can sign it.
+    ///
+    /// # Errors
+    ///
+    /// When it is made in the future, has ended, or a key has; or when a word is none that may stand there.
+    pub fn check(&self, keys: &[Key], now: u64) -> Result<(), Error> {
+        for (what, name) in [("suite", &self.suite), ("codename", &self.codename)] {
+            let is_plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.+".contains(&byte);
+            if !name.starts_with(|first: char| first.is_ascii_lowercase()) || !name.bytes().all(is_plain) {
+                return Err(Error::new(format!(
+                    "expected a {what} such as `stable`, found `{}`",
+                    name.escape_debug()
+                )));
+            }
+        }
+        if self.origin.trim().is_empty() || self.origin.contains(char::is_control) {
+            let found = self.origin.escape_debug();
+            return Err(Error::new(format!("expected an origin such as `Oarlock`, found `{found}`")));
+        }
+        let is_plain = |it: char| it.is_ascii_graphic();
+        if !self.host.contains(":/") || !self.host.chars().all(is_plain) {
+            return Err(Error::new(format!(
+                "expected an address such as `https://example.org/apt`, found `{}`",
+                self.host.escape_debug()
+            )));
+        }
+        let (made, ends) = (date::text(self.made), date::text(self.ends));
+        if self.made > now {
+            return Err(Error::new(format!(
+                "expected a repository that is made by now, found one of {made}"
+            )));
+        }
+        if self.ends <= now {
+            return Err(Error::new(format!(
+                "expected a repository that apt takes now, found one of {made} that ends on {ends}; it may be valid for longer"
+            )));
+        }
+        for key in keys {
+            if let Some(end) = key.ends().filter(|end| *end <= now) {
+                let (key, end) = (key.fingerprint_text(), date::text(end));
+                return Err(Error::new(format!(
+                    "expected a key that signs now, found that {key} ended on {end}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where what it lists lies.
+    pub(super) fn directory(&self) -> String {
+        format!("dists/{}", self.suite)
+    }
+
+    pub(super) fn paragraph(
+        &self,
+        components: &BTreeSet<&str>,
+        architectures: &BTreeSet<&str>,
+        lists: &Lists,
+    ) -> Paragraph {
+        let mut hashes = String::new();
+        for (path, bytes) in lists {
+            // Writing to a text cannot fail.
+            _ = write!(hashes, "\n{} {} {path}", sha256(bytes), bytes.len());
+        }
+        let mut paragraph = Paragraph::default();
+        for (name, value) in [
+            ("Origin", &*self.origin),
+            ("Label", &*self.origin),
+            ("Suite", &*self.suite),
+            ("Codename", &*self.codename),
+            ("Date", &*date::text(self.made)),
+            ("Valid-Until", &*date::text(self.ends)),
+            ("Acquire-By-Hash", "yes"),
+            ("Architectures", &*words(architectures)),
+            ("Components", &*words(components)),
+            ("SHA256", &*hashes),
+        ] {
+            paragraph.set(name, value);
+        }
+        paragraph
+    }
+}

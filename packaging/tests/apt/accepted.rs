@@ -1,0 +1,68 @@
+//! What apt takes.
+
+use crate::machine::Machine;
+use crate::served::Served;
+
+pub(crate) fn apt_gets_just_the_packages_that_were_given() {
+    let served = Served::signed();
+    let machine = Machine::of(&served);
+    machine.good(&["update", "--error-on=any"]);
+    let all = ["oarlock", "oarlock-data", "oarlock-cuda12"];
+    machine.good(&[["download"].as_slice(), &all].concat());
+    for (name, machine_of) in all.into_iter().zip(["amd64", "all", "amd64"]) {
+        assert_eq!(machine.file(&format!("{name}_1_{machine_of}.deb")), served.package(name), "{name}");
+    }
+    let plan = machine.good(&["--simulate", "install", "oarlock-cuda12"]);
+    for line in
+        ["Inst oarlock-data (1 Oarlock:stable [all])", "Inst oarlock-cuda12 (1 Oarlock:stable [amd64])"]
+    {
+        assert!(plan.contains(line), "{plan}");
+    }
+}
+
+pub(crate) fn lists_are_asked_for_by_their_hashes() {
+    let served = Served::signed();
+    Machine::of(&served).good(&["update", "--error-on=any"]);
+    let log = served.server.log();
+    assert!(log.contains("GET /dists/stable/InRelease 200"), "{log}");
+    let lists: Vec<&str> = log.lines().filter(|line| line.contains("/binary-amd64/")).collect();
+    // The third has nothing for this kind of machine, and is not asked for.
+    assert_eq!(lists.len(), 2, "{log}");
+    assert!(!log.contains("/binary-arm64/"), "{log}");
+    let by_hash = |line: &&str| line.contains("/binary-amd64/by-hash/SHA256/") && line.ends_with(" 200");
+    assert!(lists.iter().all(by_hash), "{log}");
+}
+
+pub(crate) fn who_reads_an_older_release_finds_its_lists_for_two_more() {
+    let served = Served::signed();
+    let release = served.file("dists/stable/InRelease");
+    let first = std::fs::read(&release).expect("the first release");
+    for (version, is_there) in [("2", true), ("3", true), ("4", false)] {
+        served.renew(version);
+        let newest = Machine::of(&served);
+        newest.good(&["update", "--error-on=any"]);
+        newest.good(&["download", &format!("oarlock={version}")]);
+        // As somebody sees it who read the release a moment before, or from a cache on the way.
+        std::fs::write(&release, &first).expect("a file");
+        let older = Machine::of(&served);
+        if is_there {
+            older.good(&["update", "--error-on=any"]);
+            let plan = older.good(&["--simulate", "install", "oarlock"]);
+            assert!(plan.contains("Inst oarlock (1 "), "{plan}");
+        } else {
+            let said = older.refusal();
+            assert!(said.contains("Hash Sum mismatch") || said.contains("unexpected size"), "{said}");
+        }
+    }
+}
+
+pub(crate) fn two_keys_satisfy_who_knows_one_of_them() {
+    let both = Served::of_command(&["--key", "key", "--key", "next"]);
+    let keys = std::fs::read(both.file("oarlock-archive-keyring.gpg")).expect("keys");
+    let (one, next) = keys.split_at(keys.len() / 2);
+    for known in [one, next, &keys] {
+        let machine = Machine::with_keys(&both, known);
+        machine.good(&["update", "--error-on=any"]);
+        machine.good(&["download", "oarlock"]);
+    }
+}

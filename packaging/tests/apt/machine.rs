@@ -1,0 +1,98 @@
+//! A machine on which apt is told about a repository: a directory in which everything lies that apt knows and writes.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use oarlock_pack::deb::control::Paragraph;
+use tempfile::TempDir;
+
+use crate::served::Served;
+
+pub(crate) struct Machine {
+    root: TempDir,
+}
+
+impl Machine {
+    /// One that knows a repository from the files which lie in it.
+    pub(crate) fn of(served: &Served) -> Self {
+        let keys = std::fs::read(served.file("oarlock-archive-keyring.gpg")).expect("what checks signatures");
+        Self::with_keys(served, &keys)
+    }
+
+    /// The same, where signatures are checked with other keys.
+    pub(crate) fn with_keys(served: &Served, keys: &[u8]) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let put = |path: &str, bytes: &[u8]| {
+            let file = root.path().join(path);
+            std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+            std::fs::write(&file, bytes).expect("a file");
+            file
+        };
+        for directory in [
+            "etc/apt/apt.conf.d",
+            "etc/apt/preferences.d",
+            "var/cache/apt/archives/partial",
+            "var/lib/apt/lists/partial",
+        ] {
+            std::fs::create_dir_all(root.path().join(directory)).expect("a directory");
+        }
+        put("var/lib/dpkg/status", b"");
+        let keyring = put("usr/share/keyrings/oarlock-archive-keyring.gpg", keys);
+        let sources = std::fs::read_to_string(served.file("oarlock.sources")).expect("a file");
+        let mut sources = Paragraph::read_one(&sources).expect("a paragraph");
+        sources.set("URIs", &served.server.address);
+        sources.set("Signed-By", &keyring.display().to_string());
+        put("etc/apt/sources.list.d/oarlock.sources", sources.to_string().as_bytes());
+        // It is what the system's own settings are looked for below, so none of them are found.
+        let settings = format!(
+            "Dir \"{root}\";\nDir::State::status \"{root}/var/lib/dpkg/status\";\n\
+             APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
+             APT::Sandbox::User \"root\";\nAcquire::Retries \"0\";\nAcquire::http::Proxy \"DIRECT\";\n",
+            root = root.path().display()
+        );
+        put("apt.conf", settings.as_bytes());
+        Self { root }
+    }
+
+    /// What apt says to some arguments.
+    pub(crate) fn apt(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("apt-get");
+        command.args(["-q", "-y"]).args(arguments).current_dir(self.root.path()).env("LC_ALL", "C");
+        for variable in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+            command.env_remove(variable);
+        }
+        command.env("APT_CONFIG", self.root.path().join("apt.conf")).output().expect("apt-get")
+    }
+
+    /// The same where apt has to succeed without a warning; what it prints.
+    pub(crate) fn good(&self, arguments: &[&str]) -> String {
+        let output = self.apt(arguments);
+        let (printed, warned) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success() && warned.is_empty(), "{printed}{warned}");
+        printed
+    }
+
+    /// What apt says as it fails to read the repository, after which it knows no package of it.
+    pub(crate) fn refusal(&self) -> String {
+        // What cannot be fetched is a warning alone unless it is told otherwise.
+        let output = self.apt(&["update", "--error-on=any"]);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(!output.status.success(), "{said}");
+        let install = self.apt(&["--simulate", "install", "oarlock"]);
+        assert!(
+            text(&install.stderr).contains("Unable to locate package oarlock"),
+            "{}",
+            text(&install.stderr)
+        );
+        said
+    }
+
+    /// What it downloaded.
+    pub(crate) fn file(&self, name: &str) -> Vec<u8> {
+        std::fs::read(Path::new(self.root.path()).join(name)).expect("what apt downloaded")
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,43 @@
+//! apt installs from a repository that `oarlock-pack` wrote and serves, and refuses what it should.
+//!
+//! It works below a directory of its own, where it is told to be, and changes nothing of the machine. Without apt there is one
+//! test, which is ignored and says so.
+
+mod accepted;
+mod machine;
+#[path = "../common/package.rs"]
+mod package;
+mod refused;
+mod served;
+#[path = "../common/server.rs"]
+mod server;
+#[path = "../common/trials.rs"]
+mod trials;
+
+use std::process::{Command, ExitCode};
+
+/// All tests.
+const TESTS: &[(&str, fn())] = &[
+    (
+        "accepted/apt_gets_just_the_packages_that_were_given",
+        accepted::apt_gets_just_the_packages_that_were_given,
+    ),
+    ("accepted/lists_are_asked_for_by_their_hashes", accepted::lists_are_asked_for_by_their_hashes),
+    (
+        "accepted/who_reads_an_older_release_finds_its_lists_for_two_more",
+        accepted::who_reads_an_older_release_finds_its_lists_for_two_more,
+    ),
+    ("accepted/two_keys_satisfy_who_knows_one_of_them", accepted::two_keys_satisfy_who_knows_one_of_them),
+    ("refused/a_list_of_which_a_byte_changed", refused::a_list_of_which_a_byte_changed),
+    ("refused/a_release_of_which_a_byte_changed", refused::a_release_of_which_a_byte_changed),
+    ("refused/a_package_of_which_a_byte_changed", refused::a_package_of_which_a_byte_changed),
+    ("refused/what_has_ended", refused::what_has_ended),
+    ("refused/what_nobody_signed", refused::what_nobody_signed),
+    ("refused/what_somebody_else_signed", refused::what_somebody_else_signed),
+];
+
+fn main() -> ExitCode {
+    let is_here = Command::new("apt-get").arg("--version").output().is_ok_and(|said| said.status.success());
+    let missing = || "`apt-get` is missing: it is part of Debian and Ubuntu".to_owned();
+    trials::run(TESTS, (!is_here).then(missing))
+}

@@ -1,0 +1,27 @@
+//! Small packages of Debian.
+
+use std::path::{Path, PathBuf};
+
+use oarlock_pack::deb::Package;
+use oarlock_pack::tree::Entry;
+
+/// Puts a package into a directory, in place of one of its name, and says where. It is version 1 for one kind of machine unless
+/// its fields say otherwise.
+pub(crate) fn put(directory: &Path, name: &str, fields: &[(&str, &str)]) -> PathBuf {
+    let about = [
+        ("Package", name),
+        ("Version", "1"),
+        ("Architecture", "amd64"),
+        ("Maintainer", "Nobody <nobody@example.org>"),
+        ("Description", "does nothing\nAt length."),
+    ];
+    let mut package = Package::default();
+    about.iter().chain(fields).for_each(|(field, value)| package.control.set(field, value));
+    package.contents.put(&format!("usr/share/{name}"), Entry::file(name.as_bytes())).expect("a path");
+    std::fs::create_dir_all(directory).expect("a directory");
+    let file = directory.join(format!("{name}.deb"));
+    // A new file, for the old one may lie in a repository under another name.
+    _ = std::fs::remove_file(&file);
+    std::fs::write(&file, package.to_bytes(1_700_000_000).expect("a package")).expect("a file");
+    file
+}
