@@ -77,6 +77,13 @@ pub(crate) fn contents(
     }
 }
 
+/// The part of a row whose library a path is.
+pub(crate) fn part_of<'r>(matrix: &Matrix, row: &'r Row, path: &str) -> Option<&'r str> {
+    let is_it =
+        |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_library_of(path, part, about));
+    row.parts.iter().find(is_it).map(String::as_str)
+}
+
 /// That a wheel is no larger than its row allows.
 pub(crate) fn check_size(row: &Row, found: u64) -> Result<(), Error> {
     match row.budget {

@@ -32,6 +32,7 @@ pub mod select;
 pub mod serve;
 pub mod show;
 pub mod tree;
+pub mod verify;
 pub mod wheel;
 
 pub use error::Error;

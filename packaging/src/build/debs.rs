@@ -33,8 +33,7 @@ impl<'p> PackagePlan<'p> {
     /// When there is no package of a name, or none of its parts in the matrix.
     pub fn new(matrix: &Matrix, packages: &'p Packages, names: &[String]) -> Result<Self, Error> {
         let chosen = packages.named(names)?;
-        let core = matrix.wheels.iter().find(|row| row.is_core_alone());
-        let core = core.ok_or_else(|| Error::new("expected a core alone in the matrix, found none"))?;
+        let core = matrix.core()?;
         let mut recipes: Vec<Recipe> = Vec::new();
         for content in chosen.iter().flat_map(|about| &about.contents) {
             let part = match content {

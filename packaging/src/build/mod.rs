@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) use compile::CORE_LIBRARY;
 pub use debs::PackagePlan;
 use plan::recipes;
-pub(crate) use plan::{CORE, is_without_avx};
+pub(crate) use plan::{CORE, is_without_avx, recipe};
 pub use plan::{Plan, Recipe};
 
 use crate::assemble::{self, Made, Plugin};

@@ -14,6 +14,7 @@ mod progress;
 mod repack;
 mod select;
 mod serve;
+mod verify;
 
 use std::error::Error;
 
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     Deb(deb::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
+    /// Say whether each part is the same bytes in all wheels and packages that have it
+    Verify(verify::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
     /// Say which instructions lie in a library
@@ -113,6 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
         Command::Deb(call) => deb::run(call, arguments.json, arguments.dry_run),
+        Command::Verify(call) => verify::run(call, arguments.json),
         Command::Check(call) => check::run(call, arguments.json),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::AptRepo(call) => apt_repo::run(call, arguments.json, arguments.dry_run),

@@ -130,6 +130,12 @@ impl Matrix {
         expand::expand(file).map_err(|error| error.of_file(source))
     }
 
+    /// The core alone, as most take it.
+    pub(crate) fn core(&self) -> Result<&Wheel, Error> {
+        let core = self.wheels.iter().find(|row| row.is_core_alone());
+        core.ok_or_else(|| Error::new("expected a core alone in the matrix, found none"))
+    }
+
     /// The packages of Python that bring what a wheel opens.
     pub(crate) fn libraries(&self, wheel: &Wheel) -> Vec<String> {
         let parts = wheel.parts.iter().filter_map(|part| self.parts.get(part));
