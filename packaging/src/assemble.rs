@@ -42,8 +42,38 @@ pub struct Core {
     pub wheel: Wheel,
 }
 
+/// A program or a library that is in no wheel.
+#[derive(Debug)]
+pub struct Other {
+    /// How it was built.
+    pub built: Built,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
+/// What was compiled of a part.
+#[derive(Debug)]
+pub(crate) enum Made {
+    Core(Core),
+    Plugin(Plugin),
+    Other(Other),
+}
+
+impl Made {
+    pub(crate) fn built(&self) -> &Built {
+        match self {
+            Self::Core(core) => &core.built,
+            Self::Plugin(plugin) => &plugin.built,
+            Self::Other(other) => &other.built,
+        }
+    }
+}
+
 /// The group of entry points by which the core finds plugins.
 const GROUP: &str = "oarlock.plugins";
+
+/// Where plugins lie that are part of the core.
+const BUNDLED: &str = "oarlock/plugins";
 
 /// How the packages of plugins are called.
 const PLUGIN: &str = "oarlock-plugin-";
@@ -55,9 +85,10 @@ const PLUGIN: &str = "oarlock-plugin-";
 /// When the row of the matrix has other parts than the plugin, or its manifest cannot be read.
 pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
     check_parts(row, &[&plugin.built])?;
-    let module = row.name.distribution.replace('-', "_");
+    let directory = row.name.distribution.replace('-', "_");
     let mut wheel = Wheel::new(&named(row));
-    put(&mut wheel, &module, plugin, row)?;
+    wheel.add(&format!("{directory}/__init__.py"), module(plugin).into_bytes());
+    put(&mut wheel, &directory, plugin, row)?;
     let name = plugin.name();
     let mut about = vec![
         "Metadata-Version: 2.4".to_owned(),
@@ -75,7 +106,7 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
     );
     wheel.say("METADATA", (about.join("\n") + "\n\n" + &text).into_bytes());
     wheel.say("WHEEL", tags(row).into_bytes());
-    wheel.say("entry_points.txt", entry_points(&[(name, &module)]).into_bytes());
+    wheel.say("entry_points.txt", format!("[{GROUP}]\n{name} = {directory}\n").into_bytes());
     Ok(wheel)
 }
 
@@ -85,7 +116,7 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
 /// # Errors
 ///
 /// When the row of the matrix has other parts, or the core is no whole wheel.
-pub fn whole(row: &Row, core: &Core, plugins: &[Plugin], extras: &[Extra]) -> Result<Wheel, Error> {
+pub fn whole(matrix: &Matrix, row: &Row, core: &Core, plugins: &[Plugin]) -> Result<Wheel, Error> {
     let built: Vec<&Built> =
         std::iter::once(&core.built).chain(plugins.iter().map(|plugin| &plugin.built)).collect();
     check_parts(row, &built)?;
@@ -100,41 +131,32 @@ pub fn whole(row: &Row, core: &Core, plugins: &[Plugin], extras: &[Extra]) -> Re
     });
     let mut lines: Vec<String> = lines.collect();
     lines.extend(tell(&mut wheel, &built));
-    for extra in extras {
+    // What one file brings along is not asked for again.
+    let extras = if row.is_core_alone() { extras(matrix, &row.channel) } else { Vec::new() };
+    for extra in &extras {
         lines.push(format!("Provides-Extra: {}", extra.name));
         let asked = |needed: &String| format!("Requires-Dist: {needed} ; extra == '{}'", extra.name);
         lines.extend(extra.requirements.iter().map(asked));
     }
     wheel.say("METADATA", (lines.join("\n") + "\n\n" + &text).into_bytes());
     wheel.say("WHEEL", tags(row).into_bytes());
-    let mut modules = Vec::new();
     for plugin in plugins {
-        // Not the name that the package of the plugin alone has: if both are installed, neither overwrites the other.
-        let module = format!("oarlock_with_{}", plugin.name());
-        put(&mut wheel, &module, plugin, row)?;
-        modules.push((plugin.name(), module));
-    }
-    if !modules.is_empty() {
-        let modules: Vec<(&str, &str)> =
-            modules.iter().map(|(name, module)| (*name, module.as_str())).collect();
-        wheel.say("entry_points.txt", entry_points(&modules).into_bytes());
+        put(&mut wheel, BUNDLED, plugin, row)?;
     }
     Ok(wheel)
 }
 
 /// What can be asked for with the core, such as `oarlock[cuda12]`.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Extra {
+struct Extra {
     /// What stands between the brackets.
-    pub name: String,
+    name: String,
     /// What is installed then.
-    pub requirements: Vec<String>,
+    requirements: Vec<String>,
 }
 
 /// The extras of the core in a channel: each plugin that is built, with the libraries of its vendor; and without them, for
 /// machines that have them, as one whose name ends with `-local`.
-#[must_use]
-pub fn extras(matrix: &Matrix, channel: &str) -> Vec<Extra> {
+fn extras(matrix: &Matrix, channel: &str) -> Vec<Extra> {
     let mut extras = Vec::new();
     let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_whole();
     for row in matrix.wheels.iter().filter(is_beside) {
@@ -155,16 +177,16 @@ impl Plugin {
     }
 
     /// What its file is called.
-    pub(crate) fn file(package: &str) -> String {
-        format!("lib{}.so", package.replace('-', "_"))
+    fn file(&self) -> String {
+        file_of(&self.built.package)
     }
 
-    /// Its manifest in a wheel: with the distribution to update, and what it opens.
-    fn manifest_in(&self, row: &Row) -> Result<Option<String>, Error> {
+    /// Its manifest in a package: with the name of that, which is what has to be updated, and what it opens.
+    pub(crate) fn manifest_of(&self, package: &str) -> Result<Option<String>, Error> {
         let Some(text) = &self.manifest else { return Ok(None) };
         let mut manifest: toml::Table =
             toml::from_str(text).map_err(|error| Error::of_syntax("the manifest", text, &error))?;
-        manifest.insert("package".to_owned(), row.name.distribution.clone().into());
+        manifest.insert("package".to_owned(), package.into());
         let opens = self.built.opens.iter().map(|soname| {
             let entries = [("soname", soname.clone().into()), ("optional", true.into())];
             toml::Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
@@ -174,25 +196,34 @@ impl Plugin {
     }
 }
 
-/// The module of a plugin, which Python need not import for the core to find the plugin.
-fn put(wheel: &mut Wheel, module: &str, plugin: &Plugin, row: &Row) -> Result<(), Error> {
-    let file = Plugin::file(&plugin.built.package);
-    let text = format!(
+/// What the file of a package is called.
+pub(crate) fn file_of(package: &str) -> String {
+    format!("lib{}.so", package.replace('-', "_"))
+}
+
+/// A plugin and what it says of itself, in a directory.
+fn put(wheel: &mut Wheel, directory: &str, plugin: &Plugin, row: &Row) -> Result<(), Error> {
+    let file = plugin.file();
+    if let Some(manifest) = plugin.manifest_of(&row.name.distribution)? {
+        let file = file.replace(".so", ".oarlock.toml");
+        wheel.add(&format!("{directory}/{file}"), manifest.into_bytes());
+    }
+    wheel.add_executable(&format!("{directory}/{file}"), plugin.library.clone());
+    Ok(())
+}
+
+/// The text of a package that Python need not import for the core to find the plugin in it.
+fn module(plugin: &Plugin) -> String {
+    format!(
         "\"\"\"The plugin `{}` of Oarlock. Where it is installed, `oarlock` finds it.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          import os\n\n\n\
          def library_path() -> str:\n    \
              \"\"\"Where the shared object lies, for programs that load it themselves.\"\"\"\n    \
-             return os.path.join(os.path.dirname(__file__), \"{file}\")\n",
-        plugin.name()
-    );
-    wheel.add(&format!("{module}/__init__.py"), text.into_bytes());
-    if let Some(manifest) = plugin.manifest_in(row)? {
-        let file = file.replace(".so", ".oarlock.toml");
-        wheel.add(&format!("{module}/{file}"), manifest.into_bytes());
-    }
-    wheel.add_executable(&format!("{module}/{file}"), plugin.library.clone());
-    Ok(())
+             return os.path.join(os.path.dirname(__file__), \"{}\")\n",
+        plugin.name(),
+        plugin.file()
+    )
 }
 
 /// Tells in a wheel what is in it and under which licences; gives the lines that say where.
@@ -235,9 +266,4 @@ fn tags(row: &Row) -> String {
         row.name.python,
         row.name.platform
     )
-}
-
-fn entry_points(modules: &[(&str, &str)]) -> String {
-    let lines = modules.iter().map(|(name, module)| format!("{name} = {module}\n"));
-    format!("[{GROUP}]\n{}", lines.collect::<String>())
 }

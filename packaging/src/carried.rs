@@ -108,7 +108,7 @@ class Wheel(NamedTuple):
 WHEELS = (
 "#
     );
-    let core = offered(matrix).find(|wheel| wheel.parts == ["core"]);
+    let core = offered(matrix).find(|wheel| wheel.is_core_alone());
     for wheel in offered(matrix) {
         let Some((("device", _), core)) = kind(wheel).as_ref().map(|(kind, it)| (*kind, it)).zip(core) else {
             continue;
@@ -144,7 +144,7 @@ fn offered(matrix: &Matrix) -> impl Iterator<Item = &Wheel> {
 /// What a wheel is in the script, and which of those; nothing for one that holds several.
 fn kind(wheel: &Wheel) -> Option<(&'static str, String)> {
     let on = |axis: Axis| wheel.combination.get(&axis).map_or(NOTHING, String::as_str);
-    if wheel.parts == ["core"] {
+    if wheel.is_core_alone() {
         return Some(("core", on(Axis::Isa).to_owned()));
     }
     if wheel.is_whole() {

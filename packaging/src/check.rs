@@ -5,8 +5,8 @@ use std::path::Path;
 
 use oarlock_abi::Versions;
 
-use crate::assemble::Plugin;
-use crate::build::{CORE, is_without_avx};
+use crate::assemble::file_of;
+use crate::build::{CORE, CORE_LIBRARY, is_without_avx};
 use crate::error::Error;
 use crate::library::{self, Limits};
 use crate::matrix::wheel_name::WheelName;
@@ -62,7 +62,7 @@ pub(crate) fn contents(
         let limits = Limits {
             platform: &name.platform,
             part: is_of_release.then_some(about),
-            without_avx: is_without_avx(row, part) && name.platform.ends_with("x86_64"),
+            without_avx: is_without_avx(row, about) && name.platform.ends_with("x86_64"),
         };
         let library = wheel.file(path)?;
         let judged = library::check(library, library, limits).and_then(|_| match part {
@@ -75,6 +75,13 @@ pub(crate) fn contents(
         Some((missing, _)) => Err(Error::new(format!("expected a library of `{missing}`, found none"))),
         None => Ok(()),
     }
+}
+
+/// The part of a row whose library a path is.
+pub(crate) fn part_of<'r>(matrix: &Matrix, row: &'r Row, path: &str) -> Option<&'r str> {
+    let is_it =
+        |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_library_of(path, part, about));
+    row.parts.iter().find(is_it).map(String::as_str)
 }
 
 /// That a wheel is no larger than its row allows.
@@ -113,9 +120,9 @@ fn check_tags(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
 
 fn is_library_of(path: &str, part: &str, about: &Part) -> bool {
     if part == CORE {
-        return path.starts_with("oarlock/");
+        return path.starts_with(CORE_LIBRARY);
     }
-    path.rsplit('/').next().is_some_and(|file| file == Plugin::file(&about.package))
+    path.rsplit('/').next().is_some_and(|file| file == file_of(&about.package))
 }
 
 /// That a Python which the name of a wheel promises finds the module of the core.

@@ -1,5 +1,7 @@
 //! When something was made: a time that is asked for, so that the same can be made again later.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
@@ -23,6 +25,19 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
 
+/// What `SOURCE_DATE_EPOCH` says, if anything.
+///
+/// # Errors
+///
+/// When that is no number.
+pub fn said() -> Result<Option<u64>, Error> {
+    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let time = said.to_str().and_then(|said| said.parse().ok());
+    let refuse =
+        || Error::new(format!("expected seconds since 1970 in `{VARIABLE}`, found `{}`", said.display()));
+    time.map(Some).ok_or_else(refuse)
+}
+
 /// The time of what is made: what `SOURCE_DATE_EPOCH` says, or now.
 ///
 /// # Errors
@@ -32,17 +47,21 @@ pub fn of_what_is_made() -> Result<u64, Error> {
     Ok(said()?.unwrap_or_else(now))
 }
 
-/// What `SOURCE_DATE_EPOCH` says, if anything.
+/// The time of sources in a directory: what `SOURCE_DATE_EPOCH` says, or when they were last committed.
 ///
 /// # Errors
 ///
-/// When that is no number.
-pub fn said() -> Result<Option<u64>, Error> {
-    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(None) };
-    let seconds = said.to_str().and_then(|said| said.parse().ok()).map(Some);
-    seconds.ok_or_else(|| {
-        let found = said.display();
-        Error::new(format!("expected seconds since 1970 in `{VARIABLE}`, found `{found}`"))
+/// When that is no number, or git knows nothing of the directory.
+pub fn of_sources(root: &Path) -> Result<u64, Error> {
+    if let Some(time) = said()? {
+        return Ok(time);
+    }
+    let said = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root).output().ok();
+    let said = said.and_then(|said| String::from_utf8_lossy(&said.stdout).trim().parse().ok());
+    said.ok_or_else(|| {
+        Error::new(format!(
+            "expected the time of the sources from git or from `{VARIABLE}`, found neither; set the variable"
+        ))
     })
 }
 

@@ -19,6 +19,19 @@ const UNFINISHED: &str = ".unfinished-";
 ///
 /// When the file cannot be written; the error names it.
 pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(file, bytes, 0o666)
+}
+
+/// The same of a program, which may be run.
+///
+/// # Errors
+///
+/// As [`write`].
+pub fn write_program(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(file, bytes, 0o777)
+}
+
+fn write_with(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let directory = above(file);
     let write = || {
         fs::create_dir_all(directory)?;
@@ -26,7 +39,7 @@ pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
             // What others may read of it is theirs to say, as of any file.
             let new = Builder::new()
                 .prefix(UNFINISHED)
-                .permissions(Permissions::from_mode(0o666))
+                .permissions(Permissions::from_mode(mode))
                 .tempfile_in(directory)?;
             let path = new.path().to_owned();
             Ok((new, path))

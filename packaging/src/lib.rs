@@ -24,6 +24,7 @@ pub mod matrix;
 pub mod number;
 pub mod openpgp;
 pub mod options;
+pub mod packages;
 pub mod packed;
 pub mod page;
 mod place;
@@ -32,6 +33,7 @@ pub mod select;
 pub mod serve;
 pub mod show;
 pub mod tree;
+pub mod verify;
 pub mod wheel;
 
 pub use error::Error;

@@ -4,6 +4,7 @@
 use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use flate2::{Compression, GzBuilder};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
@@ -77,6 +78,13 @@ impl Packer {
         }
         Ok(writer.finish().map_err(failed)?.into_inner())
     }
+}
+
+/// Bytes as `.gz`, which depend on nothing but them.
+pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    writer.write_all(bytes)?;
+    Ok(writer.finish()?)
 }
 
 /// Whether an archive that was kept is whole and holds just these bytes.

@@ -64,7 +64,7 @@ impl Wheel {
 
     /// Adds a file of what is said about the wheel, such as `METADATA`.
     pub fn say(&mut self, name: &str, bytes: Vec<u8>) {
-        self.add(&format!("{}/{name}", self.information), bytes);
+        self.add(&self.information_path(name), bytes);
     }
 
     /// Reads a wheel and checks that it holds what its own list says, no more and no less.
@@ -110,7 +110,17 @@ impl Wheel {
 
     /// A file of what is said about the wheel, such as `METADATA`.
     pub(crate) fn information(&self, name: &str) -> Result<&[u8], Error> {
-        self.file(&format!("{}/{name}", self.information))
+        self.file(&self.information_path(name))
+    }
+
+    /// Where such a file lies.
+    pub(crate) fn information_path(&self, name: &str) -> String {
+        format!("{}/{name}", self.information)
+    }
+
+    /// The files that it installs, with their bytes.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files.iter().map(|(path, file)| (path.as_str(), file.bytes.as_slice()))
     }
 
     /// Where its files lie.

@@ -281,8 +281,8 @@ fn the_command_says_what_is_wrong_before_it_begins() {
     let place = tempfile::tempdir().expect("a directory");
     for (arguments, expected) in [
         (&["fat"][..], "expected one of `plain`, `slim`"),
-        (&["slim"], "`dist`: expected the packages `liboarlock1`, `oarlock`, `oarlock-plugin-cpu`"),
-        (&[], "`dist`: expected the packages of an image, found those of none"),
+        (&["slim"], "`dist/deb`: expected the packages `liboarlock1`, `oarlock`, `oarlock-plugin-cpu`"),
+        (&[], "`dist/deb`: expected the packages of an image, found those of none"),
         (&["--name", "Oarlock"], "expected the name of an image of lower-case letters"),
         (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
     ] {

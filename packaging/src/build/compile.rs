@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::assemble::{Built, Core, Plugin};
+use crate::assemble::{Built, Core, Other, Plugin, file_of};
 use crate::bill;
 use crate::build::plan::Recipe;
 use crate::build::tools::Tools;
@@ -31,7 +31,7 @@ const WITHOUT_AVX: [&str; 6] = [
 const COMPILER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 
 /// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
-const CORE_LIBRARY: &str = "oarlock/_oarlock.";
+pub(crate) const CORE_LIBRARY: &str = "oarlock/_oarlock.";
 
 /// What cargo says of a crate that it does not have yet.
 const COMPILING: &str = "   Compiling ";
@@ -75,7 +75,7 @@ impl<'w> Compiler<'w> {
             fs::remove_dir_all(&made)?;
         }
         let mut maturin = self.tool("maturin", recipe);
-        maturin.args(["build", "--release", "--locked", "--zig"]);
+        maturin.args(["build", "--release", "--locked", "--zig", "--no-default-features"]);
         maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
         maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
         if recipe.is_without_lock() {
@@ -105,24 +105,8 @@ impl<'w> Compiler<'w> {
         debug: &Path,
         tell: &mut dyn FnMut(String),
     ) -> Result<(Plugin, Duration, Option<String>), Error> {
-        let package = &recipe.part.package;
-        let features = features(recipe).join(",");
-        let mut cargo = self.tool("cargo-zigbuild", recipe);
-        cargo.args([
-            "zigbuild",
-            "--release",
-            "--locked",
-            "--package",
-            package,
-            "--no-default-features",
-            "--features",
-            &features,
-        ]);
-        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
-        let took = self.compile(recipe, &mut cargo)?;
-        let file = Plugin::file(package);
-        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(&file);
-        let library = self.finish(recipe, &fs::read(built)?, debug)?;
+        let file = file_of(&recipe.part.package);
+        let (library, took) = self.cargo(recipe, &file, debug)?;
         let place = self.target.join("made").join(recipe.directory()).join(&file);
         crate::file::write(&place, &library)?;
         let (manifest, note) = match self.manifest(recipe, &place, tell) {
@@ -135,6 +119,41 @@ impl<'w> Compiler<'w> {
             ),
         };
         Ok((Plugin { built: self.built(recipe)?, library, manifest }, took, note))
+    }
+
+    /// Compiles a program or a library; says how long that takes.
+    pub(crate) fn other(
+        &self,
+        recipe: &Recipe,
+        file: &str,
+        debug: &Path,
+    ) -> Result<(Other, Duration), Error> {
+        let (bytes, took) = self.cargo(recipe, file, debug)?;
+        Ok((Other { built: self.built(recipe)?, bytes }, took))
+    }
+
+    /// What cargo makes under a name, finished.
+    fn cargo(&self, recipe: &Recipe, file: &str, debug: &Path) -> Result<(Vec<u8>, Duration), Error> {
+        let mut cargo = self.tool("cargo-zigbuild", recipe);
+        let is_program = recipe.part.file.is_some() && !file.ends_with(".so");
+        cargo.args([
+            if is_program { "rustc" } else { "zigbuild" },
+            "--release",
+            "--locked",
+            "--package",
+            &recipe.part.package,
+            "--no-default-features",
+            "--features",
+            &features(recipe).join(","),
+        ]);
+        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
+        if is_program {
+            // The unwinder that every system has may call what only a newer glibc has; the one that it is beside then does.
+            cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
+        }
+        let took = self.compile(recipe, &mut cargo)?;
+        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(file);
+        Ok((self.finish(recipe, &fs::read(built)?, debug)?, took))
     }
 
     /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
@@ -270,8 +289,12 @@ impl<'w> Compiler<'w> {
     /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
     /// directory of its own: otherwise each would undo what the other did.
     fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
-        let cargo = self.target.join("cargo");
-        if recipe.python.is_some() { cargo.join(recipe.directory()) } else { cargo.join("plugins") }
+        let kind = match (&recipe.python, recipe.leaves_out_avx()) {
+            (Some(_), _) => recipe.directory(),
+            (None, false) => "plugins".to_owned(),
+            (None, true) => "plugins-without-avx".to_owned(),
+        };
+        self.target.join("cargo").join(kind)
     }
 
     /// A tool that compiles for a recipe.
@@ -282,7 +305,7 @@ impl<'w> Compiler<'w> {
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none");
         let mut flags = self.flags.clone();
-        if recipe.without_avx && recipe.python.is_some() {
+        if recipe.leaves_out_avx() {
             flags.extend(WITHOUT_AVX.map(str::to_owned));
             command.env("RUSTC_WRAPPER", self.root.join(COMPILER_WITHOUT_AVX));
         }
@@ -293,7 +316,8 @@ impl<'w> Compiler<'w> {
 
 /// The features of a package: a plugin exports what hosts ask for.
 fn features(recipe: &Recipe) -> Vec<String> {
-    let own = recipe.python.is_none().then(|| "shared-object".to_owned());
+    let is_plugin = recipe.python.is_none() && recipe.part.file.is_none();
+    let own = is_plugin.then(|| "shared-object".to_owned());
     own.into_iter().chain(recipe.part.features.iter().cloned()).collect()
 }
 

@@ -3,6 +3,7 @@
 //! where it stood.
 
 mod compile;
+mod debs;
 mod plan;
 mod tools;
 
@@ -10,11 +11,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use compile::CORE_LIBRARY;
+pub use debs::PackagePlan;
 use plan::recipes;
-pub(crate) use plan::{CORE, is_without_avx};
+pub(crate) use plan::{CORE, is_without_avx, recipe};
 pub use plan::{Plan, Recipe};
 
-use crate::assemble::{self, Core, Plugin};
+use crate::assemble::{self, Made, Plugin};
 use crate::check;
 use crate::error::Error;
 use crate::file;
@@ -62,12 +65,6 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// What was compiled.
-enum Made {
-    Core(Core),
-    Plugin(Plugin),
-}
-
 impl Workshop {
     /// In a workspace.
     ///
@@ -110,21 +107,13 @@ impl Workshop {
         let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
         step("installing maturin, zig and what checks wheels".to_owned());
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
-        let mut made = BTreeMap::new();
         let mut notes = Vec::new();
+        let mut made = BTreeMap::new();
         for (place, recipe) in plan.recipes().iter().enumerate() {
-            step(format!("compiling {recipe}; it is told in `{}`", self.here(&compiler.log(recipe))));
+            step(self.compiling(&compiler, recipe));
             let mut beside = |text: String| tell(&Step { done: 1 + place, all, text });
-            let debug = out.join("debug");
-            let (part, took, note) = match recipe.python {
-                Some(_) => compiler.core(recipe, &debug).map(|(core, took)| (Made::Core(core), took, None)),
-                None => compiler
-                    .plugin(recipe, &debug, &mut beside)
-                    .map(|(plugin, took, note)| (Made::Plugin(plugin), took, note)),
-            }
-            .map_err(|error| Error::new(format!("{recipe}: {error}")))?;
-            notes.extend(note);
-            made.insert(recipe.directory(), (part, took));
+            let part = make(&compiler, recipe, &out.join("debug"), &mut beside, &mut notes)?;
+            made.insert(recipe.directory(), part);
         }
         let packer = Packer::from(effort).keeping_in(&self.target.join("packed"));
         let packing = Instant::now();
@@ -148,27 +137,51 @@ impl Workshop {
         Ok(Outcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
     }
 
+    /// What is said before a part is compiled.
+    fn compiling(&self, compiler: &Compiler<'_>, recipe: &Recipe) -> String {
+        format!("compiling {recipe}; it is told in `{}`", self.here(&compiler.log(recipe)))
+    }
+
     /// A file as it is called from the root of the workspace.
     fn here<'f>(&self, file: &'f Path) -> std::path::Display<'f> {
         file.strip_prefix(&self.root).unwrap_or(file).display()
     }
 }
 
+/// Compiles a part, and says how long that takes; `notes` are what has to be known of it.
+fn make(
+    compiler: &Compiler<'_>,
+    recipe: &Recipe,
+    debug: &Path,
+    tell: &mut dyn FnMut(String),
+    notes: &mut Vec<String>,
+) -> Result<(Made, Duration), Error> {
+    let made = match (&recipe.python, &recipe.part.file) {
+        (Some(_), _) => compiler.core(recipe, debug).map(|(core, took)| (Made::Core(core), took)),
+        (None, Some(file)) => {
+            compiler.other(recipe, file, debug).map(|(other, took)| (Made::Other(other), took))
+        }
+        (None, None) => compiler.plugin(recipe, debug, tell).map(|(plugin, took, note)| {
+            notes.extend(note);
+            (Made::Plugin(plugin), took)
+        }),
+    };
+    made.map_err(|error| Error::new(format!("{recipe}: {error}")))
+}
+
 /// The wheel of a row, of what was compiled for it.
 fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&(Made, Duration)]) -> Result<Wheel, Error> {
     let core = parts.iter().find_map(|(made, _)| match made {
         Made::Core(core) => Some(core),
-        Made::Plugin(_) => None,
+        Made::Plugin(_) | Made::Other(_) => None,
     });
     let plugins = parts.iter().filter_map(|(made, _)| match made {
-        Made::Core(_) => None,
+        Made::Core(_) | Made::Other(_) => None,
         Made::Plugin(plugin) => Some(plugin.clone()),
     });
     let plugins: Vec<Plugin> = plugins.collect();
     match (core, &plugins[..]) {
-        // What one file brings along is not asked for again.
-        (Some(core), []) => assemble::whole(row, core, &[], &assemble::extras(plan.matrix, &row.channel)),
-        (Some(core), plugins) => assemble::whole(row, core, plugins, &[]),
+        (Some(core), plugins) => assemble::whole(plan.matrix, row, core, plugins),
         (None, [plugin]) => assemble::plugin(row, plugin),
         (None, several) => {
             let found = several.len();

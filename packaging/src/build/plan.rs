@@ -29,7 +29,7 @@ impl fmt::Display for Recipe {
         if self.is_without_lock() {
             f.write_str(", free-threaded")?;
         }
-        if self.without_avx { f.write_str(", without AVX") } else { Ok(()) }
+        if self.leaves_out_avx() { f.write_str(", without AVX") } else { Ok(()) }
     }
 }
 
@@ -37,8 +37,13 @@ impl Recipe {
     /// A name for what is built by it, which no other recipe of the matrix has.
     pub(crate) fn directory(&self) -> String {
         let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
-        let without = if self.without_avx { "-without-avx" } else { "" };
+        let without = if self.leaves_out_avx() { "-without-avx" } else { "" };
         format!("{}-{}{python}{without}", self.name, self.glibc)
+    }
+
+    /// Whether instructions of AVX that it else has are left out.
+    pub(crate) fn leaves_out_avx(&self) -> bool {
+        self.without_avx && self.part.has_avx
     }
 
     /// Whether it is for a Python whose interpreter has no lock around it.
@@ -111,6 +116,11 @@ fn unknown(matrix: &Matrix, label: &str) -> Error {
 
 /// What a row is put together of, in its order.
 pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> {
+    row.parts.iter().map(|part| recipe(matrix, row, part)).collect()
+}
+
+/// A part as it is compiled to lie beside those of a row.
+pub(crate) fn recipe(matrix: &Matrix, row: &Row, name: &str) -> Result<Recipe, Error> {
     let tag = &row.name.platform;
     let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
     let glibc = glibc.ok_or_else(|| {
@@ -118,27 +128,19 @@ pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> 
             "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
         ))
     })?;
-    let recipe = |name: &String| {
-        let part = matrix.parts.get(name).ok_or_else(|| {
-            Error::new(format!(
-                "expected in [parts] what `{}` is put together of, found no `{name}`",
-                row.label
-            ))
-        })?;
-        let is_core = name == CORE;
-        Ok(Recipe {
-            name: name.clone(),
-            part: part.clone(),
-            without_avx: is_without_avx(row, name),
-            glibc: glibc.to_owned(),
-            python: is_core.then(|| row.name.python.clone()),
-        })
-    };
-    row.parts.iter().map(recipe).collect()
+    let part = matrix.parts.get(name).ok_or_else(|| {
+        Error::new(format!("expected in [parts] what `{}` is put together of, found no `{name}`", row.label))
+    })?;
+    Ok(Recipe {
+        name: name.to_owned(),
+        part: part.clone(),
+        without_avx: is_without_avx(row, part),
+        glibc: glibc.to_owned(),
+        python: (name == CORE).then(|| row.name.python.clone()),
+    })
 }
 
-/// Whether no instruction of AVX may lie in a part of a row. Plugins are compiled for the least processor anyway, and are held
-/// to that.
-pub(crate) fn is_without_avx(row: &Row, part: &str) -> bool {
-    part != CORE || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
+/// Whether no instruction of AVX may lie in a part of a row. What has none anyway is held to that too.
+pub(crate) fn is_without_avx(row: &Row, part: &Part) -> bool {
+    !part.has_avx || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
 }

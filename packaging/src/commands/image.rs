@@ -27,7 +27,7 @@ pub(crate) struct Call {
     #[arg(value_name = "NAME")]
     images: Vec<String>,
     /// Where our own packages lie
-    #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
     debs: PathBuf,
     /// Where the images are written
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/images")]

@@ -4,6 +4,7 @@ mod apt_key;
 mod apt_repo;
 mod build;
 mod check;
+mod deb;
 mod image;
 mod index;
 mod inspect;
@@ -14,6 +15,7 @@ mod progress;
 mod repack;
 mod select;
 mod serve;
+mod verify;
 
 use std::error::Error;
 
@@ -48,7 +50,7 @@ Examples:
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
   oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt
-  oarlock-pack image slim                      # an image for containers, of the packages in dist";
+  oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -58,8 +60,12 @@ pub(crate) enum Command {
     Pages(pages::Call),
     /// Build wheels: what they are put together of is compiled once for all of them
     Build(build::Call),
+    /// Build packages for Debian, of the same parts as the wheels
+    Deb(deb::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
+    /// Say whether each part is the same bytes in all wheels and packages that have it
+    Verify(verify::Call),
     /// Write images for containers, without an engine
     Image(image::Call),
     /// Write an index of wheels, from which pip and uv install
@@ -113,6 +119,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Matrix(call) => matrix::run(call, arguments.json),
         Command::Pages(call) => pages::run(call, arguments.json, arguments.dry_run),
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
+        Command::Deb(call) => deb::run(call, arguments.json, arguments.dry_run),
+        Command::Verify(call) => verify::run(call, arguments.json),
         Command::Check(call) => check::run(call, arguments.json),
         Command::Image(call) => image::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),

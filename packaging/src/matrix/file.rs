@@ -104,9 +104,14 @@ pub(crate) struct Channel {
 pub struct Part {
     /// The package of cargo that it is.
     pub package: String,
+    /// What the file is called that comes of it, where it is neither the Python package nor a plugin.
+    pub file: Option<String>,
     /// Features of that package; it has no others.
     #[serde(default)]
     pub features: Vec<String>,
+    /// Whether it has instructions of AVX for processors that have them. Rows without AVX take a build that leaves them out.
+    #[serde(default)]
+    pub has_avx: bool,
     /// Libraries that it opens while it runs, which nothing that reads its header can see.
     #[serde(default)]
     pub opens: Vec<String>,

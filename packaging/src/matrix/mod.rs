@@ -81,6 +81,11 @@ impl Wheel {
         self.parts.is_empty() || self.parts.iter().any(|part| part == "core")
     }
 
+    /// Whether it is the core and brings no more than every core does.
+    pub(crate) fn is_core_alone(&self) -> bool {
+        self.parts == ["core", "cpu"]
+    }
+
     /// What asks pip for just this wheel.
     pub(crate) fn requirement(&self) -> String {
         self.requirement_with(&[])
@@ -123,6 +128,12 @@ impl Matrix {
     pub fn read(source: &str, text: &str) -> Result<Self, Error> {
         let file = toml::from_str(text).map_err(|error| Error::of_syntax(source, text, &error))?;
         expand::expand(file).map_err(|error| error.of_file(source))
+    }
+
+    /// The core alone, as most take it.
+    pub(crate) fn core(&self) -> Result<&Wheel, Error> {
+        let core = self.wheels.iter().find(|row| row.is_core_alone());
+        core.ok_or_else(|| Error::new("expected a core alone in the matrix, found none"))
     }
 
     /// The packages of Python that bring what a wheel opens.

@@ -1,5 +1,5 @@
 //! Keys and signatures as OpenPGP writes them, just as much of it as a repository of packages needs: one kind of key, Ed25519, which
-//! signs. Decision 24 says why.
+//! signs. Decision 25 says why.
 
 mod armor;
 mod key;

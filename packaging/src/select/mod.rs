@@ -64,7 +64,7 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
     let wheels: Vec<&Wheel> =
         matrix.wheels.iter().filter(|it| Some(&it.channel) == channel && it.planned.is_none()).collect();
     let (cores, whole): (Vec<&Wheel>, Vec<&Wheel>) =
-        wheels.iter().filter(|it| it.is_whole()).partition(|it| it.parts == ["core"]);
+        wheels.iter().filter(|it| it.is_whole()).partition(|it| it.is_core_alone());
     let mut reasons = Vec::new();
     let (device, accelerator) = device(matrix, &wheels, machine, wish, &mut reasons)?;
     let mut demands =

@@ -11,10 +11,10 @@ mod refused;
 mod served;
 #[path = "../common/server.rs"]
 mod server;
+#[path = "../common/trials.rs"]
+mod trials;
 
 use std::process::{Command, ExitCode};
-
-use libtest_mimic::{Arguments, Trial};
 
 /// All tests.
 const TESTS: &[(&str, fn())] = &[
@@ -37,19 +37,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    if !Command::new("apt-get").arg("--version").output().is_ok_and(|said| said.status.success()) {
-        let missing = "`apt-get` is missing: it is part of Debian and Ubuntu";
-        eprintln!("Nothing is installed. {missing}.");
-        let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
-        return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
-    }
-    let trial = |(name, test): &(&str, fn())| {
-        let test = *test;
-        Trial::test(*name, move || {
-            test();
-            Ok(())
-        })
-    };
-    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit_code()
+    let is_here = Command::new("apt-get").arg("--version").output().is_ok_and(|said| said.status.success());
+    let missing = || "`apt-get` is missing: it is part of Debian and Ubuntu".to_owned();
+    trials::run(TESTS, (!is_here).then(missing))
 }

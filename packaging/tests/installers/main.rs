@@ -13,12 +13,12 @@ mod pins;
 mod server;
 mod serving;
 mod tools;
+#[path = "../common/trials.rs"]
+mod trials;
 mod variants;
 mod yanked;
 
 use std::process::ExitCode;
-
-use libtest_mimic::{Arguments, Trial};
 
 /// All tests.
 const TESTS: &[(&str, fn())] = &[
@@ -88,20 +88,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
     let directory = tools::directory();
-    if !directory.is_dir() {
-        let missing = format!("`{}` is missing: run `scripts/get-installers`", directory.display());
-        eprintln!("Nothing is installed. {missing}.");
-        let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
-        return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
-    }
-    let trial = |(name, test): &(&str, fn())| {
-        let test = *test;
-        Trial::test(*name, move || {
-            test();
-            Ok(())
-        })
-    };
-    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit_code()
+    let missing = || format!("`{}` is missing: run `scripts/get-installers`", directory.display());
+    trials::run(TESTS, (!directory.is_dir()).then(missing))
 }

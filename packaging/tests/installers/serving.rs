@@ -57,8 +57,7 @@ fn wheel(row: &Row) -> Wheel {
     }
     let core = built::core(core(VERSION, row));
     let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    let extras = if plugins.is_empty() { assemble::extras(&matrix, &row.channel) } else { Vec::new() };
-    assemble::whole(row, &core, &plugins, &extras).expect("a wheel")
+    assemble::whole(&matrix, row, &core, &plugins).expect("a wheel")
 }
 
 /// All wheels that can be built of our matrix, by name.

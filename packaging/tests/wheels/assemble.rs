@@ -7,9 +7,12 @@ use oarlock_pack::wheel::Wheel;
 
 use crate::built::{self, plugin};
 
+fn matrix() -> Matrix {
+    Matrix::read("matrix.toml", OWN).expect("our own matrix")
+}
+
 fn row(label: &str) -> Row {
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    matrix.wheels.into_iter().find(|row| row.label == label).unwrap_or_else(|| panic!("no row `{label}`"))
+    matrix().wheels.into_iter().find(|row| row.label == label).unwrap_or_else(|| panic!("no row `{label}`"))
 }
 
 fn core() -> Core {
@@ -79,10 +82,10 @@ fn a_plugin_is_announced_by_its_wheel() {
 
 #[test]
 fn the_core_can_be_asked_for_with_plugins_and_what_their_vendors_give() {
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    let extras = assemble::extras(&matrix, "release");
-    let wheel = assemble::whole(&row("core"), &core(), &[], &extras).expect("a wheel");
-    let about = &written(&wheel)["oarlock-0.1.0.dist-info/METADATA"];
+    let wheel = assemble::whole(&matrix(), &row("core"), &core(), &[plugin("cpu")]).expect("a wheel");
+    let files = written(&wheel);
+    assert!(files.contains_key("oarlock/plugins/liboarlock_plugin_cpu.so"), "the CPU device is part of it");
+    let about = &files["oarlock-0.1.0.dist-info/METADATA"];
     for line in [
         "Provides-Extra: cuda12\nRequires-Dist: oarlock-cuda12==0.1.0 ; extra == 'cuda12'\n",
         "Requires-Dist: nvidia-cuda-nvrtc-cu12>=12.0,<13 ; extra == 'cuda12'\n",
@@ -97,8 +100,8 @@ fn the_core_can_be_asked_for_with_plugins_and_what_their_vendors_give() {
 
 #[test]
 fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
-    let plugins = [plugin("cuda13"), plugin("mkl")];
-    let wheel = assemble::whole(&row("cuda13, mkl"), &core(), &plugins, &[]).expect("a wheel");
+    let plugins = ["cpu", "cuda13", "mkl"].map(plugin);
+    let wheel = assemble::whole(&matrix(), &row("cuda13, mkl"), &core(), &plugins).expect("a wheel");
     let files = written(&wheel);
     let about = "oarlock-0.1.0+cuda13.mkl.dist-info";
     let metadata = &files[&format!("{about}/METADATA")];
@@ -107,31 +110,29 @@ fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
             .starts_with("Metadata-Version: 2.4\nName: oarlock\nVersion: 0.1.0+cuda13.mkl\nLicense-File: "),
         "{metadata}"
     );
-    for part in ["oarlock-python", "oarlock-plugin-cuda", "oarlock-plugin-mkl"] {
+    for part in ["oarlock-python", "oarlock-plugin-cpu", "oarlock-plugin-cuda", "oarlock-plugin-mkl"] {
         let licences = format!("licenses/THIRD-PARTY-{part}.txt");
         assert!(files.contains_key(&format!("{about}/{licences}")) && metadata.contains(&licences[9..]));
         assert!(files.contains_key(&format!("{about}/sboms/{part}.cyclonedx.json")));
     }
     assert!(files[&format!("{about}/WHEEL")].ends_with("Tag: cp311-abi3-manylinux_2_28_x86_64\n"));
-    assert_eq!(
-        files[&format!("{about}/entry_points.txt")],
-        "[oarlock.plugins]\ncuda = oarlock_with_cuda\nmkl = oarlock_with_mkl\n"
-    );
-    assert!(
-        files.contains_key("oarlock/__init__.py")
-            && files.contains_key("oarlock_with_cuda/liboarlock_plugin_cuda.so")
-    );
-    assert!(files.keys().all(|path| !path.starts_with("oarlock-0.1.0.dist-info")));
+    for name in ["cpu", "cuda", "mkl"] {
+        assert!(files.contains_key(&format!("oarlock/plugins/liboarlock_plugin_{name}.so")));
+        assert!(files.contains_key(&format!("oarlock/plugins/liboarlock_plugin_{name}.oarlock.toml")));
+    }
+    let lies_in_one = |path: &String| path.starts_with("oarlock/") || path.starts_with(about);
+    assert!(files.keys().all(lies_in_one), "{:?}", files.keys());
 }
 
 #[test]
 fn other_parts_than_the_matrix_names_are_refused() {
     let error = assemble::plugin(&row("CUDA 12"), &plugin("opencl")).expect_err("another plugin");
     assert_eq!(error.to_string(), "expected for `CUDA 12` of the matrix the parts cuda12, found opencl");
-    let too_few = [plugin("cuda13")];
-    let error = assemble::whole(&row("cuda13, mkl"), &core(), &too_few, &[]).expect_err("a plugin too few");
+    let too_few = ["cpu", "cuda13"].map(plugin);
+    let error =
+        assemble::whole(&matrix(), &row("cuda13, mkl"), &core(), &too_few).expect_err("a plugin too few");
     assert_eq!(
         error.to_string(),
-        "expected for `cuda13, mkl` of the matrix the parts core, cuda13, mkl, found core, cuda13"
+        "expected for `cuda13, mkl` of the matrix the parts core, cpu, cuda13, mkl, found core, cpu, cuda13"
     );
 }

@@ -47,7 +47,7 @@ fn openblas(code: &str) -> Plugin {
     Plugin { library: compiled(&format!("{PLAIN}{code}")), manifest, ..loadable("openblas") }
 }
 
-/// A wheel of the core with a library, and what it says in itself of where it runs.
+/// A wheel of the core with a library and the CPU device, and what it says in itself of where it runs.
 fn core(label: &str, path: &str, library: Vec<u8>, tag: &str) -> Wheel {
     let row = row(label);
     let mut wheel = Wheel::new(&format!("oarlock-{}", row.name.version));
@@ -55,6 +55,10 @@ fn core(label: &str, path: &str, library: Vec<u8>, tag: &str) -> Wheel {
     wheel.say("METADATA", about.into_bytes());
     wheel.say("WHEEL", format!("Wheel-Version: 1.0\nTag: {tag}\n").into_bytes());
     wheel.add_executable(path, library);
+    let cpu = loadable("cpu");
+    let bundled = |ending: &str| format!("oarlock/plugins/liboarlock_plugin_cpu.{ending}");
+    wheel.add(&bundled("oarlock.toml"), cpu.manifest.expect("a manifest").into_bytes());
+    wheel.add_executable(&bundled("so"), cpu.library);
     wheel
 }
 

@@ -21,7 +21,8 @@ use crate::pointer::{c_text, give, held, look, options, place, text_if_any, text
 pub(crate) use crate::pointer::free;
 
 /// The plugins that are linked into this library.
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: &[BuiltIn] = &[
+    #[cfg(feature = "cpu")]
     BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];

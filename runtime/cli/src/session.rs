@@ -7,8 +7,7 @@ use std::sync::Arc;
 use oarlock_core::Runtime;
 use oarlock_core::flags::Flags;
 use oarlock_host::{
-    BuiltIn, Config, ConfigError, Environment, Host, HostOptions, LoadReport, Manifest, Outcome,
-    ProbeCommand, Reason, Refusal,
+    BuiltIn, Config, ConfigError, Environment, Host, HostOptions, LoadReport, Outcome, ProbeCommand, Refusal,
 };
 
 use crate::arguments::Global;
@@ -19,7 +18,8 @@ use crate::render::count;
 use crate::variables;
 
 /// The plugins that are linked into this program.
-const BUILT_IN: [BuiltIn; 2] = [
+const BUILT_IN: &[BuiltIn] = &[
+    #[cfg(feature = "cpu")]
     BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
@@ -123,7 +123,7 @@ fn mention_what_is_missing(
         output::say(color, "warning", note, None);
     }
     let named: Vec<&Refusal> = refusals_of_named(report, global).collect();
-    let unused = report.refused().filter(|refusal| is_wrong(refusal, report)).count();
+    let unused = report.refused().filter(|refusal| report.is_wrong(refusal)).count();
     let others = unused.saturating_sub(named.len());
     if with_hint && others > 0 {
         let plugins = count(others, "plugin is", "plugins are");
@@ -143,7 +143,7 @@ fn mention_what_is_missing(
 fn refusals_of_named<'a>(report: &'a LoadReport, global: &Global) -> impl Iterator<Item = &'a Refusal> {
     let named: Vec<_> = global.plugins.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
     report.plugins.iter().filter_map(move |plugin| match &plugin.outcome {
-        Outcome::Refused(refusal) if named.contains(&plugin.file) && is_wrong(refusal, report) => {
+        Outcome::Refused(refusal) if named.contains(&plugin.file) && report.is_wrong(refusal) => {
             Some(refusal)
         }
         Outcome::Refused(_) | Outcome::Loaded(_) => None,
@@ -193,19 +193,6 @@ pub(crate) fn probe_command() -> ProbeCommand {
 pub(crate) fn task_of_child(mut arguments: impl Iterator<Item = OsString>) -> Option<Task> {
     let first = arguments.nth(1)?;
     [Task::Probe, Task::Conform, Task::Watched].into_iter().find(|task| first == task.argument())
-}
-
-/// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, and variants for other
-/// processors, are left out on purpose, as long as there is a variant for this one.
-pub(crate) fn is_wrong(refusal: &Refusal, report: &LoadReport) -> bool {
-    match refusal.reason {
-        Reason::Disabled | Reason::BetterVariant => false,
-        Reason::IsaUnsupported => {
-            let manifest = Manifest::read(&Manifest::path_beside(&refusal.file)).ok().flatten();
-            !manifest.is_some_and(|manifest| report.loaded().any(|(_, used)| used.info.name == manifest.name))
-        }
-        _ => true,
-    }
 }
 
 /// The problem of a file that a command was to work on.

@@ -36,8 +36,11 @@ pub struct HostOptions {
     pub config: Config,
     /// What the process says.
     pub environment: Environment,
-    /// The plugins that are linked in. They come first, and no file can take their names.
+    /// The plugins that are linked in. They come first, and no file that is found can take their names.
     pub built_in: Vec<BuiltIn>,
+    /// Files of plugins that are part of the program as much as those. Nobody judges them, for whoever can change them can
+    /// change the program.
+    pub bundled: Vec<PathBuf>,
     /// Layers to put before every plugin, around those of the configuration, the outermost first.
     pub layers: Vec<String>,
     /// How to probe plugins without a manifest; without it they are refused.
@@ -65,6 +68,7 @@ impl HostOptions {
             config,
             environment,
             built_in: Vec::new(),
+            bundled: Vec::new(),
             layers: Vec::new(),
             probe: None,
             log: Arc::new(Silent),
@@ -87,7 +91,7 @@ impl HostOptions {
 
     fn for_only(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltIn>, host: &Host) -> Self {
         let mut options = self.clone();
-        (options.paths, options.built_in) = (paths, built_in);
+        (options.paths, options.built_in, options.bundled) = (paths, built_in, Vec::new());
         let mut around: Vec<Arc<Plugin>> = Vec::new();
         for layer in self.layer_names().filter_map(|name| host.plugin(name)) {
             if layer.is_layer() && !around.iter().any(|known| Arc::ptr_eq(known, layer)) {

@@ -44,6 +44,8 @@ pub enum Reason {
     IsaUnsupported,
     /// Another variant of the same plugin suits this processor better.
     BetterVariant,
+    /// The program brings a plugin of this name itself.
+    PartOfProgram,
     /// A library the plugin needs is not installed, or is too old.
     SonameMissing,
     /// The plugin exports a symbol beside `oarlock_plugin_query`.

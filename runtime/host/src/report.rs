@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::{Conformance, Digest, Host, MemoryStats, Origin, PluginInfo, Refusal, SupportLevel};
+use crate::{
+    Conformance, Digest, Host, Manifest, MemoryStats, Origin, PluginInfo, Reason, Refusal, SupportLevel,
+};
 
 /// What became of every plugin, in the order in which they were looked at.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -24,6 +26,20 @@ impl LoadReport {
         })
     }
 
+    /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, those that the program brings
+    /// itself, and variants for other processors are left out on purpose, as long as there is a variant for this one.
+    pub fn is_wrong(&self, refusal: &Refusal) -> bool {
+        match refusal.reason {
+            Reason::Disabled | Reason::BetterVariant | Reason::PartOfProgram => false,
+            Reason::IsaUnsupported => {
+                let manifest = Manifest::read(&Manifest::path_beside(&refusal.file)).ok().flatten();
+                !manifest
+                    .is_some_and(|manifest| self.loaded().any(|(_, used)| used.info.name == manifest.name))
+            }
+            _ => true,
+        }
+    }
+
     /// Why the others are not.
     pub fn refused(&self) -> impl Iterator<Item = &Refusal> {
         self.plugins.iter().filter_map(|report| match &report.outcome {
@@ -39,7 +55,7 @@ pub struct PluginReport {
     /// The file, as it was asked for; for a plugin that is linked in, the program.
     #[serde(serialize_with = "crate::text::paths::lossy")]
     pub file: PathBuf,
-    /// Who asked for it; `None` for a plugin that is linked in, and for a place that could not be searched.
+    /// Who asked for it; `None` for a part of the program, and for a place that could not be searched.
     pub origin: Option<Origin>,
     /// Whether it is in use.
     #[serde(flatten)]
@@ -64,7 +80,7 @@ pub struct LoadedPlugin {
     /// What it says of itself.
     #[serde(flatten)]
     pub info: PluginInfo,
-    /// Whether it is linked into the program.
+    /// Whether it is part of the program.
     pub built_in: bool,
     /// Its devices, as users name them.
     pub devices: Vec<String>,

@@ -53,8 +53,9 @@ pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadRepo
         options.config.options.clone(),
         options.threads,
     );
-    let mut rows: Vec<Row> =
-        options.built_in.iter().map(|built_in| ask_built_in(*built_in, &context, &shared)).collect();
+    let bundled = options.bundled.iter().map(|file| ask_bundled(file, &context, &shared));
+    let built_in = options.built_in.iter().map(|built_in| ask_built_in(*built_in, &context, &shared));
+    let mut rows: Vec<Row> = bundled.chain(built_in).collect();
     let loader = Loader { options, context: &context, shared: &shared };
     for (mut variants, probed) in find(options, &context, &mut rows) {
         let Some(best) = variants.pop_front() else { continue };
@@ -78,6 +79,16 @@ fn ask_built_in(built_in: BuiltIn, context: &JudgeContext, shared: &Arc<Shared>)
     let services = Services::new(shared, built_in.name);
     // SAFETY: the function is a part of the program and stays in it.
     let answer = unsafe { ask(&file, built_in.query, services) };
+    part_of_program(file, answer, context)
+}
+
+fn ask_bundled(file: &Path, context: &JudgeContext, shared: &Arc<Shared>) -> Row {
+    let services = Services::new(shared, &file.file_name().unwrap_or_default().to_string_lossy());
+    part_of_program(file.to_owned(), open(file, services), context)
+}
+
+/// What came of asking a plugin that nobody has to judge.
+fn part_of_program(file: PathBuf, answer: Result<Loaded, Refusal>, context: &JudgeContext) -> Row {
     let state =
         match answer.and_then(|loaded| allowed(loaded, |info| context.check_enabled(&file, &info.name))) {
             Ok(loaded) => State::Answered(Box::new(loaded)),
@@ -147,7 +158,7 @@ fn cannot_probe(path: &Path) -> Refusal {
 impl Loader<'_> {
     /// Opens a file that is judged and, without a manifest, probed.
     fn load(&self, judged: Judged, probed: Option<Probed>, rows: &[Row]) -> Row {
-        let path = judged.candidate.path.clone();
+        let (path, origin) = (judged.candidate.path.clone(), judged.candidate.origin);
         let mut notes = judged.notes.clone();
         let known = match probed {
             None => {
@@ -168,13 +179,13 @@ impl Loader<'_> {
         let known = known.map_or(Ok(()), |(name, device_type)| {
             services.set_name(&name);
             self.context.check_enabled(&path, &name)?;
-            check_unique(&path, &name, device_type.as_deref(), rows)
+            check_unique(&path, origin, &name, device_type.as_deref(), rows)
         });
         // What was judged is opened, even if a link on the way has been turned since.
         let loaded = known.and_then(|()| open(&judged.real_path, services)).and_then(|loaded| {
             allowed(loaded, |info| match &judged.manifest {
                 Some(manifest) => keeps_promises(&path, manifest, info),
-                None => check_unique(&path, &info.name, info.device_type.as_deref(), rows),
+                None => check_unique(&path, origin, &info.name, info.device_type.as_deref(), rows),
             })
         });
         let state = match loaded {
@@ -254,9 +265,27 @@ fn allowed(
 }
 
 /// Refuses a second plugin with one name or device type.
-fn check_unique(path: &Path, name: &str, device_type: Option<&str>, earlier: &[Row]) -> Result<(), Refusal> {
+fn check_unique(
+    path: &Path,
+    origin: Origin,
+    name: &str,
+    device_type: Option<&str>,
+    earlier: &[Row],
+) -> Result<(), Refusal> {
     for row in earlier {
         let Some(info) = row.info() else { continue };
+        // What is installed for all programs is no mistake where this one has its own. What was asked for is.
+        if info.name == name && row.origin.is_none() && origin >= Origin::Wheel {
+            let expected = format!("one plugin called `{name}`");
+            let found = "a program that brings it itself";
+            return Err(Refusal::new(
+                Reason::PartOfProgram,
+                path,
+                expected,
+                found,
+                "nothing needs to be done",
+            ));
+        }
         let what = if info.name == name {
             format!("plugin called `{name}`")
         } else if let Some(device) = device_type.filter(|_| info.device_type.as_deref() == device_type) {

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use common::{Place, refusal};
@@ -230,6 +232,31 @@ fn handles_outlive_the_host() {
     let mut bytes = [0; 3];
     block.read(0, &mut bytes).unwrap();
     assert_eq!(bytes, [1, 2, 3]);
+}
+
+#[test]
+fn a_file_of_the_program_is_not_judged_and_comes_before_others_of_its_name() {
+    let place = Place::new();
+    let others = Place::new();
+    let bundled = place.compile("good", &[]);
+    std::fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
+    let later = Place::new();
+    others.compile("good", &[]);
+    later.compile("good", &[]);
+    let mut options = others.options();
+    options.bundled = vec![bundled.clone(), place.path().join("gone.so")];
+    options.wheels = vec![later.path().to_path_buf()];
+    let host = Host::start(&options).unwrap();
+    assert_eq!(host.plugin("good").unwrap().file(), bundled);
+    let (_, good) = host.report().loaded().next().unwrap();
+    assert!(good.built_in);
+    let of = |directory: &Path| host.report().refused().find(|it| it.file.starts_with(directory)).unwrap();
+    assert_eq!(of(others.path()).reason, Reason::Duplicate);
+    assert!(of(others.path()).to_string().contains("which is built into the program"));
+    assert!(host.report().is_wrong(of(others.path())), "it was asked for");
+    assert_eq!(of(later.path()).reason, Reason::PartOfProgram);
+    assert!(!host.report().is_wrong(of(later.path())), "it is for other programs");
+    assert_eq!(of(place.path()).reason, Reason::LoadFailed);
 }
 
 #[test]

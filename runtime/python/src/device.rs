@@ -1,6 +1,7 @@
 //! Devices, and which one is used when none is named.
 
 use oarlock_core::ErrorKind;
+use oarlock_host::{Outcome, PluginReport};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -169,5 +170,11 @@ pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn _plugins(py: Python<'_>) -> PyResult<String> {
     let report = runtime(py)?.host().report();
-    serde_json::to_string(&report.plugins).map_err(|error| Error::new_err(error.to_string()))
+    let told = |plugin: &PluginReport| {
+        let mut told = serde_json::to_value(plugin)?;
+        told["is_wrong"] = matches!(&plugin.outcome, Outcome::Refused(why) if report.is_wrong(why)).into();
+        Ok(told)
+    };
+    let told: Result<Vec<_>, serde_json::Error> = report.plugins.iter().map(told).collect();
+    told.and_then(|told| serde_json::to_string(&told)).map_err(|error| Error::new_err(error.to_string()))
 }

@@ -13,8 +13,9 @@ use pyo3::types::{IntoPyDict as _, PyDict};
 
 use crate::error::{Error, OrRaise as _, type_name};
 
-/// The plugins that are linked into the package.
-const BUILT_IN: [BuiltIn; 2] = [
+/// The plugins that are linked into this library.
+const BUILT_IN: &[BuiltIn] = &[
+    #[cfg(feature = "cpu")]
     BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
@@ -44,9 +45,11 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
             Ok(runtime)
         }
         None => {
+            let plugins = py.import("oarlock._plugins")?;
             let around = Surroundings {
                 probe: crate::probe::command(py)?,
-                wheels: py.import("oarlock._plugins")?.call_method0("directories")?.extract()?,
+                bundled: plugins.call_method0("bundled")?.extract()?,
+                wheels: plugins.call_method0("directories")?.extract()?,
             };
             let started = py.detach(|| start(around))?;
             // What is said behind the last call is heard at the end.
@@ -61,6 +64,8 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
 /// What only the interpreter knows.
 struct Surroundings {
     probe: Option<ProbeCommand>,
+    /// The plugins that are files of this package.
+    bundled: Vec<PathBuf>,
     /// Where installed packages have plugins.
     wheels: Vec<PathBuf>,
 }
@@ -78,6 +83,7 @@ fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
     let program = concat!("oarlock for Python ", env!("CARGO_PKG_VERSION"));
     let mut options = HostOptions::new(program, config, environment);
     options.built_in = BUILT_IN.to_vec();
+    options.bundled = around.bundled;
     options.probe = around.probe;
     options.wheels = around.wheels;
     options.log = Arc::new(crate::warning::Listener);

@@ -44,7 +44,7 @@ NVIDIA = ("NVIDIA",)
         # It has its say as a plugin that was refused.
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (13, 0)), {"cpu"}, {"oarlock_cuda12"}, None),
-        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_with_cuda"}, None),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"liboarlock_plugin_cuda.so"}, None),
         (Machine(NVIDIA, (12, 4)), {"cpu", "cuda"}, set(), None),
         (Machine(("AMD",), None), {"cpu"}, set(), "a GPU of AMD, and nothing uses it: `pip install 'oarlock[opencl]=="),
         (Machine(("Intel",), None), {"cpu"}, set(), "a GPU of Intel, and nothing uses it: `pip install 'oarlock[opencl]=="),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -105,3 +106,20 @@ def test_who_reads_only_the_first_lines_is_no_error():
     command = f"{sys.executable} -m oarlock flags | head -1"
     outcome = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert outcome.stdout and outcome.stderr == ""
+
+
+def test_plugins_of_the_package_itself_are_part_of_it_whoever_may_write_there(with_custom_cpu, custom_cpu, tmp_path):
+    import oarlock
+
+    shutil.copytree(os.path.dirname(oarlock.__file__), tmp_path / "oarlock")
+    plugins = tmp_path / "oarlock/plugins"
+    plugins.mkdir()
+    (plugins / "libcustom_cpu.so").write_bytes(custom_cpu)
+    plugins.chmod(0o777)
+    # The one of the environment is found later.
+    environment = with_custom_cpu | {"PYTHONPATH": str(tmp_path)}
+    report = json.loads(python("-m", "oarlock", "doctor", "--json", environment=environment).stdout)
+    assert "CustomCPU:0" in [device["device"] for device in report["devices"]]
+    first, second = (plugin for plugin in report["plugins"] if plugin["file"].endswith("libcustom_cpu.so"))
+    assert first["built_in"] and first["file"] == str(plugins / "libcustom_cpu.so")
+    assert second["is_wrong"] and "built into the program" in second["found"], "it was asked for"

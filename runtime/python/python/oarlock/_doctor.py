@@ -99,7 +99,7 @@ def problems(report: dict[str, Any]) -> list[str]:
     """What is wrong, one by one."""
     of_devices = [f"device `{device['device']}`: {device['problem']}" for device in report["devices"] if device["problem"]]
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
-    of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["outcome"] == "refused"]
+    of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["is_wrong"]]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
     of_layers: list[str] = report["layers left out"]
     of_owners = [report["owners"]] if report["owners"] else []
@@ -122,7 +122,7 @@ def in_words(report: dict[str, Any]) -> str:
             where = "part of the package" if plugin["built_in"] else plugin["file"]
             lines.append(f"  {plugin['name']} {plugin['version']}  {where}")
         else:
-            lines.append(f"  {plugin['file']}: refused")
+            lines.append(f"  {plugin['file']}: {'refused' if plugin['is_wrong'] else 'left out, ' + plugin['reason']}")
     if report["advice"]:
         lines += ["", "what could be used", *(f"  {sentence}" for sentence in report["advice"])]
     wrong = problems(report)

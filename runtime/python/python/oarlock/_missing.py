@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from ._oarlock import devices
-from ._plugins import announced
+from ._plugins import announced, bundled
 from ._wheels import INDEX, WHEELS, Wheel
 
 Version = tuple[int, int]
@@ -96,8 +96,8 @@ def _capabilities() -> tuple[Version, ...]:
 
 
 def packages() -> set[str]:
-    """The packages that bring plugins, as they are imported."""
-    return {package.package for package in announced()}
+    """The packages that bring plugins, as they are imported, and the files of those that are part of this one."""
+    return {package.package for package in announced()} | {os.path.basename(file) for file in bundled()}
 
 
 def advice(machine: Machine, there: set[str], installed: set[str]) -> list[str]:
@@ -124,7 +124,7 @@ def hint(device: str) -> str | None:
 def _words(kind: str, machine: Machine, installed: set[str]) -> str | None:
     wheels = [wheel for wheel in WHEELS if wheel.device == kind]
     mine = [wheel.distribution for wheel in wheels if wheel.distribution.replace("-", "_") in installed]
-    if not wheels or f"oarlock_with_{kind}" in installed:
+    if not wheels or f"liboarlock_plugin_{kind}.so" in installed:
         return None
     if kind != "cuda":
         # One that is there has its say elsewhere.

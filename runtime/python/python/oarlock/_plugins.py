@@ -1,6 +1,6 @@
-"""Plugins that installed packages bring.
+"""Plugins that are files: of this package, and of others that are installed.
 
-A package that has some says so with an entry point, whose value is the package that the files lie in:
+Another package that has some says so with an entry point, whose value is the package that the files lie in:
 
     [project.entry-points."oarlock.plugins"]
     acme-npu = "oarlock_acme_npu"
@@ -26,6 +26,15 @@ class Announced(NamedTuple):
     package: str
     directories: tuple[str, ...]
     problem: str | None
+
+
+def bundled() -> list[str]:
+    """The plugins that are files of this package."""
+    place = os.path.join(os.path.dirname(__file__), "plugins")
+    try:
+        return sorted(os.path.join(place, name) for name in os.listdir(place) if name.endswith(".so"))
+    except FileNotFoundError:
+        return []
 
 
 def announced() -> tuple[Announced, ...]:

@@ -23,7 +23,7 @@ use crate::messages::Messages;
 use crate::output::{BAD, GOOD, NAME, Output, QUIET};
 use crate::problem::Problem;
 use crate::render::{labelled, name_of, named, sentence};
-use crate::session::{Core, is_wrong, options};
+use crate::session::{Core, options};
 use crate::{Verdict, variables, watched};
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
@@ -111,7 +111,7 @@ impl Found<'_> {
             devices: self.devices.len(),
             failing: self.devices.iter().filter(|device| !device.works()).count(),
             failing_together: failing_together.map(|kind| several(kind.count(), &kind.device_type)).collect(),
-            unused: self.report.refused().filter(|refusal| is_wrong(refusal, self.report)).count(),
+            unused: self.report.refused().filter(|refusal| self.report.is_wrong(refusal)).count(),
             notes: self.notes.len(),
         }
     }
@@ -189,7 +189,7 @@ fn print_refused(report: &LoadReport, output: &mut Output) {
             output.line("");
             heading(output, "Plugins not used");
         }
-        let style = if is_wrong(refusal, report) { BAD } else { QUIET };
+        let style = if report.is_wrong(refusal) { BAD } else { QUIET };
         let reason = output.paint(style, &name_of(&refusal.reason));
         output.line(&format!("  {reason}"));
         Finding::of_refusal(refusal).print("", 4, output);

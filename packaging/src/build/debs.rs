@@ -1,0 +1,119 @@
+//! Builds packages for Debian of the same parts as the wheels.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::compile::Compiler;
+use super::plan::{Recipe, recipe};
+use super::{Step, Workshop, make};
+use crate::assemble::Made;
+use crate::date;
+use crate::error::Error;
+use crate::file;
+use crate::matrix::Matrix;
+use crate::packages::{About, Content, Maker, Packages};
+
+/// The part that says what is made of it, such as pages of manuals.
+const COMMAND: &str = "command";
+
+/// Packages, and the parts that they are put together of.
+#[derive(Debug)]
+pub struct PackagePlan<'p> {
+    packages: &'p Packages,
+    chosen: Vec<&'p About>,
+    recipes: Vec<Recipe>,
+    version: String,
+}
+
+impl<'p> PackagePlan<'p> {
+    /// The packages of these names, or all.
+    ///
+    /// # Errors
+    ///
+    /// When there is no package of a name, or none of its parts in the matrix.
+    pub fn new(matrix: &Matrix, packages: &'p Packages, names: &[String]) -> Result<Self, Error> {
+        let chosen = packages.named(names)?;
+        let core = matrix.core()?;
+        let mut recipes: Vec<Recipe> = Vec::new();
+        for content in chosen.iter().flat_map(|about| &about.contents) {
+            let part = match content {
+                Content::Part { part, .. } => part,
+                Content::Says { .. } | Content::Writes { .. } => COMMAND,
+                Content::File { .. } | Content::Template { .. } | Content::Link { .. } => continue,
+            };
+            let recipe = recipe(matrix, core, part)?;
+            if !recipes.contains(&recipe) {
+                recipes.push(recipe);
+            }
+        }
+        Ok(Self { packages, chosen, recipes, version: core.name.version.to_string() })
+    }
+
+    /// What is compiled, each once.
+    #[must_use]
+    pub fn recipes(&self) -> &[Recipe] {
+        &self.recipes
+    }
+
+    /// The names of the packages.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.chosen.iter().map(|about| about.name.as_str())
+    }
+}
+
+impl Workshop {
+    /// Builds packages and writes them, each whole or not at all; `tell` hears what happens next. Gives the files with their
+    /// sizes in bytes.
+    ///
+    /// # Errors
+    ///
+    /// When a part does not compile or a package is not what it should be.
+    pub fn packages(
+        &self,
+        plan: &PackagePlan<'_>,
+        out: &Path,
+        tell: &dyn Fn(&Step),
+    ) -> Result<Vec<(PathBuf, u64)>, Error> {
+        let all = 1 + plan.recipes.len() + plan.chosen.len();
+        let mut steps = 0..all;
+        let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
+        let seconds = date::of_sources(&self.root)?;
+        step("installing maturin, zig and what checks wheels".to_owned());
+        let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
+        let debug = self.target.join("debug");
+        let mut made = BTreeMap::new();
+        for recipe in &plan.recipes {
+            step(self.compiling(&compiler, recipe));
+            let mut notes = Vec::new();
+            let (part, _) = make(&compiler, recipe, &debug, &mut |_| (), &mut notes)?;
+            made.insert(recipe.name.clone(), part);
+        }
+        let command = self.target.join("made/command");
+        if let Some(Made::Other(other)) = made.get(COMMAND) {
+            file::write_program(&command, &other.bytes)?;
+        }
+        let maker = Maker {
+            root: &self.root,
+            packages: plan.packages,
+            made,
+            version: &plan.version,
+            seconds,
+            command: &command,
+            debug: &debug,
+        };
+        let mut written: Vec<(PathBuf, u64)> = Vec::new();
+        for about in &plan.chosen {
+            step(format!("packing {}", about.name));
+            let packages =
+                maker.make(about).map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
+            for package in packages {
+                let bytes = package.to_bytes(seconds)?;
+                let target = out.join(package.file_name()?);
+                file::write(&target, &bytes)?;
+                written.push((target, bytes.len() as u64));
+            }
+        }
+        plan.packages.check_sets(&written)?;
+        Ok(written)
+    }
+}

@@ -1,0 +1,64 @@
+//! `oarlock-pack deb`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use oarlock_pack::build::{PackagePlan, Workshop};
+use oarlock_pack::packages::{OWN, Packages};
+use serde_json::json;
+
+use super::progress::Progress;
+use super::{MatrixChoice, counted};
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    /// The packages, such as `liboarlock1`; without any, all
+    #[arg(value_name = "PACKAGE")]
+    names: Vec<String>,
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// What counts packages of one version of Oarlock, in place of what `packages.toml` says
+    #[arg(long, value_name = "NUMBER")]
+    revision: Option<u32>,
+    /// Where the packages are written
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
+    out: PathBuf,
+    /// The command `oarlock`, which asks plugins what they are; cargo builds one where none is named
+    #[arg(long, value_name = "FILE")]
+    oarlock: Option<PathBuf>,
+}
+
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let mut packages = Packages::read("packaging/packages.toml", OWN)?;
+    packages.revision = call.revision.unwrap_or(packages.revision);
+    let matrix = call.choice.read()?;
+    let plan = PackagePlan::new(&matrix, &packages, &call.names)?;
+    if dry_run {
+        let parts: Vec<String> = plan.recipes().iter().map(ToString::to_string).collect();
+        let names: Vec<&str> = plan.names().collect();
+        if json {
+            println!("{:#}", json!({ "compiled": parts, "packages": names }));
+        } else {
+            parts.iter().for_each(|part| println!("would compile {part}"));
+            names.iter().for_each(|name| println!("would write {name}"));
+        }
+        return Ok(());
+    }
+    let progress = Progress::new();
+    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
+    let written = workshop.packages(&plan, &call.out, &|step| progress.step(step.done, step.all, &step.text));
+    drop(progress);
+    let written = written?;
+    if json {
+        let packages: Vec<_> =
+            written.iter().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })).collect();
+        println!("{:#}", json!({ "packages": packages }));
+        return Ok(());
+    }
+    for (file, bytes) in &written {
+        println!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
+    }
+    println!("{}", counted(written.len(), "package"));
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `oarlock-pack verify`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use oarlock_pack::packages::{OWN, Packages};
+use oarlock_pack::verify::Found;
+use serde_json::json;
+
+use super::{MatrixChoice, counted};
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    choice: MatrixChoice,
+    /// Directories with wheels and packages
+    #[arg(value_name = "DIRECTORY", default_values = ["dist", "dist/deb"])]
+    directories: Vec<PathBuf>,
+}
+
+pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read()?;
+    let packages = Packages::read("packaging/packages.toml", OWN)?;
+    let mut found = Found::default();
+    let mut looked_at = 0;
+    for directory in &call.directories {
+        let listed =
+            std::fs::read_dir(directory).map_err(|error| format!("`{}`: {error}", directory.display()))?;
+        let mut files = listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+        files.sort();
+        for file in files {
+            match file.extension().and_then(|it| it.to_str()) {
+                Some("whl") => found.wheel(&matrix, &file)?,
+                Some("deb") => found.package(&matrix, &packages, &file)?,
+                _ => continue,
+            }
+            looked_at += 1;
+        }
+    }
+    let same = found.same()?;
+    if same.is_empty() {
+        return Err("expected wheels or packages with something compiled in them, found none".into());
+    }
+    if json {
+        let parts: Vec<_> =
+            same.iter().map(|it| json!({ "part": it.part, "sha256": it.sha256, "in": it.places })).collect();
+        println!("{:#}", json!({ "parts": parts }));
+        return Ok(());
+    }
+    let width = same.iter().map(|it| it.part.len()).max().unwrap_or_default();
+    for it in &same {
+        println!("{:width$}  {:.16}  {}", it.part, it.sha256, kinds(&it.places));
+    }
+    println!(
+        "{}, each the same wherever it is, in {}",
+        counted(same.len(), "part"),
+        counted(looked_at, "file")
+    );
+    Ok(())
+}
+
+/// How many files of each kind there are.
+fn kinds(places: &[&Path]) -> String {
+    let count =
+        |ending: &str| places.iter().filter(|it| it.extension().is_some_and(|it| it == ending)).count();
+    let kinds = [(count("whl"), "wheel"), (count("deb"), "package")];
+    let told: Vec<String> =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| counted(*count, kind)).collect();
+    told.join(", ")
+}

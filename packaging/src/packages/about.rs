@@ -1,0 +1,197 @@
+//! What is said of a package: its fields, its licences, what changed, and what runs when it comes and goes.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use super::file::Architecture;
+use super::library::{Needs, build_id_path};
+use super::{About, Maker};
+use crate::assemble::Made;
+use crate::date;
+use crate::deb::Package;
+use crate::deb::control::Paragraph;
+use crate::error::Error;
+use crate::packed::gzip;
+use crate::tree::{Entry, Tree};
+
+/// The package that all of them are built of.
+const SOURCE: &str = "oarlock";
+
+/// How long a line of a description is.
+const WIDTH: usize = 78;
+
+impl Maker<'_> {
+    pub(super) fn control(&self, about: &About, needs: &Needs) -> Paragraph {
+        let mut control = self.begin(&about.name, &about.section, architecture(about));
+        let mut depends = needs.packages();
+        depends.extend(about.depends.iter().cloned());
+        let mut set = |name: &str, value: &str| {
+            if !value.is_empty() {
+                control.set(name, &self.filled(value));
+            }
+        };
+        set("Multi-Arch", about.multi_arch.as_deref().unwrap_or_default());
+        set("Depends", &depends.join(", "));
+        set("Recommends", &about.recommends.join(", "));
+        set("Suggests", &about.suggests.join(", "));
+        set("Provides", &about.provides.join(", "));
+        set("Homepage", &self.packages.homepage);
+        set("Description", &description(&about.summary, &about.description));
+        control
+    }
+
+    /// The fields that every package begins with.
+    fn begin(&self, name: &str, section: &str, architecture: &str) -> Paragraph {
+        let mut control = Paragraph::default();
+        for (field, value) in [
+            ("Package", name),
+            ("Source", SOURCE),
+            ("Version", &self.package_version()),
+            ("Architecture", architecture),
+            ("Maintainer", &self.packages.maintainer),
+            ("Section", section),
+            ("Priority", "optional"),
+        ] {
+            if field != "Source" || value != name {
+                control.set(field, value);
+            }
+        }
+        control
+    }
+
+    /// Licences, what changed, and a bill of what was compiled.
+    pub(super) fn document(
+        &self,
+        about: &About,
+        compiled: &[&Made],
+        contents: &mut Tree,
+    ) -> Result<(), Error> {
+        let place = format!("usr/share/doc/{}", about.name);
+        let mut licences =
+            "Oarlock is under the Apache License 2.0, which lies in /usr/share/common-licenses/Apache-2.0.\n"
+                .to_owned();
+        _ = write!(licences, "\nCopyright: the authors of Oarlock\nUpstream: {}\n", self.packages.homepage);
+        for made in compiled {
+            let built = made.built();
+            let text = built.licences.replace("which lies beside this file", "which lies there too");
+            _ = write!(licences, "\n{}\nIn {}.\n\n{text}", "=".repeat(80), built.package);
+            let bill = gzip(built.bill.as_bytes())?;
+            contents.put(&format!("{place}/{}.cyclonedx.json.gz", built.package), Entry::file(bill))?;
+        }
+        contents.put(&format!("{place}/copyright"), Entry::file(licences.into_bytes()))?;
+        let changes = gzip(self.changes().as_bytes())?;
+        contents.put(&format!("{place}/changelog.Debian.gz"), Entry::file(changes))
+    }
+
+    /// What changed, as Debian writes it; what changed in Oarlock is in its own list.
+    fn changes(&self) -> String {
+        format!(
+            "{SOURCE} ({}) unstable; urgency=medium\n\n  * Oarlock {}.\n\n -- {}  {}\n",
+            self.package_version(),
+            self.version,
+            self.packages.maintainer,
+            date::text(self.seconds).replace("UTC", "+0000")
+        )
+    }
+
+    /// What runs when a package comes and goes, and what programs that are linked with its library need of it.
+    pub(super) fn scripts(&self, about: &About, package: &mut Package) -> Result<(), Error> {
+        for script in &about.scripts {
+            let file = format!("packaging/debian/{}.{script}", about.name);
+            let text = fs::read(self.root.join(&file)).map_err(|error| Error::from(error).of_file(&file))?;
+            package.scripts.put(script, Entry::program(text))?;
+        }
+        let Some(soname) = &about.soname else { return Ok(()) };
+        let (library, number) = soname
+            .split_once(".so.")
+            .ok_or_else(|| Error::new(format!("expected a name such as `libx.so.1`, found `{soname}`")))?;
+        let symbols = super::library::symbols(&package.contents, soname)?;
+        // Debian counts a function from the version on that first had it; all that are there have been since the first.
+        let lines: String = symbols.iter().map(|symbol| format!(" {symbol}@Base 0.1.0\n")).collect();
+        let symbols = format!("{soname} {} #MINVER#\n{lines}", about.name);
+        let lines = [
+            ("shlibs", format!("{library} {number} {} (>= 0.1.0)\n", about.name)),
+            ("symbols", symbols),
+            ("triggers", "activate-noawait ldconfig\n".to_owned()),
+        ];
+        lines
+            .into_iter()
+            .try_for_each(|(name, text)| package.scripts.put(name, Entry::file(text.into_bytes())))
+    }
+
+    /// The package that debuggers want beside another, if something in that was compiled.
+    pub(super) fn debugging(&self, about: &About, needs: &Needs) -> Result<Option<Package>, Error> {
+        if needs.build_ids.is_empty() {
+            return Ok(None);
+        }
+        let mut contents = Tree::default();
+        for id in &needs.build_ids {
+            let path = build_id_path(id);
+            let file = self.debug.join(".build-id").join(&path);
+            let bytes = fs::read(&file).map_err(|error| Error::from(error).of_file(file.display()))?;
+            contents.put(&format!("usr/lib/debug/.build-id/{path}"), Entry::file(bytes))?;
+        }
+        let name = format!("{}-dbgsym", about.name);
+        contents.put(&format!("usr/share/doc/{name}"), Entry::link(&about.name))?;
+        let section = about
+            .section
+            .split_once('/')
+            .map_or_else(|| "debug".to_owned(), |(area, _)| format!("{area}/debug"));
+        let mut control = self.begin(&name, &section, architecture(about));
+        for (field, value) in [
+            ("Multi-Arch", about.multi_arch.clone().filter(|value| value == "same").unwrap_or_default()),
+            ("Depends", format!("{} (= {})", about.name, self.package_version())),
+            ("Auto-Built-Package", "debug-symbols".to_owned()),
+            ("Build-Ids", needs.build_ids.join(" ")),
+            ("Description", format!("debug symbols for {}", about.name)),
+        ] {
+            if !value.is_empty() {
+                control.set(field, &value);
+            }
+        }
+        Ok(Some(Package { control, contents, ..Package::default() }))
+    }
+}
+
+/// What Debian calls the machines that a package is for.
+fn architecture(about: &About) -> &'static str {
+    match (about.architecture, std::env::consts::ARCH) {
+        (Architecture::All, _) => "all",
+        (Architecture::Any, "x86_64") => "amd64",
+        (Architecture::Any, "aarch64") => "arm64",
+        (Architecture::Any, other) => other,
+    }
+}
+
+/// A description with its summary, in lines of a width.
+fn description(summary: &str, text: &str) -> String {
+    let mut lines = vec![summary.to_owned()];
+    for (place, paragraph) in text.trim().split("\n\n").enumerate() {
+        if place > 0 {
+            lines.push(String::new());
+        }
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && line.len() + 1 + word.len() > WIDTH {
+                lines.push(std::mem::take(&mut line));
+            }
+            line += if line.is_empty() { "" } else { " " };
+            line += word;
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_has_short_lines_and_its_paragraphs() {
+        let text = description("short", &format!("{}\n\nend", "word ".repeat(40)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[4], lines[5]), ("short", "", "end"));
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+    }
+}

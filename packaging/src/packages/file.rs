@@ -1,0 +1,171 @@
+//! The packages as they are written down.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// A file that describes packages.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// Who answers for them.
+    pub(crate) maintainer: String,
+    pub(crate) homepage: String,
+    /// What counts packages of one version of Oarlock.
+    pub revision: u32,
+    #[serde(default)]
+    pub(crate) sets: Vec<Set>,
+    /// All of them.
+    pub(crate) packages: Vec<About>,
+}
+
+/// Packages that together take no more than so much.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Set {
+    pub(crate) name: String,
+    pub(crate) packages: Vec<String>,
+    pub(crate) budget_mb: u64,
+}
+
+/// What is said of a package, and what is in it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// What it is called.
+    pub name: String,
+    pub(crate) section: String,
+    #[serde(default)]
+    pub(crate) architecture: Architecture,
+    pub(crate) summary: String,
+    pub(crate) description: String,
+    pub(crate) multi_arch: Option<String>,
+    /// What programs find its library by.
+    pub(crate) soname: Option<String>,
+    #[serde(default)]
+    pub(crate) depends: Vec<String>,
+    #[serde(default)]
+    pub(crate) recommends: Vec<String>,
+    #[serde(default)]
+    pub(crate) suggests: Vec<String>,
+    #[serde(default)]
+    pub(crate) provides: Vec<String>,
+    /// What runs when it comes and goes; each lies in `packaging/debian` under the names of both.
+    #[serde(default)]
+    pub(crate) scripts: Vec<String>,
+    pub(crate) contents: Vec<Content>,
+}
+
+/// Which machines a package is for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Architecture {
+    /// Those that what is compiled runs on.
+    #[default]
+    Any,
+    /// All.
+    All,
+}
+
+/// Something that lies in a package.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `says` and `writes`"
+)]
+pub(crate) enum Content {
+    /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
+    Part { part: String, at: String },
+    /// A file or a directory of the sources.
+    File { file: String, at: String },
+    /// A file of the sources in which names between `@` stand for what is known only here.
+    Template { template: String, at: String },
+    /// A symbolic link.
+    Link { link: String, at: String },
+    /// What the command says when it is asked this.
+    Says { says: Vec<String>, at: String },
+    /// The files that it writes when it is asked this and the directory.
+    Writes { writes: Vec<String>, at: String },
+}
+
+impl Content {
+    pub(crate) fn at(&self) -> &str {
+        match self {
+            Self::Part { at, .. }
+            | Self::File { at, .. }
+            | Self::Template { at, .. }
+            | Self::Link { at, .. }
+            | Self::Says { at, .. }
+            | Self::Writes { at, .. } => at,
+        }
+    }
+}
+
+impl Packages {
+    /// Reads the packages; `source` is what errors call the text.
+    ///
+    /// # Errors
+    ///
+    /// When the text describes no packages, or two of one name.
+    pub fn read(source: &str, text: &str) -> Result<Self, Error> {
+        let packages: Self = toml::from_str(text).map_err(|error| Error::of_syntax(source, text, &error))?;
+        let refuse = |message: String| Err(Error::new(message).of_file(source));
+        for (place, about) in packages.packages.iter().enumerate() {
+            if packages.packages[..place].iter().any(|it| it.name == about.name) {
+                return refuse(format!("expected one package of a name, found two `{}`", about.name));
+            }
+        }
+        let is_there = |name: &&String| packages.packages.iter().any(|it| it.name == **name);
+        match packages.sets.iter().flat_map(|set| &set.packages).find(|name| !is_there(name)) {
+            Some(missing) => refuse(format!("expected packages in [[sets]], found no `{missing}`")),
+            None => Ok(packages),
+        }
+    }
+
+    /// That packages that were written take together no more than their sets allow.
+    ///
+    /// # Errors
+    ///
+    /// When a set takes more; the error says which package takes what.
+    pub(crate) fn check_sets(&self, written: &[(PathBuf, u64)]) -> Result<(), Error> {
+        for set in &self.sets {
+            let mut found = Vec::new();
+            for name in &set.packages {
+                let begin = format!("{name}_");
+                let is_it =
+                    |file: &Path| file.file_name().is_some_and(|it| it.to_string_lossy().starts_with(&begin));
+                found.extend(written.iter().find(|(file, _)| is_it(file)).map(|(_, bytes)| (name, *bytes)));
+            }
+            let bytes: u64 = found.iter().map(|(_, bytes)| bytes).sum();
+            if bytes > set.budget_mb * 1_000_000 {
+                let each: Vec<String> = found.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
+                return Err(Error::new(format!(
+                    "expected at most {} MB for the packages of the set `{}`, found {bytes} bytes: {}",
+                    set.budget_mb,
+                    set.name,
+                    each.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of these names, or all.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of a name.
+    pub fn named(&self, names: &[String]) -> Result<Vec<&About>, Error> {
+        let all = || self.packages.iter().map(|it| it.name.as_str());
+        let find = |name: &String| {
+            let found = self.packages.iter().find(|it| it.name == *name);
+            found.ok_or_else(|| {
+                let all = all().collect::<Vec<_>>().join(", ");
+                Error::new(format!("expected a package, one of {all}; found `{name}`"))
+            })
+        };
+        if names.is_empty() { Ok(self.packages.iter().collect()) } else { names.iter().map(find).collect() }
+    }
+}

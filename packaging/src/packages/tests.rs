@@ -1,0 +1,217 @@
+//! Packages of a library in C of a few bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::library::build_id_path;
+use super::*;
+use crate::assemble::{Built, Other};
+use crate::matrix::Matrix;
+use crate::tree::Node;
+
+const TEXT: &str = r#"
+maintainer = "Somebody <somebody@example.org>"
+homepage = "https://example.org"
+revision = 3
+
+[[sets]]
+name = "all"
+packages = ["libsum1"]
+budget_mb = 1
+
+[[packages]]
+name = "libsum1"
+section = "contrib/libs"
+summary = "sums"
+description = "Sums of numbers."
+multi_arch = "same"
+soname = "libsum.so.1"
+depends = ["adders (>= {version})", "others (= {package})"]
+contents = [
+    { part = "library", at = "{lib}/libsum.so.1.{version}" },
+    { link = "libsum.so.1.{version}", at = "{lib}/libsum.so.1" },
+    { template = "sum.pc.in", at = "{lib}/pkgconfig/sum.pc" },
+    { file = "headers", at = "usr/include/sum" },
+    { says = ["one", "two"], at = "usr/share/said" },
+    { writes = ["man"], at = "usr/share/man/man1" },
+]
+"#;
+
+/// A directory with sources, a command and what was compiled.
+struct Place {
+    directory: TempDir,
+    packages: Packages,
+    command: PathBuf,
+}
+
+fn built() -> Built {
+    Built {
+        part: "library".to_owned(),
+        package: "sum".to_owned(),
+        opens: Vec::new(),
+        bill: "{}\n".to_owned(),
+        licences: "of others".to_owned(),
+        licence: "ours".to_owned(),
+    }
+}
+
+impl Place {
+    fn new(text: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir_all(at("headers/deep")).expect("a directory");
+        fs::write(at("headers/deep/sum.h"), "int sum(int, int);\n").expect("a file");
+        fs::write(at("sum.pc.in"), "prefix=@PREFIX@\nlibdir=@LIBDIR@\nVersion: @VERSION@\n").expect("a file");
+        fs::write(at("sum.c"), "int sum(int one, int other) { return one + other; }").expect("a file");
+        let command = at("command");
+        let script = "#!/bin/sh\nif [ $1 = man ]; then echo page >\"$2/sum.1\"; else echo \"$@\"; fi\n";
+        crate::file::write_program(&command, script.as_bytes()).expect("a file");
+        let packages = Packages::read("packages.toml", text).expect("packages");
+        Self { directory, packages, command }
+    }
+
+    fn root(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Makes the first package, and what is beside it.
+    fn make(&self, version: &str) -> Result<Vec<Package>, Error> {
+        let library = self.root().join("libsum.so");
+        let mut compiler = Command::new("gcc");
+        compiler
+            .args(["-shared", "-fPIC", "-Wl,--build-id=sha1", "-o"])
+            .arg(&library)
+            .arg(self.root().join("sum.c"));
+        assert!(compiler.status().expect("a compiler").success());
+        let bytes = fs::read(&library).expect("a library");
+        let id = crate::library::Needs::of(&bytes)?.build_id.expect("a build id");
+        crate::file::write(&self.root().join(".build-id").join(build_id_path(&id)), b"symbols")?;
+        let made = Made::Other(Other { built: built(), bytes });
+        let maker = Maker {
+            root: self.root(),
+            packages: &self.packages,
+            made: [("library".to_owned(), made)].into_iter().collect(),
+            version,
+            seconds: 1_700_000_000,
+            command: &self.command,
+            debug: self.root(),
+        };
+        maker.make(&self.packages.packages[0])
+    }
+}
+
+fn text<'p>(package: &'p Package, path: &str) -> &'p str {
+    let bytes = package.contents.file(path).or_else(|| package.scripts.file(path));
+    std::str::from_utf8(bytes.unwrap_or_else(|| panic!("no `{path}`"))).expect("text")
+}
+
+#[test]
+fn a_package_says_what_it_needs_and_has_what_is_written_of_it() {
+    let place = Place::new(TEXT);
+    let made = place.make("1.2.0").expect("packages");
+    let package = &made[0];
+    let field = |name| package.control.get(name).unwrap_or_default();
+    assert_eq!(
+        package.file_name().expect("a name"),
+        format!("libsum1_1.2.0-3_{}.deb", field("Architecture"))
+    );
+    assert_eq!(field("Depends"), "adders (>= 1.2.0), others (= 1.2.0-3)");
+    assert_eq!((field("Source"), field("Section"), field("Multi-Arch")), ("oarlock", "contrib/libs", "same"));
+    assert_eq!(field("Description"), "sums\nSums of numbers.");
+    let libraries = library_directory();
+    assert!(package.contents.file(&format!("{libraries}/libsum.so.1.1.2.0")).is_some());
+    let link = package.contents.get(&format!("{libraries}/libsum.so.1")).expect("a link");
+    assert_eq!(link.node, Node::Link("libsum.so.1.1.2.0".to_owned()));
+    let prefix = "prefix=/usr\nlibdir=${prefix}/lib/";
+    assert!(text(package, &format!("{libraries}/pkgconfig/sum.pc")).starts_with(prefix));
+    assert_eq!(text(package, "usr/include/sum/deep/sum.h"), "int sum(int, int);\n");
+    assert_eq!(text(package, "usr/share/said"), "one two\n");
+    assert!(package.contents.file("usr/share/man/man1/sum.1.gz").is_some());
+    let licences = text(package, "usr/share/doc/libsum1/copyright");
+    assert!(licences.contains("/usr/share/common-licenses/Apache-2.0") && licences.contains("of others"));
+    assert!(package.contents.file("usr/share/doc/libsum1/changelog.Debian.gz").is_some());
+    assert!(package.contents.file("usr/share/doc/libsum1/sum.cyclonedx.json.gz").is_some());
+}
+
+#[test]
+fn a_library_tells_debian_who_has_it_and_debuggers_get_a_package_of_their_own() {
+    let place = Place::new(TEXT);
+    let made = place.make("1.2.0").expect("packages");
+    assert_eq!(text(&made[0], "shlibs"), "libsum 1 libsum1 (>= 0.1.0)\n");
+    assert_eq!(text(&made[0], "symbols"), "libsum.so.1 libsum1 #MINVER#\n sum@Base 0.1.0\n");
+    assert_eq!(text(&made[0], "triggers"), "activate-noawait ldconfig\n");
+    let beside = &made[1];
+    let field = |name| beside.control.get(name).unwrap_or_default();
+    assert_eq!(field("Package"), "libsum1-dbgsym");
+    assert_eq!((field("Section"), field("Depends")), ("contrib/debug", "libsum1 (= 1.2.0-3)"));
+    assert_eq!(
+        text(beside, &format!("usr/lib/debug/.build-id/{}", build_id_path(field("Build-Ids")))),
+        "symbols"
+    );
+}
+
+#[test]
+fn what_comes_before_a_release_comes_before_it_for_debian_too() {
+    let place = Place::new(TEXT);
+    for (version, wanted) in
+        [("1.2.0", "1.2.0-3"), ("1.2.0rc1", "1.2.0~rc1-3"), ("1.2.0.dev4", "1.2.0~dev4-3")]
+    {
+        let made = place.make(version).expect("packages");
+        assert_eq!(made[0].version().expect("a version"), wanted);
+    }
+}
+
+#[test]
+fn what_cannot_be_made_is_told_of() {
+    let refused = |text: &str| Packages::read("packages.toml", text).expect_err("no packages").to_string();
+    assert!(refused(&TEXT.replace("link =", "lnk =")).contains("expected `at`, and one of `part`"));
+    assert!(refused(&TEXT.replace("[\"libsum1\"]", "[\"libsum2\"]")).contains("found no `libsum2`"));
+    let packages = TEXT.split_once("[[packages]]").expect("packages").1;
+    assert!(refused(&format!("{TEXT}[[packages]]{packages}")).contains("found two `libsum1`"));
+    for (old, new, told) in [
+        ("part = \"library\"", "part = \"other\"", "what is compiled of `other`"),
+        ("file = \"headers\"", "file = \"none\"", "none`: No such file"),
+        ("soname = \"libsum.so.1\"", "soname = \"libother.so.1\"", "the library `libother.so.1`"),
+        ("says = [\"one\"", "says = [\"man\"", "`oarlock man two` failed"),
+    ] {
+        let error = Place::new(&TEXT.replace(old, new)).make("1.2.0").expect_err(told).to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn sets_that_grow_too_large_are_refused() {
+    let place = Place::new(TEXT);
+    let written = |bytes| vec![(PathBuf::from("dist/libsum1_1.2.0-3_amd64.deb"), bytes)];
+    place.packages.check_sets(&written(1_000_000)).expect("what fits");
+    let error = place.packages.check_sets(&written(1_000_001)).expect_err("what does not").to_string();
+    assert!(
+        error
+            .contains("at most 1 MB for the packages of the set `all`, found 1000001 bytes: libsum1 1000001"),
+        "{error}"
+    );
+}
+
+#[test]
+fn our_own_packages_are_of_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let matrix = Matrix::read("matrix.toml", crate::matrix::OWN).expect("our own matrix");
+    let packages = Packages::read("packages.toml", OWN).expect("our own packages");
+    for about in &packages.packages {
+        for content in &about.contents {
+            match content {
+                Content::Part { part, .. } => assert!(matrix.parts.contains_key(part), "{part}"),
+                Content::File { file, .. } => assert!(root.join(file).exists(), "{file}"),
+                Content::Template { template, .. } => assert!(root.join(template).is_file(), "{template}"),
+                Content::Link { .. } | Content::Says { .. } | Content::Writes { .. } => {}
+            }
+        }
+        for script in &about.scripts {
+            let file = root.join(format!("packaging/debian/{}.{script}", about.name));
+            assert!(file.is_file(), "{}", file.display());
+        }
+    }
+}

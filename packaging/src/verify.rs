@@ -1,0 +1,127 @@
+//! Whether what is published in several forms is the same: of each part, the same bytes in every wheel and package that has it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::build::recipe;
+use crate::check;
+use crate::deb::Package;
+use crate::error::Error;
+use crate::matrix::{Matrix, Wheel as Row};
+use crate::packages::{Content, Packages};
+use crate::wheel::{Wheel, sha256};
+
+/// What shared objects and programs begin with.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Parts as they were found, by how they are compiled, such as `cpu for glibc 2.28`.
+#[derive(Debug, Default)]
+pub struct Found {
+    parts: BTreeMap<String, Vec<Place>>,
+}
+
+/// Where a part was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Place {
+    /// The wheel or the package.
+    pub file: PathBuf,
+    /// The hash of its bytes there.
+    pub sha256: String,
+}
+
+/// A part, which is the same everywhere.
+#[derive(Debug)]
+pub struct Same<'f> {
+    /// How it is compiled.
+    pub part: &'f str,
+    /// The hash of its bytes.
+    pub sha256: &'f str,
+    /// Where it was found.
+    pub places: Vec<&'f Path>,
+}
+
+impl Found {
+    /// Looks into a wheel of the matrix.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or not what its row says.
+    pub fn wheel(&mut self, matrix: &Matrix, file: &Path) -> Result<(), Error> {
+        check::wheels(matrix, &[file])?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let Some(row) = matrix.wheels.iter().find(|row| row.name.to_string() == name) else { return Ok(()) };
+        let wheel = Wheel::read(file)?;
+        for (path, bytes) in wheel.files().filter(|(_, bytes)| bytes.starts_with(ELF)) {
+            let part = check::part_of(matrix, row, path);
+            let part =
+                part.ok_or_else(|| Error::new(format!("expected a part of the matrix, found `{path}`")))?;
+            self.add(matrix, row, part, file, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Looks into a package for Debian.
+    ///
+    /// # Errors
+    ///
+    /// When it is broken, or has something compiled that is not told of it.
+    pub fn package(&mut self, matrix: &Matrix, packages: &Packages, file: &Path) -> Result<(), Error> {
+        let package = Package::read_file(file)?;
+        let name = package.name()?.to_owned();
+        // What debuggers want of it was cut off those bytes, and others' packages are others' business.
+        let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
+        let compiled = package.contents.files().filter(|(_, bytes)| bytes.starts_with(ELF));
+        let parts = about.contents.iter().filter_map(|content| match content {
+            Content::Part { part, .. } => Some(part.as_str()),
+            _ => None,
+        });
+        let (compiled, parts): (Vec<_>, Vec<_>) = (compiled.collect(), parts.collect());
+        if compiled.len() != parts.len() {
+            let (wanted, found) = (parts.len(), compiled.len());
+            return Err(Error::new(format!("expected {wanted} compiled files in `{name}`, found {found}"))
+                .of_file(file.display()));
+        }
+        let row = matrix.core()?;
+        compiled.iter().zip(parts).try_for_each(|((_, bytes), part)| self.add(matrix, row, part, file, bytes))
+    }
+
+    fn add(
+        &mut self,
+        matrix: &Matrix,
+        row: &Row,
+        part: &str,
+        file: &Path,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let place = Place { file: file.to_owned(), sha256: sha256(bytes) };
+        self.parts.entry(recipe(matrix, row, part)?.to_string()).or_default().push(place);
+        Ok(())
+    }
+
+    /// All parts, if each is the same wherever it was found.
+    ///
+    /// # Errors
+    ///
+    /// When one is not; the error says which files differ.
+    pub fn same(&self) -> Result<Vec<Same<'_>>, Error> {
+        let mut all = Vec::new();
+        for (part, places) in &self.parts {
+            let Some(first) = places.first() else { continue };
+            if let Some(other) = places.iter().find(|place| place.sha256 != first.sha256) {
+                return Err(Error::new(format!(
+                    "expected the same bytes of {part} everywhere, found {first} and {other}; build both anew of the same sources"
+                )));
+            }
+            let places = places.iter().map(|place| place.file.as_path()).collect();
+            all.push(Same { part, sha256: &first.sha256, places });
+        }
+        Ok(all)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in `{}`", self.sha256, self.file.display())
+    }
+}
