@@ -25,6 +25,7 @@ why = "nobody reads it"
 [layers.base]
 purpose = "to begin with"
 debian = ["base"]
+environment = { PATH = "/usr/bin", GREETING = 'hello "you" \ $HOME' }
 [layers.more]
 purpose = "what it is for"
 debian = ["more"]
