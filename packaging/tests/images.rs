@@ -194,7 +194,7 @@ fn the_command_says_what_is_wrong_before_it_begins() {
     let place = tempfile::tempdir().expect("a directory");
     for (arguments, expected) in [
         (&["fat"][..], "expected one of `plain`, `slim`"),
-        (&["slim"], "`dist/deb`: expected the packages `liboarlock1`, `oarlock`, `oarlock-plugin-cpu`"),
+        (&["slim"], "`dist/deb`: expected the packages `oarlock`, `oarlock-plugin-cpu`"),
         (&[], "`dist/deb`: expected the packages of an image, found those of none"),
         (&["--name", "Oarlock"], "expected the name of an image of lower-case letters"),
         (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
@@ -208,5 +208,5 @@ fn the_command_says_what_is_wrong_before_it_begins() {
     assert!(listed.status.success());
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed[1]["image"], "slim");
-    assert_eq!(listed[1]["missing"][0], "liboarlock1");
+    assert_eq!(listed[1]["missing"][0], "oarlock");
 }

@@ -1,8 +1,6 @@
 //! Layers, packed as images hold them.
 
-use std::io::Write as _;
-
-use flate2::{Compression, GzBuilder};
+use libdeflater::{CompressionLvl, Compressor};
 
 use crate::error::Error;
 use crate::tree::Tree;
@@ -29,10 +27,11 @@ impl Packed {
     /// When a path is longer than archives can say.
     pub fn new(tree: &Tree, seconds: u64) -> Result<Self, Error> {
         let archive = tree.to_tar("", seconds)?;
-        // No name and no time, so that the bytes depend on the archive alone.
-        let mut packer = GzBuilder::new().write(Vec::new(), Compression::best());
-        packer.write_all(&archive)?;
-        let bytes = packer.finish()?;
+        // By gzip, which every engine reads. No name and no time is in it, so that the bytes depend on the archive alone.
+        let mut packer = Compressor::new(CompressionLvl::best());
+        let mut bytes = vec![0; packer.gzip_compress_bound(archive.len())];
+        let length = packer.gzip_compress(&archive, &mut bytes);
+        bytes.truncate(length.map_err(|error| Error::new(format!("packing failed: {error}")))?);
         Ok(Self {
             digest: sha256(&bytes),
             unpacked_digest: sha256(&archive),
