@@ -35,7 +35,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let matrix = call.choice.read()?;
     let plan = PackagePlan::new(&matrix, &packages, &call.names)?;
     if dry_run {
-        let parts: Vec<String> = plan.recipes().iter().map(ToString::to_string).collect();
+        let parts: Vec<String> = plan.recipes().map(ToString::to_string).collect();
         let names: Vec<&str> = plan.names().collect();
         if json {
             println!("{:#}", json!({ "compiled": parts, "packages": names }));

@@ -35,6 +35,8 @@ impl Maker<'_> {
         set("Recommends", &about.recommends.join(", "));
         set("Suggests", &about.suggests.join(", "));
         set("Provides", &about.provides.join(", "));
+        set("Conflicts", &about.conflicts.join(", "));
+        set("Replaces", &about.replaces.join(", "));
         set("Homepage", &self.packages.homepage);
         set("Description", &description(&about.summary, &about.description));
         control

@@ -52,6 +52,10 @@ pub struct About {
     pub(crate) suggests: Vec<String>,
     #[serde(default)]
     pub(crate) provides: Vec<String>,
+    #[serde(default)]
+    pub(crate) conflicts: Vec<String>,
+    #[serde(default)]
+    pub(crate) replaces: Vec<String>,
     /// What runs when it comes and goes; each lies in `packaging/debian` under the names of both.
     #[serde(default)]
     pub(crate) scripts: Vec<String>,
@@ -77,7 +81,13 @@ pub(crate) enum Architecture {
 )]
 pub(crate) enum Content {
     /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
-    Part { part: String, at: String },
+    Part {
+        part: String,
+        /// Whether no instruction of AVX may lie in it.
+        #[serde(default)]
+        without_avx: bool,
+        at: String,
+    },
     /// A file or a directory of the sources.
     File { file: String, at: String },
     /// A file of the sources in which names between `@` stand for what is known only here.
@@ -90,7 +100,24 @@ pub(crate) enum Content {
     Writes { writes: Vec<String>, at: String },
 }
 
+/// A part as it is compiled.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Compiled {
+    pub(crate) part: String,
+    pub(crate) without_avx: bool,
+}
+
 impl Content {
+    /// The part that is compiled for it, if one is.
+    pub(crate) fn compiled(&self) -> Option<Compiled> {
+        match self {
+            Self::Part { part, without_avx, .. } => {
+                Some(Compiled { part: part.clone(), without_avx: *without_avx })
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn at(&self) -> &str {
         match self {
             Self::Part { at, .. }

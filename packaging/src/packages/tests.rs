@@ -93,7 +93,7 @@ impl Place {
         let maker = Maker {
             root: self.root(),
             packages: &self.packages,
-            made: [("library".to_owned(), made)].into_iter().collect(),
+            made: [(Compiled { part: "library".to_owned(), without_avx: false }, made)].into_iter().collect(),
             version,
             seconds: 1_700_000_000,
             command: &self.command,
