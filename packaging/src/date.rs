@@ -12,6 +12,12 @@ const VARIABLE: &str = "SOURCE_DATE_EPOCH";
 /// The seconds of a day.
 pub const DAY: u64 = 24 * 60 * 60;
 
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The days from March of the year 0 to 1970.
+const DAYS_TO_1970: u64 = 719_468;
+
 /// The seconds since 1970.
 #[must_use]
 pub fn now() -> u64 {
@@ -19,8 +25,12 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
 
-/// What `SOURCE_DATE_EPOCH` says.
-fn said() -> Result<Option<u64>, Error> {
+/// What `SOURCE_DATE_EPOCH` says, if anything.
+///
+/// # Errors
+///
+/// When that is no number.
+pub fn said() -> Result<Option<u64>, Error> {
     let Some(said) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let time = said.to_str().and_then(|said| said.parse().ok());
     let refuse =
@@ -59,13 +69,48 @@ pub fn of_sources(root: &Path) -> Result<u64, Error> {
 #[must_use]
 pub fn text(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (days, rest) = (seconds / DAY, seconds % DAY);
     let (year, month, day) = calendar(days);
     let (name, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{name}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} UTC")
+    format!("{name}, {day:02} {month} {year} {} UTC", clock(rest))
+}
+
+/// A time as images say it, such as `1970-01-01T00:00:00Z`.
+#[must_use]
+pub fn sortable(seconds: u64) -> String {
+    let (year, month, day) = calendar(seconds / DAY);
+    format!("{year:04}-{:02}-{day:02}T{}Z", month + 1, clock(seconds % DAY))
+}
+
+/// What a clock shows so many seconds after midnight.
+fn clock(seconds: u64) -> String {
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A time as repositories say it, in seconds since 1970.
+///
+/// # Errors
+///
+/// When it is none.
+pub fn read(text: &str) -> Result<u64, Error> {
+    let read = || {
+        let words: Vec<&str> = text.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
+        let [_, day, month, year, hour, minute, second, "UTC" | "GMT" | "+0000"] = words[..] else {
+            return None;
+        };
+        let number = |word: &str, most: u64| word.parse::<u64>().ok().filter(|number| *number <= most);
+        let month = MONTHS.iter().position(|it| *it == month)? as u64 + 1;
+        let (year, day) = (number(year, 9999)?, number(day, 31)?);
+        // Years that begin in March end with the day that some of them lack.
+        let year = year.checked_sub(u64::from(month < 3))?;
+        let since_march = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
+        let since_0 = 365 * year + year / 4 - year / 100 + year / 400 + since_march;
+        let days = since_0.checked_sub(DAYS_TO_1970)?;
+        Some(((days * 24 + number(hour, 23)?) * 60 + number(minute, 59)?) * 60 + number(second, 60)?)
+    };
+    read().ok_or_else(|| {
+        Error::new(format!("expected a time such as `Thu, 01 Jan 1970 00:00:00 UTC`, found `{text}`"))
+    })
 }
 
 /// Year, month from 0 on and day from 1 on of a day since 1970.
@@ -109,7 +154,29 @@ mod tests {
             (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 UTC"),
         ] {
             assert_eq!(text(seconds), said);
+            assert_eq!(read(said), Ok(seconds));
         }
         assert!(text(u64::MAX).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn times_that_sort_say_the_same() {
+        assert_eq!(sortable(0), "1970-01-01T00:00:00Z");
+        assert_eq!(sortable(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(sortable(1_735_689_599), "2024-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for wrong in [
+            "",
+            "yesterday",
+            "Tue, 14 Nov 2023 22:13:20 CET",
+            "Tue, 14 Nov 2023 24:13:20 UTC",
+            "Tue, 0 Jan 1970 00:00:00 UTC",
+            "Tue, 31 Dec 1969 00:00:00 UTC",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A sentence that says what was expected and what was found, with the file it was found in.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
     file: Option<String>,
     message: String,

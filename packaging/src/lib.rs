@@ -15,6 +15,7 @@ pub mod deb;
 mod error;
 pub mod file;
 mod html;
+pub mod image;
 pub mod index;
 pub mod instructions;
 pub mod library;

@@ -43,6 +43,9 @@ const ROOT: (u32, u32) = (0, 0);
 /// More than any tree of ours holds; what claims more is not unpacked.
 const LARGEST: u64 = 8 << 30;
 
+/// How many links a path may lead through, as on Linux.
+const MOST_LINKS: usize = 40;
+
 impl Entry {
     /// A directory of root, which everybody may read.
     #[must_use]
@@ -131,13 +134,23 @@ impl Tree {
         self.entries.retain(|path, _| keep(path));
     }
 
-    /// Puts all of another tree over this one.
+    /// What is in this tree and not the same in another, such as the one that this was before more was laid over it.
+    #[must_use]
+    pub fn beyond(&self, other: &Self) -> Self {
+        let is_new = |(path, entry): &(&String, &Entry)| other.entries.get(*path) != Some(*entry);
+        let entries = self.entries.iter().filter(is_new);
+        Self { entries: entries.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
+    }
+
+    /// Puts all of another tree over this one. What the other has below a directory goes where that is here, also where it is a
+    /// link to another.
     ///
     /// # Errors
     ///
-    /// When a directory of one is a file of the other.
+    /// When a directory of one is a file of the other, or links lead in a circle.
     pub fn lay(&mut self, over: Self) -> Result<(), Error> {
         for (path, entry) in over.entries {
+            let path = self.through_links(&path)?;
             let is_directory = |entry: &Entry| entry.node == Node::Directory;
             match self.entries.get(&path) {
                 // A link to a directory stays one, as `/lib` does where `/usr` is merged.
@@ -151,6 +164,37 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// The path at which something lies whose directories may be links. What lies there itself may be one.
+    fn through_links(&self, path: &str) -> Result<String, Error> {
+        let mut left: Vec<&str> = path.rsplit('/').collect();
+        let mut found: Vec<&str> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            match part {
+                "" | "." => continue,
+                ".." => _ = found.pop(),
+                part => found.push(part),
+            }
+            let Some(Entry { node: Node::Link(target), .. }) = self.entries.get(&found.join("/")) else {
+                continue;
+            };
+            if left.is_empty() {
+                break;
+            }
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(Error::new(format!("expected links to lead to a directory above `{path}`")));
+            }
+            if target.starts_with('/') {
+                found.clear();
+            } else {
+                found.pop();
+            }
+            left.extend(target.rsplit('/'));
+        }
+        Ok(found.join("/"))
     }
 
     /// An archive of it in which every path begins with `prefix`, such as `./`, and everything is of one time.
@@ -321,5 +365,32 @@ mod tests {
         let mut wrong = Tree::default();
         wrong.put("usr", Entry::file(*b"")).expect("a path");
         assert!(merged.lay(wrong).is_err());
+    }
+
+    #[test]
+    fn what_lies_below_a_link_goes_where_the_link_leads() {
+        let mut merged = Tree::default();
+        merged.put("lib", Entry::link("usr/lib")).expect("a path");
+        merged.put("usr/lib/deep", Entry::link("/opt/./x/../deep")).expect("a path");
+        merged.put("round", Entry::link("round")).expect("a path");
+        let mut over = Tree::default();
+        over.put("lib/name", Entry::file(*b"text")).expect("a path");
+        over.put("lib/deep/name", Entry::file(*b"more")).expect("a path");
+        merged.lay(over).expect("trees that fit");
+        assert_eq!(merged.file("usr/lib/name"), Some(&b"text"[..]));
+        assert_eq!(merged.file("opt/deep/name"), Some(&b"more"[..]));
+        let mut circle = Tree::default();
+        circle.put("round/name", Entry::file(*b"")).expect("a path");
+        assert!(merged.lay(circle).expect_err("a circle").to_string().contains("above `round/name`"));
+    }
+
+    #[test]
+    fn what_a_tree_has_beyond_another_is_what_is_new_or_changed() {
+        let before = tree();
+        let mut after = before.clone();
+        after.put("usr/bin/program", Entry::program(*b"changed")).expect("a path");
+        after.put("usr/new/file", Entry::file(*b"")).expect("a path");
+        let paths: Vec<String> = after.beyond(&before).entries().map(|(path, _)| path.to_owned()).collect();
+        assert_eq!(paths, ["usr/bin/program", "usr/new", "usr/new/file"]);
     }
 }

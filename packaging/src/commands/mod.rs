@@ -5,6 +5,7 @@ mod apt_repo;
 mod build;
 mod check;
 mod deb;
+mod image;
 mod index;
 mod inspect;
 mod matrix;
@@ -48,7 +49,8 @@ Examples:
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
-  oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt";
+  oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt
+  oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -64,6 +66,8 @@ pub(crate) enum Command {
     Check(check::Call),
     /// Say whether each part is the same bytes in all wheels and packages that have it
     Verify(verify::Call),
+    /// Write images for containers, without an engine
+    Image(image::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
     /// Say which instructions lie in a library
@@ -118,6 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Deb(call) => deb::run(call, arguments.json, arguments.dry_run),
         Command::Verify(call) => verify::run(call, arguments.json),
         Command::Check(call) => check::run(call, arguments.json),
+        Command::Image(call) => image::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),
         Command::AptRepo(call) => apt_repo::run(call, arguments.json, arguments.dry_run),
         Command::AptKey(call) => apt_key::run(call, arguments.json, arguments.dry_run),

@@ -238,7 +238,8 @@ fn text<'a>(tree: &'a Tree, path: &str) -> Result<Option<&'a str>, Error> {
     text.map_err(|_| Error::new("expected UTF-8").of_part(path))
 }
 
-fn md5(bytes: &[u8]) -> String {
+/// The hash of a file as `dpkg` notes it.
+pub(crate) fn md5(bytes: &[u8]) -> String {
     Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -1,9 +1,13 @@
 //! Small wheels, and what lies in a directory.
 
+mod directory;
+
 use std::path::Path;
 
 use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
+
+pub(crate) use self::directory::names;
 
 /// Puts a wheel into a directory.
 pub(crate) fn put(directory: &Path, distribution: &str, version: &str) {
@@ -16,13 +20,4 @@ pub(crate) fn put(directory: &Path, distribution: &str, version: &str) {
     wheel.add(&format!("{distribution}.py"), format!("version = '{version}'\n").into_bytes());
     let file = directory.join(format!("{distribution}-{version}-py3-none-any.whl"));
     std::fs::write(file, wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
-}
-
-/// What lies in a directory.
-pub(crate) fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).expect("a directory");
-    let mut names: Vec<String> =
-        entries.map(|it| it.expect("a file").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }

@@ -1,0 +1,293 @@
+//! `oarlock-pack image`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use oarlock_pack::date;
+use oarlock_pack::image::images::{self, Image};
+use oarlock_pack::image::lock::Locked;
+use oarlock_pack::image::mirror::Mirror;
+use oarlock_pack::image::own::Own;
+use oarlock_pack::image::workshop::{Finished, Workshop};
+use oarlock_pack::image::{Images, Lock, Name, Pool, closure, lock};
+use serde_json::{Value, json};
+
+use super::counted;
+use super::progress::Progress;
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Call {
+    #[command(subcommand)]
+    command: Option<ImageCommand>,
+    /// Images by what stands behind the version in their tags, such as `slim` or `gpu-cuda12`, or `plain`. Without one all whose
+    /// packages are there
+    #[arg(value_name = "NAME")]
+    images: Vec<String>,
+    /// Where our own packages lie
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
+    debs: PathBuf,
+    /// Where the images are written
+    #[arg(long, value_name = "DIRECTORY", default_value = "dist/images")]
+    out: PathBuf,
+    /// A directory that holds the packages of Debian; without it they are fetched from this machine's mirror and kept
+    #[arg(long, value_name = "DIRECTORY")]
+    pool: Option<PathBuf>,
+    #[command(flatten)]
+    mirror: MirrorChoice,
+    /// What the images are called before the colon, such as `registry.example.org/team/oarlock`
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Also write a directory from which `docker build` makes the same image: a Dockerfile, and the layers
+    #[arg(long)]
+    dockerfile: bool,
+    /// Show which images there are, of which layers, and what they lack
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Args, Debug)]
+struct MirrorChoice {
+    /// The mirror of Debian to fetch from, in place of this machine's own
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ImageCommand {
+    /// Write anew which packages of Debian images are made of: the newest, with all that they depend on
+    Lock(LockCall),
+}
+
+#[derive(Args, Debug)]
+struct LockCall {
+    #[command(flatten)]
+    mirror: MirrorChoice,
+    /// Where the lock is written
+    #[arg(long, value_name = "FILE", default_value = lock::FILE)]
+    out: PathBuf,
+}
+
+/// Where packages of Debian are kept, and what is needed for a moment.
+const POOL: &str = "target/pack/pool";
+const SCRATCH: &str = "target/pack/scratch";
+
+impl MirrorChoice {
+    fn find(&self) -> Result<Mirror, oarlock_pack::Error> {
+        self.mirror.as_deref().map_or_else(Mirror::of_machine, Mirror::at)
+    }
+}
+
+pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let images = Images::read("packaging/images.toml", images::OWN)?;
+    if let Some(ImageCommand::Lock(call)) = &call.command {
+        return write_lock(&images, call, json, dry_run);
+    }
+    let lock = Lock::read(lock::FILE, lock::OWN)?;
+    if let Some(name) = &call.name {
+        // Before anything that takes long.
+        Name::new(name, "0")?;
+    }
+    let chosen = images.chosen(&call.images)?;
+    let own = Own::of_directory(&call.debs, &images.debian.architecture)?;
+    let pool = match &call.pool {
+        Some(directory) => Pool::at(directory),
+        None => Pool::filled_from(Path::new(POOL), call.mirror.find()),
+    };
+    let workshop = Workshop::new(&images, &lock, &pool, &own, Path::new(SCRATCH));
+    let mut workshop = match &call.name {
+        Some(name) => workshop.called(name),
+        None => workshop,
+    };
+    if let Some(seconds) = date::said()? {
+        workshop = workshop.of_time(seconds);
+    }
+    if call.list {
+        return list(&chosen, &workshop, json);
+    }
+    let mut wanted = Vec::new();
+    let mut passed_over = Vec::new();
+    for image in chosen {
+        let missing = workshop.missing(image)?;
+        if missing.is_empty() {
+            workshop.name(image)?;
+            wanted.push(image);
+        } else if call.images.is_empty() {
+            passed_over.push((image, missing));
+        } else {
+            let missing = in_backticks(&missing);
+            return Err(format!(
+                "`{}`: expected the packages {missing} of the image `{}`, found none",
+                call.debs.display(),
+                image.label()
+            )
+            .into());
+        }
+    }
+    if wanted.is_empty() {
+        return Err(format!(
+            "`{}`: expected the packages of an image, found those of none; `--list` says which each needs",
+            call.debs.display()
+        )
+        .into());
+    }
+    if dry_run {
+        return show_plan(&wanted, &workshop, &pool, call, json);
+    }
+    let began = Instant::now();
+    let finished = make(&wanted, &mut workshop, &pool, call)?;
+    show(&finished, &passed_over, began, json);
+    Ok(())
+}
+
+/// Fetches what is not kept yet, and makes the images.
+fn make<'w>(
+    wanted: &[&'w Image],
+    workshop: &mut Workshop<'w>,
+    pool: &Pool,
+    call: &Call,
+) -> Result<Vec<Finished>, Box<dyn Error>> {
+    let progress = Progress::new();
+    // All of them before the first image, so that nothing is found wrong when half is done.
+    let needed = workshop.needed(wanted);
+    let count = needed.iter().filter(|package| !pool.has(package)).count();
+    let mut fetched = 0;
+    for package in needed {
+        if !pool.has(package) {
+            progress.step(fetched, count, &format!("fetching {} {}", package.name, package.version));
+            fetched += 1;
+        }
+        pool.take(package)?;
+    }
+    let mut finished = Vec::new();
+    for (done, image) in wanted.iter().enumerate() {
+        let name = workshop.name(image)?;
+        let tell = |layer: &str| progress.step(done, wanted.len(), &format!("{name}, layer {layer}"));
+        finished.push(workshop.make(image, &call.out, call.dockerfile, &tell)?);
+    }
+    Ok(finished)
+}
+
+fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let mirror = call.mirror.find()?;
+    let progress = Progress::new();
+    let mut indexes = Vec::new();
+    for (done, suite) in images.debian.suites.iter().enumerate() {
+        progress.step(done, images.debian.suites.len(), &format!("reading the index of {suite}"));
+        indexes.push((suite.clone(), mirror.index(suite, &images.debian.architecture)?));
+    }
+    drop(progress);
+    let lock = closure::lock(images, &indexes)?;
+    let text = lock.to_text()?;
+    if !dry_run {
+        oarlock_pack::file::write(&call.out, text.as_bytes())?;
+    }
+    let bytes: u64 = lock.packages.iter().map(|package| package.size).sum();
+    if json {
+        println!("{:#}", json!({ "lock": call.out, "packages": lock.packages.len(), "bytes": bytes }));
+    } else {
+        let verb = if dry_run { "would name" } else { "names" };
+        let (count, megabytes) = (counted(lock.packages.len(), "package"), bytes as f64 / 1e6);
+        println!("{} {verb} {count} of {megabytes:.1} MB", call.out.display());
+    }
+    Ok(())
+}
+
+fn list(chosen: &[&Image], workshop: &Workshop<'_>, json: bool) -> Result<(), Box<dyn Error>> {
+    let mut described = Vec::new();
+    for image in chosen {
+        let missing = workshop.missing(image)?;
+        if json {
+            described.push(json!({
+                "image": image.label(),
+                "title": image.title,
+                "layers": image.layers,
+                "budget_mb": image.budget_mb,
+                "missing": missing,
+            }));
+            continue;
+        }
+        println!("{}: {}", image.label(), image.title);
+        println!("  layers: {}; at most {} MB", image.layers.join(", "), image.budget_mb);
+        if !missing.is_empty() {
+            println!("  lacks: {}", missing.join(", "));
+        }
+    }
+    if json {
+        println!("{:#}", Value::from(described));
+    }
+    Ok(())
+}
+
+fn show_plan(
+    wanted: &[&Image],
+    workshop: &Workshop<'_>,
+    pool: &Pool,
+    call: &Call,
+    json: bool,
+) -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    for image in wanted {
+        files.push(call.out.join(workshop.name(image)?.file()));
+    }
+    let needed = workshop.needed(wanted).into_iter();
+    let fetched: Vec<&str> = needed.filter(|package| !pool.has(package)).map(Locked::file).collect();
+    if json {
+        println!("{:#}", json!({ "fetched": fetched, "images": files }));
+        return Ok(());
+    }
+    fetched.iter().for_each(|file| println!("would fetch {file}"));
+    files.iter().for_each(|file| println!("would write {}", file.display()));
+    Ok(())
+}
+
+fn show(finished: &[Finished], passed_over: &[(&Image, Vec<&str>)], began: Instant, json: bool) {
+    let took = began.elapsed().as_secs_f64();
+    if json {
+        let images = finished.iter().map(|image| {
+            let layers = image.layers.iter().map(
+                |(name, packed, unpacked)| json!({ "layer": name, "bytes": packed, "unpacked": unpacked }),
+            );
+            json!({
+                "name": image.name.to_string(),
+                "file": image.file,
+                "dockerfile": image.dockerfile,
+                "digest": format!("sha256:{}", image.digest),
+                "bytes": image.bytes(),
+                "budget": image.budget,
+                "layers": layers.collect::<Vec<_>>(),
+            })
+        });
+        let lacking =
+            passed_over.iter().map(|(image, missing)| json!({ "image": image.label(), "missing": missing }));
+        let (images, lacking): (Vec<_>, Vec<_>) = (images.collect(), lacking.collect());
+        println!("{:#}", json!({ "images": images, "not_made": lacking, "seconds": took }));
+        return;
+    }
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    for image in finished {
+        println!("{} in {}", image.name, image.file.display());
+        println!("  sha256:{}", image.digest);
+        for (name, packed, unpacked) in &image.layers {
+            println!(
+                "  {:6.2} MB packed, {:6.2} MB unpacked  {name}",
+                megabytes(*packed),
+                megabytes(*unpacked)
+            );
+        }
+        println!("  {:6.2} MB of at most {:.0} MB", megabytes(image.bytes()), megabytes(image.budget));
+        if let Some(directory) = &image.dockerfile {
+            println!("  docker build --tag {} {}", image.name, directory.display());
+        }
+    }
+    for (image, missing) in passed_over {
+        println!("not made: {}, which lacks {}", image.label(), in_backticks(missing));
+    }
+    println!("{} in {took:.0} s", counted(finished.len(), "image"));
+}
+
+fn in_backticks(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,105 @@
+//! Python compiles a module when it is first used, and keeps what it made beside it. In an image nobody may write there, so
+//! that it would be made at every start; this makes it once, with the image's own interpreter.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+use crate::tree::{Entry, Node, Tree};
+
+/// Where modules lie.
+const MODULES: &str = "usr/lib/python3";
+
+const INTERPRETER: &str = "usr/bin/python3";
+
+/// What is made of the modules of `new`, by the interpreter in `all`. It depends on their text alone: it says no time, and is
+/// used without a look at what it was made of, which never changes.
+pub(super) fn of_modules(all: &Tree, new: &Tree, scratch: &Path) -> Result<Tree, Error> {
+    let is_module = |path: &str| path.starts_with(MODULES) && path.ends_with(".py");
+    let modules: Vec<&str> = new.files().map(|(path, _)| path).filter(|path| is_module(path)).collect();
+    if modules.is_empty() {
+        return Ok(Tree::default());
+    }
+    let is_linker = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("ld-linux"));
+    let linker = all.files().map(|(path, _)| path).find(|path| is_linker(path));
+    let (Some(linker), Some(_)) = (linker, all.get(INTERPRETER)) else {
+        return Err(Error::new(format!(
+            "expected an interpreter below `{}`, a module of Python; found no `{INTERPRETER}`",
+            modules[0]
+        )));
+    };
+    std::fs::create_dir_all(scratch)?;
+    let place = tempfile::tempdir_in(scratch)?;
+    let root = place.path().canonicalize()?;
+    write_to(all, &root)?;
+    let libraries = root.join(linker.rsplit_once('/').map_or("", |(directory, _)| directory));
+    // The machine's own interpreter and libraries are others; those of the image are enough for themselves.
+    let mut command = Command::new(root.join(linker));
+    command.arg("--library-path").arg(libraries).arg(root.join(INTERPRETER));
+    command.args(["-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]);
+    command.arg("-s").arg(&root).args(["-p", "/", "-i", "-"]);
+    command
+        .env_clear()
+        .env("PYTHONHOME", root.join("usr"))
+        .env("PYTHONHASHSEED", "0")
+        .env("LC_ALL", "C.UTF-8");
+    let mut list = tempfile::tempfile()?;
+    for module in &modules {
+        writeln!(list, "{}", root.join(module).display())?;
+    }
+    list.rewind()?;
+    let mut said = tempfile::tempfile()?;
+    let output = command.stdin(list).stdout(said.try_clone()?).stderr(Stdio::piped()).output();
+    let output = output.map_err(|error| Error::from(error).of_file(linker))?;
+    if !output.status.success() {
+        let mut text = String::from_utf8_lossy(&output.stderr).into_owned();
+        said.rewind()?;
+        said.read_to_string(&mut text)?;
+        return Err(Error::new(format!("compiling modules of Python failed: {}", text.trim())));
+    }
+    made(&root, &modules)
+}
+
+/// What lies beside the modules now.
+fn made(root: &Path, modules: &[&str]) -> Result<Tree, Error> {
+    let mut tree = Tree::default();
+    let directories: BTreeSet<&str> =
+        modules.iter().filter_map(|module| Some(module.rsplit_once('/')?.0)).collect();
+    for directory in directories {
+        let directory = format!("{directory}/__pycache__");
+        let Ok(entries) = std::fs::read_dir(root.join(&directory)) else { continue };
+        for entry in entries {
+            let file = entry?.path();
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let module = name.split('.').next().unwrap_or_default();
+            let module = format!("{}/{module}.py", directory.trim_end_matches("/__pycache__"));
+            // What lay there before was made with an earlier layer.
+            if modules.binary_search(&module.as_str()).is_ok() {
+                tree.put(&format!("{directory}/{name}"), Entry::file(std::fs::read(&file)?))?;
+            }
+        }
+    }
+    Ok(tree)
+}
+
+/// Writes a tree into an empty directory, as who runs this.
+fn write_to(tree: &Tree, directory: &Path) -> Result<(), Error> {
+    for (path, entry) in tree.entries() {
+        let place = directory.join(path);
+        match &entry.node {
+            Node::Directory => std::fs::create_dir(&place),
+            Node::Link(target) => symlink(target, &place),
+            Node::File(bytes) => {
+                let mut options = File::options();
+                let file = options.write(true).create_new(true).mode(entry.mode & 0o777).open(&place);
+                file.and_then(|mut file| file.write_all(bytes))
+            }
+        }
+        .map_err(|error| Error::from(error).of_file(place.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! Which packages of Debian the layers need: those that are named, and all that they depend on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::images::Images;
+use super::lock::{Lock, Locked};
+use super::mirror::Index;
+use super::version;
+use crate::deb::control::Paragraph;
+use crate::error::Error;
+
+/// All packages that there are, the newest of each.
+struct Known<'i> {
+    packages: BTreeMap<&'i str, Candidate<'i>>,
+    /// The packages that say they are as good as another.
+    providers: BTreeMap<&'i str, BTreeSet<&'i str>>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate<'i> {
+    suite: &'i str,
+    version: &'i str,
+    paragraph: &'i Paragraph,
+}
+
+/// The lock of images, by the indexes of their suites.
+///
+/// # Errors
+///
+/// When a package is nowhere, or it is not plain which one is meant.
+pub fn lock(images: &Images, indexes: &[(String, Index)]) -> Result<Lock, Error> {
+    let known = Known::new(indexes)?;
+    let mut layers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut passed_over = BTreeSet::new();
+    for (name, layer) in &images.layers {
+        let needed = known.closure(&layer.debian, &images.debian.left_out, &mut passed_over);
+        for package in needed.map_err(|error| Error::new(format!("layer `{name}`: {error}")))? {
+            layers.entry(package).or_default().push(name.clone());
+        }
+    }
+    if let Some(unused) = images.debian.left_out.keys().find(|name| !passed_over.contains(name.as_str())) {
+        return Err(Error::new(format!(
+            "expected a package that depends on `{unused}`, which is left out; found none"
+        )));
+    }
+    let packages = layers.into_iter().map(|(name, layers)| known.packages[name].locked(name, layers));
+    Ok(Lock {
+        architecture: images.debian.architecture.clone(),
+        date: indexes.iter().map(|(_, index)| index.date).max().unwrap_or(0),
+        packages: packages.collect::<Result<_, _>>()?,
+    })
+}
+
+impl<'i> Known<'i> {
+    fn new(indexes: &'i [(String, Index)]) -> Result<Self, Error> {
+        let mut packages: BTreeMap<&str, Candidate<'_>> = BTreeMap::new();
+        for (suite, index) in indexes {
+            for paragraph in &index.packages {
+                let candidate = Candidate { suite, version: paragraph.need("Version")?, paragraph };
+                let there = packages.entry(paragraph.need("Package")?).or_insert(candidate);
+                if version::compare(candidate.version, there.version).is_gt() {
+                    *there = candidate;
+                }
+            }
+        }
+        let mut providers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, candidate) in &packages {
+            for provided in alternatives(candidate.paragraph, "Provides").flatten() {
+                providers.entry(provided).or_default().insert(name);
+            }
+        }
+        Ok(Self { packages, providers })
+    }
+
+    /// The packages that roots need, and the roots.
+    fn closure(
+        &self,
+        roots: &'i [String],
+        left_out: &'i BTreeMap<String, String>,
+        passed_over: &mut BTreeSet<&'i str>,
+    ) -> Result<BTreeSet<&'i str>, Error> {
+        let mut needed: BTreeSet<&str> = roots.iter().map(String::as_str).collect();
+        let mut left: Vec<&str> = needed.iter().copied().collect();
+        while let Some(name) = left.pop() {
+            let package = self.packages.get(name).ok_or_else(|| {
+                Error::new(format!("expected the package `{name}` in one of the suites, found none"))
+            })?;
+            let depends = ["Pre-Depends", "Depends"]
+                .into_iter()
+                .flat_map(|field| alternatives(package.paragraph, field));
+            for choice in depends {
+                if let Some((out, _)) = choice.iter().find_map(|name| left_out.get_key_value(*name)) {
+                    passed_over.insert(out);
+                    continue;
+                }
+                if choice.iter().any(|name| needed.contains(name)) {
+                    continue;
+                }
+                let chosen = self.choose(&choice, &needed);
+                let chosen = chosen.map_err(|error| Error::new(format!("`{name}` depends on {error}")))?;
+                if needed.insert(chosen) {
+                    left.push(chosen);
+                }
+            }
+        }
+        Ok(needed)
+    }
+
+    /// The first of several that there is.
+    fn choose(&self, choice: &[&'i str], needed: &BTreeSet<&'i str>) -> Result<&'i str, Error> {
+        for name in choice {
+            if self.packages.contains_key(name) {
+                return Ok(name);
+            }
+            let Some(providers) = self.providers.get(name) else { continue };
+            if let Some(there) = providers.intersection(needed).next() {
+                return Ok(there);
+            }
+            let providers: Vec<&str> = providers.iter().copied().collect();
+            let [only] = providers[..] else {
+                return Err(Error::new(format!(
+                    "`{name}`, which {} are as good as; name one of them beside it",
+                    providers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+                )));
+            };
+            return Ok(only);
+        }
+        Err(Error::new(format!("`{}`, which is nowhere", choice.join("` or `"))))
+    }
+}
+
+impl Candidate<'_> {
+    fn locked(&self, name: &str, layers: Vec<String>) -> Result<Locked, Error> {
+        let need = |field: &str| self.paragraph.need(field).map(str::to_owned);
+        let size = need("Size")?;
+        Ok(Locked {
+            name: name.to_owned(),
+            version: self.version.to_owned(),
+            architecture: need("Architecture")?,
+            layers,
+            suite: self.suite.to_owned(),
+            path: need("Filename")?,
+            size: size
+                .parse()
+                .map_err(|_| Error::new(format!("`{name}`: expected a size, found `{size}`")))?,
+            sha256: need("SHA256")?,
+        })
+    }
+}
+
+/// Of a field such as `Depends`, the names of what is as good as each other, without versions and kinds of machines.
+pub(super) fn alternatives<'p>(paragraph: &'p Paragraph, field: &str) -> impl Iterator<Item = Vec<&'p str>> {
+    let value = paragraph.get(field).unwrap_or_default();
+    let choices = value.split(',').map(str::trim).filter(|choice| !choice.is_empty());
+    choices.map(|choice| {
+        let names =
+            choice.split('|').map(|one| one.trim().split([' ', '(', '[', ':']).next().unwrap_or_default());
+        names.collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKAGES: &str = "\
+Package: base
+Version: 1
+Depends: libc (>= 2) | other, left, virtual
+
+Package: libc
+Version: 2.9
+
+Package: python
+Version: 3
+Pre-Depends: libc:any
+Depends: base [amd64], one-of-two | two
+
+Package: provider
+Version: 1
+Provides: virtual (= 1), many
+
+Package: second
+Version: 1
+Provides: many
+
+Package: two
+Version: 1
+";
+
+    fn indexes(packages: &str) -> Vec<(String, Index)> {
+        let index = |text: &str, date| {
+            let mut packages = Paragraph::read(text).expect("packages");
+            for paragraph in &mut packages {
+                let name = paragraph.need("Package").expect("a name").to_owned();
+                paragraph.set("Architecture", "amd64");
+                paragraph.set("Filename", &format!("pool/{name}.deb"));
+                paragraph.set("Size", "1");
+                paragraph.set("SHA256", &"00".repeat(32));
+            }
+            Index { packages, date }
+        };
+        let newer = "Package: libc\nVersion: 2.10\n";
+        vec![
+            ("security".to_owned(), index(newer, 5)),
+            ("main".to_owned(), index(packages, 9)),
+            ("old".to_owned(), index("Package: libc\nVersion: 1\n", 1)),
+        ]
+    }
+
+    fn locked(packages: &str, roots: &str) -> Result<Lock, Error> {
+        let text = format!(
+            "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\n\
+             [layers.base]\npurpose = \"p\"\ndebian = [\"base\"]\n[layers.more]\npurpose = \"p\"\ndebian = {roots}\n\
+             [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"base\", \"more\"]\nbudget_mb = 1\n"
+        );
+        let images = Images::read("images.toml", &text).expect("images");
+        lock(&images, &indexes(packages))
+    }
+
+    #[test]
+    fn a_layer_needs_what_is_named_and_all_that_it_depends_on() {
+        let lock = locked(PACKAGES, "[\"python\"]").expect("a lock");
+        let said: Vec<String> = lock
+            .packages
+            .iter()
+            .map(|it| format!("{} {} {} {}", it.name, it.version, it.suite, it.layers.join("+")))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "base 1 main base+more",
+                "libc 2.10 security base+more",
+                "provider 1 main base+more",
+                "python 3 main more",
+                "two 1 main more",
+            ]
+        );
+        assert_eq!(lock.date, 9);
+    }
+
+    #[test]
+    fn what_cannot_be_chosen_is_said_with_who_needs_it() {
+        let refused =
+            |packages: &str, roots: &str| locked(packages, roots).expect_err("a refusal").to_string();
+        let nowhere = refused(PACKAGES, "[\"nothing\"]");
+        assert_eq!(nowhere, "layer `more`: expected the package `nothing` in one of the suites, found none");
+        let many = PACKAGES.replace("one-of-two | two", "many");
+        assert!(
+            refused(&many, "[\"python\"]")
+                .contains("`python` depends on `many`, which `provider`, `second` are")
+        );
+        assert!(locked(&many, "[\"python\", \"second\"]").is_ok());
+        let missing = PACKAGES.replace("one-of-two | two", "neither | nor");
+        assert!(refused(&missing, "[\"python\"]").contains("`neither` or `nor`, which is nowhere"));
+        let stale = PACKAGES.replace("left, ", "");
+        assert!(refused(&stale, "[]").contains("depends on `left`, which is left out"));
+    }
+}

@@ -1,0 +1,124 @@
+//! What an image says of itself: what a container runs, as whom, and what the image is.
+
+use serde_json::{Value, json};
+
+use super::layer::Packed;
+use super::root::{ENTRY, USER, WORK};
+use crate::date;
+
+/// What is known of an image.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What it is, in a few words.
+    pub title: String,
+    /// The version of what is in it.
+    pub version: String,
+    /// The kind of machine, as Debian calls it.
+    pub architecture: String,
+    /// Whether a program decides what a container does.
+    pub has_entry: bool,
+    /// Variables of the environment, as `NAME=value`.
+    pub environment: Vec<String>,
+    /// The time that everything in it is of, in seconds since 1970.
+    pub seconds: u64,
+}
+
+/// A layer with what is said of it.
+pub struct Described<'l> {
+    /// What it is called among the layers.
+    pub name: &'l str,
+    /// What it is for.
+    pub purpose: &'l str,
+    /// Its bytes.
+    pub packed: &'l Packed,
+}
+
+/// How often a container is asked whether it works, and for how long it may think about that, in nanoseconds.
+const HEALTH_EVERY: u64 = 60_000_000_000;
+const HEALTH_WITHIN: u64 = 10_000_000_000;
+
+impl Config {
+    /// What a container runs where nothing is said.
+    #[must_use]
+    pub fn command(&self) -> Vec<&'static str> {
+        if self.has_entry { Vec::new() } else { vec!["oarlock", "--help"] }
+    }
+
+    /// What stands before what a container is told to run.
+    #[must_use]
+    pub fn entry(&self) -> Option<String> {
+        self.has_entry.then(|| format!("/{ENTRY}"))
+    }
+
+    /// What says whether a container works.
+    #[must_use]
+    pub fn health(&self) -> Vec<&'static str> {
+        vec!["oarlock", "doctor"]
+    }
+
+    /// Whom a container runs as.
+    #[must_use]
+    pub fn user(&self) -> String {
+        format!("{USER}:{USER}")
+    }
+
+    /// Where a container begins.
+    #[must_use]
+    pub fn directory(&self) -> String {
+        format!("/{WORK}")
+    }
+
+    /// What programs that list images show.
+    #[must_use]
+    pub fn labels(&self) -> Vec<(String, String)> {
+        let labels = [
+            ("created", date::sortable(self.seconds)),
+            ("licenses", env!("CARGO_PKG_LICENSE").to_owned()),
+            ("source", env!("CARGO_PKG_REPOSITORY").to_owned()),
+            ("title", self.title.clone()),
+            ("version", self.version.clone()),
+        ];
+        labels.into_iter().map(|(name, value)| (format!("org.opencontainers.image.{name}"), value)).collect()
+    }
+
+    /// The configuration of an image of these layers, in the form of OCI. Docker's engines read the check of health too.
+    #[must_use]
+    pub fn to_json(&self, layers: &[Described<'_>]) -> Value {
+        let created = date::sortable(self.seconds);
+        let labels = self.labels().into_iter().map(|(name, value)| (name, Value::from(value)));
+        let test: Vec<&str> = std::iter::once("CMD").chain(self.health()).collect();
+        let mut config = json!({
+            "User": self.user(),
+            "Env": self.environment,
+            "WorkingDir": self.directory(),
+            "Labels": Value::Object(labels.collect()),
+            "Healthcheck": {
+                "Test": test,
+                "Interval": HEALTH_EVERY,
+                "Timeout": HEALTH_WITHIN,
+            },
+        });
+        if let Some(entry) = self.entry() {
+            config["Entrypoint"] = json!([entry]);
+        }
+        if !self.command().is_empty() {
+            config["Cmd"] = json!(self.command());
+        }
+        let history = layers.iter().map(|layer| {
+            json!({
+                "created": created,
+                "created_by": format!("oarlock-pack image: layer {}", layer.name),
+                "comment": layer.purpose,
+            })
+        });
+        let digests = layers.iter().map(|layer| format!("sha256:{}", layer.packed.unpacked_digest));
+        json!({
+            "created": created,
+            "architecture": self.architecture,
+            "os": "linux",
+            "config": config,
+            "rootfs": { "type": "layers", "diff_ids": digests.collect::<Vec<_>>() },
+            "history": history.collect::<Vec<_>>(),
+        })
+    }
+}

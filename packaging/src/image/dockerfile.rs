@@ -1,0 +1,93 @@
+//! The text from which an engine makes the same image.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tera::{Context, Tera};
+
+use super::config::{Config, Described};
+use super::name::Name;
+use crate::error::Error;
+
+const TEMPLATE: &str = include_str!("../../../docker/Dockerfile.tera");
+
+/// What the text is called.
+pub const FILE: &str = "Dockerfile";
+
+/// What a layer is called beside it.
+#[must_use]
+pub fn file_of(layer: &str) -> String {
+    format!("{layer}.tar.gz")
+}
+
+/// The text for an image whose layers lie beside it.
+///
+/// # Errors
+///
+/// When the template asks for something else.
+pub fn render(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<String, Error> {
+    let failed = |error: tera::Error| Error::new(error.to_string()).of_file("docker/Dockerfile.tera");
+    let quoted = |text: &str| Value::from(text).to_string();
+    let layers = layers.iter().map(|layer| {
+        BTreeMap::from([
+            ("name", layer.name.to_owned()),
+            ("purpose", layer.purpose.to_owned()),
+            ("file", file_of(layer.name)),
+        ])
+    });
+    let variables = config.environment.iter().map(|variable| {
+        let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+        format!("{name}={}", quoted(value))
+    });
+    let labels = config.labels().into_iter().map(|(name, value)| format!("{name}={}", quoted(&value)));
+    let command = config.command();
+    let mut context = Context::new();
+    context.insert("title", &config.title);
+    context.insert("name", &name.to_string());
+    context.insert("layers", &layers.collect::<Vec<_>>());
+    context.insert("environment", &variables.collect::<Vec<_>>());
+    context.insert("labels", &labels.collect::<Vec<_>>());
+    context.insert("user", &config.user());
+    context.insert("directory", &config.directory());
+    context.insert("health", &json!(config.health()).to_string());
+    context.insert("entry", &config.entry().map(|entry| json!([entry]).to_string()));
+    context.insert("command", &(!command.is_empty()).then(|| json!(command).to_string()));
+    let mut templates = Tera::new();
+    templates.add_raw_template(FILE, TEMPLATE).map_err(failed)?;
+    templates.render(FILE, &context).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layer::Packed;
+    use super::*;
+    use crate::tree::Tree;
+
+    fn rendered(has_entry: bool) -> String {
+        let packed = Packed::new(&Tree::default(), 0).expect("a layer");
+        let layers = [
+            Described { name: "base", purpose: "the C library", packed: &packed },
+            Described { name: "library", purpose: "what it is all for", packed: &packed },
+        ];
+        let config = Config {
+            title: "An image <of> ours".to_owned(),
+            version: "1.0".to_owned(),
+            architecture: "amd64".to_owned(),
+            has_entry,
+            environment: vec!["PATH=/usr/bin".to_owned(), "LANG=C.UTF-8".to_owned()],
+            seconds: 0,
+        };
+        render(&Name::new("oarlock", "1.0").expect("a name"), &config, &layers).expect("a text")
+    }
+
+    #[test]
+    fn the_text_says_what_the_image_says() {
+        assert_eq!(rendered(true), include_str!("../../tests/images/Dockerfile"));
+    }
+
+    #[test]
+    fn an_image_without_a_program_to_decide_runs_what_it_is_told() {
+        let text = rendered(false);
+        assert!(text.ends_with("\nCMD [\"oarlock\",\"--help\"]\n") && !text.contains("ENTRYPOINT"), "{text}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Which images there are, as it is written down.
+//!
+//! ```toml
+//! name = "oarlock"
+//!
+//! [debian]                                 # where the packages of Debian come from
+//! suites = ["trixie", "trixie-security"]
+//! architecture = "amd64"
+//!
+//! [debian.left_out]                        # what packages depend on and images do without
+//! awk = "no script of a package is run"
+//!
+//! [[left_out]]                             # what packages bring and images do without
+//! below = ["usr/share/man"]
+//! why = "nobody reads manuals in a container"
+//!
+//! [layers.base]
+//! purpose = "the C library"
+//! debian = ["libc6"]                       # with all that they depend on
+//!
+//! [layers.library]
+//! purpose = "the library"
+//! own = ["liboarlock1"]
+//!
+//! [[images]]
+//! suffix = "-slim"
+//! title = "the library alone"
+//! layers = ["base", "library"]
+//! budget_mb = 12
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// A file that describes images.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Images {
+    /// What they are called, before the colon.
+    pub name: String,
+    /// Where the packages of Debian come from.
+    pub debian: Debian,
+    /// What packages bring and images do without.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// What they are made of, by name.
+    pub layers: BTreeMap<String, Layer>,
+    /// All of them.
+    pub images: Vec<Image>,
+}
+
+/// Where packages of Debian come from, and which are not wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Debian {
+    /// The suites; of each package the newest is taken, whichever has it.
+    pub suites: Vec<String>,
+    /// The kind of machine, as Debian calls it.
+    pub architecture: String,
+    /// What packages depend on and images do without, and why.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, String>,
+}
+
+/// Directories and files that images do without.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// Directories with all in them, or files.
+    pub below: Vec<String>,
+    /// What is kept nevertheless: files whose names begin so.
+    #[serde(default)]
+    pub but: Vec<String>,
+    /// Why nobody misses it.
+    pub why: String,
+}
+
+/// What an image is made of.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// What it is for.
+    pub purpose: String,
+    /// Packages of Debian, which bring what they depend on.
+    #[serde(default)]
+    pub debian: Vec<String>,
+    /// Packages of our own.
+    #[serde(default)]
+    pub own: Vec<String>,
+    /// Whether it brings the program that decides what a container does, for which it needs a shell.
+    #[serde(default)]
+    pub entry: bool,
+    /// Variables of the environment.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// An image.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// What stands behind the version in its tag, such as `-noavx`.
+    pub suffix: String,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The names of its layers, from the lowest.
+    pub layers: Vec<String>,
+    /// How large it may be, packed, in millions of bytes.
+    pub budget_mb: u64,
+}
+
+/// The images of Oarlock.
+pub const OWN: &str = include_str!("../../images.toml");
+
+impl Images {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When it is not such a file, or names what it does not have.
+    pub fn read(file: &str, text: &str) -> Result<Self, Error> {
+        let images: Self = toml::from_str(text).map_err(|error| Error::of_syntax(file, text, &error))?;
+        images.check().map_err(|error| error.of_file(file))?;
+        Ok(images)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let mut suffixes = BTreeSet::new();
+        for Image { suffix, layers, .. } in &self.images {
+            if !suffixes.insert(suffix) {
+                return Err(Error::new(format!("expected one image with the suffix `{suffix}`, found two")));
+            }
+            super::Name::new(&self.name, &format!("0{suffix}"))?;
+            if layers.is_empty() {
+                return Err(Error::new(format!("expected layers of the image `{suffix}`, found none")));
+            }
+            for layer in layers {
+                self.layer(layer)?;
+            }
+        }
+        let used: BTreeSet<&String> = self.images.iter().flat_map(|image| &image.layers).collect();
+        match self.layers.keys().find(|layer| !used.contains(layer)) {
+            Some(layer) => Err(Error::new(format!("expected an image with the layer `{layer}`, found none"))),
+            None => Ok(()),
+        }
+    }
+
+    /// A layer by its name.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn layer(&self, name: &str) -> Result<&Layer, Error> {
+        let layer = self.layers.get(name);
+        layer.ok_or_else(|| Error::new(format!("expected the name of a layer, found `{name}`")))
+    }
+
+    /// The images whose suffixes these are, with or without the line in front, or all where none is said. The plain image is
+    /// `plain`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none with such a suffix.
+    pub fn chosen(&self, wanted: &[String]) -> Result<Vec<&Image>, Error> {
+        if wanted.is_empty() {
+            return Ok(self.images.iter().collect());
+        }
+        let found = wanted.iter().map(|name| {
+            let image = self.images.iter().find(|image| image.label() == name.trim_start_matches('-'));
+            image.ok_or_else(|| {
+                let labels: Vec<String> =
+                    self.images.iter().map(|image| format!("`{}`", image.label())).collect();
+                Error::new(format!("expected one of {}; found `{name}`", labels.join(", ")))
+            })
+        });
+        found.collect()
+    }
+}
+
+impl Image {
+    /// What it is called among the images.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        if self.suffix.is_empty() { "plain" } else { self.suffix.trim_start_matches('-') }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl Fn(&str) -> String) -> String {
+        let text = "name = \"x\"\n[debian]\nsuites = [\"s\"]\narchitecture = \"amd64\"\n\
+                    [layers.base]\npurpose = \"p\"\n[[images]]\nsuffix = \"\"\ntitle = \"t\"\n\
+                    layers = [\"base\"]\nbudget_mb = 1\n";
+        assert!(Images::read("images.toml", text).is_ok());
+        Images::read("images.toml", &change(text)).expect_err("a mistake").to_string()
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_file() {
+        let unknown = refused(|text| text.replace("[\"base\"]", "[\"other\"]"));
+        assert_eq!(unknown, "`images.toml`: expected the name of a layer, found `other`");
+        let unused = refused(|text| text.replace("[[images]]", "[layers.more]\npurpose = \"q\"\n[[images]]"));
+        assert!(unused.contains("expected an image with the layer `more`"), "{unused}");
+        let name = refused(|text| text.replace("name = \"x\"", "name = \"X\""));
+        assert!(name.contains("lower-case"), "{name}");
+        assert!(refused(|text| text.replace("budget_mb", "budget")).contains("line 11"));
+    }
+
+    #[test]
+    fn our_own_images_are_found_by_their_suffixes() {
+        let images = Images::read("images.toml", OWN).expect("our own images");
+        let chosen = images.chosen(&["plain".into(), "-slim".into()]).expect("two images");
+        assert_eq!(chosen.iter().map(|image| image.suffix.as_str()).collect::<Vec<_>>(), ["", "-slim"]);
+        assert!(
+            images.chosen(&["fat".into()]).expect_err("no image").to_string().contains("`plain`, `slim`")
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! A mirror of Debian, as this machine knows one.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use ureq::Agent;
+
+use crate::date;
+use crate::deb::compression::unpack;
+use crate::deb::control::Paragraph;
+use crate::error::Error;
+use crate::wheel::sha256;
+
+/// Where the packages of Debian lie, and those that mend what is not safe.
+pub struct Mirror {
+    agent: Agent,
+    main: String,
+    security: String,
+}
+
+/// What a mirror said of a suite, with the signature checked.
+pub struct Index {
+    /// A paragraph for each package.
+    pub packages: Vec<Paragraph>,
+    /// When it was made, in seconds since 1970.
+    pub date: u64,
+}
+
+/// Where a machine says which mirrors it uses.
+const SOURCES: &str = "/etc/apt";
+
+/// The keys that Debian signs with, on every machine of Debian.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Longer than a package takes on a slow line.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// More than any package or index of Debian has.
+const LARGEST: u64 = 2 << 30;
+
+impl Mirror {
+    /// The mirror at an address, such as `http://mirror.example.org/debian`; what is about security lies beside it, under
+    /// the same name with `-security` behind.
+    ///
+    /// # Errors
+    ///
+    /// When it is no such address.
+    pub fn at(address: &str) -> Result<Self, Error> {
+        let address = address.trim_end_matches('/');
+        Self::of(address, &format!("{address}-security"))
+    }
+
+    fn of(main: &str, security: &str) -> Result<Self, Error> {
+        for address in [main, security] {
+            if !address.starts_with("http://") {
+                return Err(Error::new(format!(
+                    "expected the address of a mirror of Debian that begins with `http://`, found `{address}`; what comes \
+                     from there is checked by signatures and hashes"
+                )));
+            }
+        }
+        let config =
+            Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).build();
+        Ok(Self { agent: config.into(), main: main.to_owned(), security: security.to_owned() })
+    }
+
+    /// The mirror that this machine takes its own packages from.
+    ///
+    /// # Errors
+    ///
+    /// When it takes them from none.
+    pub fn of_machine() -> Result<Self, Error> {
+        let addresses = addresses(Path::new(SOURCES))?;
+        let ending = |end: &str| addresses.iter().find(|it| it.starts_with("http://") && it.ends_with(end));
+        let main = ending("/debian").ok_or_else(|| {
+            Error::new(
+                "expected a mirror of Debian, an address such as `http://mirror.example.org/debian`, found none; name one with \
+                 `--mirror`, or a directory that holds the packages with `--pool`",
+            )
+            .of_file(SOURCES)
+        })?;
+        let security = ending("/debian-security").cloned().unwrap_or_else(|| format!("{main}-security"));
+        Self::of(main, &security)
+    }
+
+    /// What lies at a path beside a suite; nothing where nothing does.
+    pub(crate) fn get(&self, suite: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        let mirror = if suite.ends_with("-security") { &self.security } else { &self.main };
+        let address = format!("{mirror}/{path}");
+        let failed = |error: ureq::Error| Error::new(error.to_string()).of_file(&address);
+        let mut response = self.agent.get(&address).call().map_err(failed)?;
+        match response.status().as_u16() {
+            200 => {
+                let bytes = response.body_mut().with_config().limit(LARGEST).read_to_vec();
+                bytes.map(Some).map_err(failed)
+            }
+            404 | 410 => Ok(None),
+            status => {
+                Err(Error::new(format!("expected the file, found the status {status}")).of_file(&address))
+            }
+        }
+    }
+
+    /// The index of a suite for a kind of machine.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, it is not signed by Debian, or is not what was signed.
+    pub fn index(&self, suite: &str, architecture: &str) -> Result<Index, Error> {
+        let need = |path: &str| {
+            let path = format!("dists/{suite}/{path}");
+            let bytes = self.get(suite, &path)?;
+            bytes.ok_or_else(|| Error::new(format!("expected `{path}` on the mirror, found none")))
+        };
+        let release =
+            Paragraph::read_one(&signed(&need("InRelease")?)?).map_err(|error| error.of_part(suite))?;
+        let path = format!("main/binary-{architecture}/Packages.xz");
+        let wanted = hash_of(&release, &path)
+            .ok_or_else(|| Error::new(format!("`{suite}`: expected the hash of `{path}`, found none")))?;
+        let packed = need(&path)?;
+        if sha256(&packed) != wanted {
+            return Err(Error::new(format!(
+                "`{suite}`: expected `{path}` with the SHA-256 {wanted}, found {}; the mirror may be about to change, try again",
+                sha256(&packed)
+            )));
+        }
+        // It is packed as archives in packages are, whose names say how.
+        let text = unpack("Packages.tar.xz", &packed, LARGEST)?;
+        let text = String::from_utf8(text).map_err(|_| Error::new(format!("`{suite}`: expected UTF-8")))?;
+        Ok(Index { packages: Paragraph::read(&text)?, date: date::read(release.need("Date")?)? })
+    }
+}
+
+/// What a mirror's text says, when Debian signed it.
+fn signed(bytes: &[u8]) -> Result<String, Error> {
+    let place = tempfile::tempdir()?;
+    let (file, checked) = (place.path().join("InRelease"), place.path().join("checked"));
+    std::fs::write(&file, bytes)?;
+    let mut gpgv = Command::new("gpgv");
+    gpgv.args(["--keyring", KEYS, "--output"]).args([&checked, &file]);
+    let output = gpgv.output().map_err(|error| {
+        Error::new(format!("`gpgv`, which checks what Debian signed: {error}; install it"))
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::new(format!(
+            "expected what a key of Debian signed, found otherwise: {}",
+            said.trim()
+        )));
+    }
+    Ok(std::fs::read_to_string(checked)?)
+}
+
+/// The SHA-256 that an index of a suite has for a file.
+fn hash_of<'r>(release: &'r Paragraph, path: &str) -> Option<&'r str> {
+    let mut lines = release.get("SHA256")?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines.find_map(|words| match words[..] {
+        [hash, _, name] if name == path => Some(hash),
+        _ => None,
+    })
+}
+
+/// All addresses that a machine's list of sources has, in both forms of such lists.
+fn addresses(directory: &Path) -> Result<Vec<String>, Error> {
+    let mut files = vec![directory.join("sources.list")];
+    if let Ok(entries) = std::fs::read_dir(directory.join("sources.list.d")) {
+        let mut more: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        more.sort();
+        files.extend(more);
+    }
+    let mut addresses = Vec::new();
+    for file in files {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let of_file = |error: Error| error.of_file(file.display());
+        let is_address = |word: &&str| word.contains("://");
+        let found: Vec<&str> = match file.extension().and_then(|it| it.to_str()) {
+            Some("list") => {
+                let lines = text.lines().filter(|line| line.starts_with("deb "));
+                lines.filter_map(|line| line.split_whitespace().find(is_address)).collect()
+            }
+            Some("sources") => {
+                let paragraphs = Paragraph::read(&text).map_err(of_file)?;
+                let values = paragraphs.iter().filter_map(|paragraph| paragraph.get("URIs"));
+                addresses.extend(values.flat_map(str::split_whitespace).map(str::to_owned));
+                continue;
+            }
+            _ => continue,
+        };
+        addresses.extend(found.into_iter().map(str::to_owned));
+    }
+    addresses.iter_mut().for_each(|address| address.truncate(address.trim_end_matches('/').len()));
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_lists_are_read() {
+        let place = tempfile::tempdir().expect("a directory");
+        let more = place.path().join("sources.list.d");
+        std::fs::create_dir(&more).expect("a directory");
+        let put = |file: &Path, text: &str| std::fs::write(file, text).expect("a file");
+        put(
+            &place.path().join("sources.list"),
+            "# deb http://no/debian x main\ndeb [signed-by=/key] http://one/debian/ x main\n",
+        );
+        put(
+            &more.join("a.sources"),
+            "Types: deb\nURIs: http://two/debian http://three/debian-security\nSuites: x\n",
+        );
+        put(&more.join("b.save"), "deb http://no/debian x main\n");
+        let found = addresses(place.path()).expect("addresses");
+        assert_eq!(found, ["http://one/debian", "http://two/debian", "http://three/debian-security"]);
+    }
+
+    #[test]
+    fn an_address_that_nothing_can_be_fetched_from_is_refused() {
+        let error = Mirror::at("https://mirror.example.org/debian").err().expect("a refusal").to_string();
+        assert!(error.contains("begins with `http://`, found `https://mirror"), "{error}");
+    }
+
+    #[test]
+    fn what_nobody_signed_is_refused() {
+        assert!(signed(b"Suite: stable\n").is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! What an image is called: where it lies, and a tag.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// A name such as `oarlock:1.0` or `registry.example.org:5000/team/oarlock:1.0-slim`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Name {
+    repository: String,
+    tag: String,
+}
+
+/// How long what stands before the tag may be, and the tag.
+const LONGEST: usize = 255;
+const LONGEST_TAG: usize = 128;
+
+/// Where images lie whose names say no host.
+const HOST: &str = "docker.io";
+
+impl Name {
+    /// A name of two parts, which every engine takes.
+    ///
+    /// # Errors
+    ///
+    /// When some engine would not.
+    pub fn new(repository: &str, tag: &str) -> Result<Self, Error> {
+        let wrong = |expected: &str, found: &str| {
+            let message = format!("expected {expected}, found `{}`", found.escape_debug());
+            Err(Error::new(message))
+        };
+        let mut parts: Vec<&str> = repository.split('/').collect();
+        if parts.len() > 1 && is_host(parts[0]) {
+            parts.remove(0);
+        }
+        if repository.len() > LONGEST || !parts.iter().all(|part| is_part(part)) {
+            return wrong(
+                "the name of an image of lower-case letters and digits, with `.`, `_` or `-` between them, such as `team/oarlock`",
+                repository,
+            );
+        }
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let is_tag = tag.bytes().next().is_some_and(is_word)
+            && tag.bytes().all(|byte| is_word(byte) || b".-".contains(&byte));
+        if !is_tag || tag.len() > LONGEST_TAG {
+            return wrong("a tag of at most 128 letters, digits, `_`, `.` and `-`, such as `1.0-slim`", tag);
+        }
+        Ok(Self { repository: repository.to_owned(), tag: tag.to_owned() })
+    }
+
+    /// What stands behind the colon.
+    #[must_use]
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// The same with the host that is meant where none is said, as some engines want it.
+    #[must_use]
+    pub fn full(&self) -> String {
+        match self.repository.split_once('/') {
+            Some((host, _)) if is_host(host) => self.to_string(),
+            Some(_) => format!("{HOST}/{self}"),
+            None => format!("{HOST}/library/{self}"),
+        }
+    }
+
+    /// What the file is called that holds the image.
+    #[must_use]
+    pub fn file(&self) -> String {
+        let last = self.repository.rsplit('/').next().unwrap_or_default();
+        format!("{last}-{}.tar", self.tag)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.repository, self.tag)
+    }
+}
+
+/// Whether the first part of a name is a machine, and no part of the name there.
+fn is_host(part: &str) -> bool {
+    let (host, port) = part.split_once(':').map_or((part, None), |(host, port)| (host, Some(port)));
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let says_so = port.is_some() || host.contains('.') || host == "localhost";
+    says_so && host.split('.').all(is_label) && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}
+
+/// Whether a part of a name is one.
+fn is_part(part: &str) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let between = |run: &[u8]| {
+        matches!(run, b"." | b"_" | b"__") || (!run.is_empty() && run.iter().all(|byte| *byte == b'-'))
+    };
+    let bytes = part.as_bytes();
+    bytes.first().is_some_and(is_word)
+        && bytes.last().is_some_and(is_word)
+        && bytes
+            .chunk_by(|one, other| is_word(one) == is_word(other))
+            .all(|run| is_word(&run[0]) || between(run))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_every_engine_takes_are_taken() {
+        for (repository, full) in [
+            ("oarlock", "docker.io/library/oarlock:1.0-slim"),
+            ("team/oarlock", "docker.io/team/oarlock:1.0-slim"),
+            ("localhost/oarlock", "localhost/oarlock:1.0-slim"),
+            ("registry.example.org:5000/a/b__c-----d.e", "registry.example.org:5000/a/b__c-----d.e:1.0-slim"),
+        ] {
+            let name = Name::new(repository, "1.0-slim").expect(repository);
+            assert_eq!(name.full(), full);
+            assert_eq!(name.to_string(), format!("{repository}:1.0-slim"));
+        }
+        assert_eq!(Name::new("a.b/c/d", "1").expect("a name").file(), "d-1.tar");
+    }
+
+    #[test]
+    fn names_that_some_engine_refuses_are_refused() {
+        let long = "a".repeat(256);
+        for repository in [
+            "",
+            "Oarlock",
+            "a//b",
+            "/a",
+            "a/",
+            "-a",
+            "a-",
+            "a..b",
+            "a___b",
+            "a b",
+            "ä",
+            "..",
+            "host:99999/a",
+            &long,
+        ] {
+            let error = Name::new(repository, "1").expect_err(repository).to_string();
+            assert!(error.starts_with("expected the name of an image"), "{error}");
+        }
+        for tag in ["", ".1", "-1", "1+2", "1/2", "1:2", &long] {
+            let error = Name::new("oarlock", tag).expect_err(tag).to_string();
+            assert!(error.starts_with("expected a tag"), "{error}");
+        }
+    }
+}

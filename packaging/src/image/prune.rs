@@ -1,0 +1,82 @@
+//! What packages bring and images do without.
+
+use std::collections::BTreeSet;
+
+use super::images::LeftOut;
+use crate::tree::{Node, Tree};
+
+/// A tree without what is left out, and without the directories that are empty without it.
+pub(super) fn prune(tree: &mut Tree, left_out: &[LeftOut]) {
+    let is_kept = |path: &str, node: &Node| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let leaves_out = |it: &LeftOut| {
+            let is_below = it.below.iter().any(|below| {
+                path.strip_prefix(below.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            is_below && !it.but.iter().any(|start| name.starts_with(start.as_str()))
+        };
+        // A link that stands for a directory leads to what is kept there.
+        let is_link_with_kept = matches!(node, Node::Link(_))
+            && left_out
+                .iter()
+                .any(|it| !it.but.is_empty() && it.below.iter().any(|below| is_child(path, below)));
+        is_link_with_kept || !left_out.iter().any(leaves_out)
+    };
+    let mut kept = BTreeSet::new();
+    for (path, entry) in tree.entries() {
+        if is_kept(path, &entry.node) {
+            kept.insert(path.to_owned());
+            kept.extend(path.match_indices('/').map(|(end, _)| path[..end].to_owned()));
+        }
+    }
+    tree.retain(|path| kept.contains(path));
+}
+
+/// Whether a path lies directly in a directory.
+fn is_child(path: &str, directory: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(above, _)| above == directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Entry;
+
+    #[test]
+    fn only_what_is_left_out_goes_with_the_directories_that_held_nothing_else() {
+        let mut tree = Tree::default();
+        for path in [
+            "usr/share/doc/x/copyright",
+            "usr/share/doc/x/changelog.gz",
+            "usr/share/doc/y/README",
+            "usr/share/documents/a",
+        ] {
+            tree.put(path, Entry::file(*b"")).expect("a path");
+        }
+        tree.put("usr/share/doc/z", Entry::link("x")).expect("a path");
+        tree.put("usr/share/doc/y/link", Entry::link("README")).expect("a path");
+        tree.put("var/empty", Entry::directory()).expect("a path");
+        let left_out = LeftOut {
+            below: vec!["usr/share/doc".to_owned(), "usr/share/man".to_owned()],
+            but: vec!["copyright".to_owned()],
+            why: String::new(),
+        };
+        prune(&mut tree, &[left_out]);
+        let paths: Vec<&str> = tree.entries().map(|(path, _)| path).collect();
+        assert_eq!(
+            paths,
+            [
+                "usr",
+                "usr/share",
+                "usr/share/doc",
+                "usr/share/doc/x",
+                "usr/share/doc/x/copyright",
+                "usr/share/doc/z",
+                "usr/share/documents",
+                "usr/share/documents/a",
+                "var",
+                "var/empty"
+            ]
+        );
+    }
+}

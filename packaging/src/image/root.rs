@@ -1,0 +1,230 @@
+//! What lies in an image: packages, and the little that their scripts would do and that matters in a container.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::closure::alternatives;
+use super::images::LeftOut;
+use super::prune::prune;
+use crate::deb::{Package, md5};
+use crate::error::Error;
+use crate::tree::{Entry, Node, Tree};
+
+/// The root of an image, as far as it is laid out.
+#[derive(Clone)]
+pub(super) struct Root {
+    tree: Tree,
+    /// What is said of each package that is installed.
+    installed: BTreeMap<String, String>,
+    /// Their names, and what they say they are as good as.
+    provided: BTreeSet<String>,
+}
+
+/// The number of the user whom containers run as, and of the group. It says so as a number, by which those who run containers
+/// see that it is not root.
+pub(super) const USER: u32 = 10_001;
+
+/// Where the program lies that decides what a container does.
+pub(super) const ENTRY: &str = "usr/bin/oarlock-entry";
+
+/// Where containers begin, and where those who run them put their files.
+pub(super) const WORK: &str = "work";
+
+const ENTRY_TEXT: &str = include_str!("../../../docker/entry.sh");
+
+const HOME: &str = "home/oarlock";
+
+/// Directories that are links since all programs and libraries lie below one.
+const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
+
+/// Directories that engines put something at, or that programs expect.
+const DIRECTORIES: [&str; 6] = ["dev", "proc", "root", "run", "sys", "usr/bin"];
+
+/// Who looks names up, and where.
+const NAMES: &str = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+
+/// The bits by which a program runs as somebody else than who starts it.
+const AS_OTHERS: u32 = 0o6000;
+
+impl Root {
+    /// A root that nothing is installed in.
+    pub(super) fn new() -> Result<Self, Error> {
+        let mut tree = Tree::default();
+        for name in MERGED {
+            tree.put(&format!("usr/{name}"), Entry::directory())?;
+            tree.put(name, Entry::link(&format!("usr/{name}")))?;
+        }
+        for name in DIRECTORIES {
+            tree.put(name, Entry::directory())?;
+        }
+        for name in ["tmp", "var/tmp"] {
+            tree.put(name, Entry { mode: 0o1777, ..Entry::directory() })?;
+        }
+        for name in [HOME, WORK] {
+            tree.put(name, Entry { owner: (USER, USER), ..Entry::directory() })?;
+        }
+        let users = format!(
+            "root:x:0:0:root:/root:/bin/sh\noarlock:x:{USER}:{USER}:Oarlock:/{HOME}:/bin/sh\n\
+             nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        );
+        // The group that may use the GPUs of the machine, by the number that it has on Debian.
+        let groups = format!("root:x:0:\nvideo:x:44:\noarlock:x:{USER}:\nnogroup:x:65534:\n");
+        for (file, text) in [("passwd", users), ("group", groups), ("nsswitch.conf", NAMES.to_owned())] {
+            tree.put(&format!("etc/{file}"), Entry::file(text.into_bytes()))?;
+        }
+        Ok(Self { tree, installed: BTreeMap::new(), provided: BTreeSet::new() })
+    }
+
+    /// All that lies in it.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The same with more laid over it.
+    pub(super) fn lay(&mut self, over: Tree) -> Result<(), Error> {
+        self.tree.lay(over)
+    }
+
+    /// Lays out a package, and notes that it is there as `dpkg` does, by which programs that look for flaws know it.
+    pub(super) fn install(&mut self, package: Package, left_out: &[LeftOut]) -> Result<(), Error> {
+        let name = package.name()?.to_owned();
+        let of_package = |error: Error| error.of_part(&name);
+        let Package { mut control, mut contents, .. } = package;
+        prune(&mut contents, left_out);
+        if let Some((path, entry)) = contents.entries().find(|(_, entry)| runs_as_others(entry)) {
+            return Err(of_package(Error::new(format!(
+                "expected no program that runs as somebody else, found `{path}` of the mode {:o}",
+                entry.mode
+            ))));
+        }
+        let same = control.get("Multi-Arch") == Some("same");
+        let file = if same { format!("{name}:{}", control.need("Architecture")?) } else { name.clone() };
+        let (mut list, mut hashes) = (String::from("/.\n"), String::new());
+        // Writing to a text cannot fail.
+        contents.entries().for_each(|(path, _)| _ = writeln!(list, "/{path}"));
+        for (path, bytes) in contents.files() {
+            _ = writeln!(hashes, "{}  {path}", md5(bytes));
+        }
+        self.tree.lay(contents).map_err(of_package)?;
+        for (kind, text) in [("list", list), ("md5sums", hashes)] {
+            self.tree.put(&format!("var/lib/dpkg/info/{file}.{kind}"), Entry::file(text.into_bytes()))?;
+        }
+        self.provided.insert(name.clone());
+        self.provided.extend(alternatives(&control, "Provides").flatten().map(str::to_owned));
+        control.set("Status", "install ok installed");
+        self.installed.insert(name, control.to_string());
+        Ok(())
+    }
+
+    /// Does what has to be done when all packages of a layer are there.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
+        self.tree.put("var/lib/dpkg/status", Entry::file(status.into_bytes()))?;
+        let is_authority =
+            |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
+        let authorities = self.tree.files().filter(|(path, _)| is_authority(path));
+        let authorities = authorities.map(|(_, bytes)| bytes).collect::<Vec<_>>().concat();
+        if !authorities.is_empty() {
+            self.tree.put("etc/ssl/certs/ca-certificates.crt", Entry::file(authorities))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the program there that decides what a container does.
+    pub(super) fn put_entry(&mut self) -> Result<(), Error> {
+        self.tree.put(ENTRY, Entry::program(ENTRY_TEXT.as_bytes()))
+    }
+
+    /// What a package depends on and is not there.
+    pub(super) fn lacks(
+        &self,
+        name: &str,
+        left_out: &BTreeMap<String, String>,
+    ) -> Result<Vec<String>, Error> {
+        let Some(control) = self.installed.get(name) else {
+            return Ok(vec![name.to_owned()]);
+        };
+        let control = crate::deb::control::Paragraph::read_one(control)?;
+        let is_there = |name: &&str| self.provided.contains(*name) || left_out.contains_key(*name);
+        let mut lacking = Vec::new();
+        for field in ["Pre-Depends", "Depends"] {
+            let choices = alternatives(&control, field).filter(|choice| !choice.iter().any(is_there));
+            lacking.extend(choices.map(|choice| choice.join("` or `")));
+        }
+        Ok(lacking)
+    }
+}
+
+fn runs_as_others(entry: &Entry) -> bool {
+    matches!(entry.node, Node::File(_)) && entry.mode & AS_OTHERS != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deb::control::Paragraph;
+
+    fn package(name: &str, more: &str) -> Package {
+        let control = format!("Package: {name}\nVersion: 1\nArchitecture: amd64\n{more}");
+        let mut contents = Tree::default();
+        contents.put(&format!("lib/{name}.so"), Entry::file(name.as_bytes())).expect("a path");
+        contents.put(&format!("usr/share/man/{name}.1"), Entry::file(*b"")).expect("a path");
+        Package { control: Paragraph::read_one(&control).expect("fields"), contents, ..Package::default() }
+    }
+
+    #[test]
+    fn a_package_is_noted_as_dpkg_notes_it() {
+        let mut root = Root::new().expect("a root");
+        let manual = LeftOut { below: vec!["usr/share/man".to_owned()], but: Vec::new(), why: String::new() };
+        for name in ["zz", "aa"] {
+            root.install(package(name, "Multi-Arch: same\n"), std::slice::from_ref(&manual))
+                .expect("a package");
+        }
+        root.settle().expect("settled");
+        let text = |path: &str| String::from_utf8_lossy(root.tree().file(path).expect(path)).into_owned();
+        assert_eq!(text("usr/lib/aa.so"), "aa");
+        assert_eq!(text("var/lib/dpkg/info/aa:amd64.list"), "/.\n/lib\n/lib/aa.so\n/usr\n/usr/share\n");
+        assert_eq!(
+            text("var/lib/dpkg/info/aa:amd64.md5sums"),
+            "4124bc0a9335c27f086f24ba207a4912  lib/aa.so\n"
+        );
+        let status = Paragraph::read(&text("var/lib/dpkg/status")).expect("paragraphs");
+        let names: Vec<_> = status.iter().map(|it| (it.get("Package"), it.get("Status"))).collect();
+        let installed = Some("install ok installed");
+        assert_eq!(names, [(Some("aa"), installed), (Some("zz"), installed)]);
+    }
+
+    #[test]
+    fn a_program_that_runs_as_somebody_else_is_refused() {
+        let mut package = package("sudo", "");
+        package.contents.put("usr/bin/sudo", Entry { mode: 0o4755, ..Entry::program(*b"") }).expect("a path");
+        let error = Root::new().expect("a root").install(package, &[]).expect_err("a refusal").to_string();
+        assert_eq!(
+            error,
+            "`sudo`: expected no program that runs as somebody else, found `usr/bin/sudo` of the mode 4755"
+        );
+    }
+
+    #[test]
+    fn what_a_package_lacks_is_what_nobody_provides() {
+        let mut root = Root::new().expect("a root");
+        root.install(package("xx", "Provides: virtual (= 1)\n"), &[]).expect("a package");
+        root.install(package("yy", "Depends: xx (>= 1), virtual, out, a | b\n"), &[]).expect("a package");
+        let left_out = BTreeMap::from([("out".to_owned(), "why".to_owned())]);
+        assert_eq!(root.lacks("yy", &left_out), Ok(vec!["a` or `b".to_owned()]));
+        assert_eq!(root.lacks("nothing", &left_out), Ok(vec!["nothing".to_owned()]));
+    }
+
+    #[test]
+    fn authorities_are_one_file() {
+        let mut package = package("ca-certificates", "");
+        for name in ["b", "a"] {
+            let path = format!("usr/share/ca-certificates/mozilla/{name}.crt");
+            package.contents.put(&path, Entry::file(format!("{name}\n").into_bytes())).expect("a path");
+        }
+        let mut root = Root::new().expect("a root");
+        root.install(package, &[]).expect("a package");
+        root.settle().expect("settled");
+        assert_eq!(root.tree().file("etc/ssl/certs/ca-certificates.crt"), Some(&b"a\nb\n"[..]));
+    }
+}

@@ -1,0 +1,304 @@
+//! Images: the same bytes each time, nothing in them that nobody asked for, and nothing left where one could not be made.
+
+#[path = "common/directory.rs"]
+mod directory;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use oarlock_pack::deb::Package;
+use oarlock_pack::deb::control::Paragraph;
+use oarlock_pack::image::images;
+use oarlock_pack::image::lock::{self, Locked};
+use oarlock_pack::image::own::Own;
+use oarlock_pack::image::workshop::{Finished, Workshop};
+use oarlock_pack::image::{Images, Lock, Pool};
+use oarlock_pack::tree::{Entry, Node, Tree};
+use oarlock_pack::{Error, image};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::directory::names;
+
+const IMAGES: &str = r#"
+name = "example"
+[debian]
+suites = ["stable"]
+architecture = "amd64"
+[[left_out]]
+below = ["usr/share/man"]
+why = "nobody reads it"
+[layers.base]
+purpose = "to begin with"
+debian = ["base"]
+[layers.more]
+purpose = "what it is for"
+debian = ["more"]
+own = ["ours"]
+[[images]]
+suffix = "-small"
+title = "An image"
+layers = ["base", "more"]
+budget_mb = 1
+"#;
+
+/// Two packages of somebody else and one of our own, in directories.
+struct Place {
+    directory: TempDir,
+    lock: Lock,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let put = |place: &str, name: &str, more: &str, files: &[(&str, Vec<u8>)]| {
+            let place = directory.path().join(place);
+            std::fs::create_dir_all(&place).expect("a directory");
+            let control = format!("Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\n{more}");
+            let mut package =
+                Package { control: Paragraph::read_one(&control).expect("fields"), ..Package::default() };
+            for (path, bytes) in files {
+                package.contents.put(path, Entry::file(bytes.clone())).expect("a path");
+            }
+            let bytes = package.to_bytes(1).expect("a package");
+            std::fs::write(place.join(format!("{name}_1.0-1_amd64.deb")), &bytes).expect("a file");
+            bytes
+        };
+        let of_base = [("lib/base.so", b"base".to_vec()), ("usr/share/man/base.1", b"manual".to_vec())];
+        let base = put("pool", "base", "", &of_base);
+        let more = put("pool", "more", "Depends: base\n", &[("usr/lib/more.so", noise(300_000))]);
+        put("debs", "ours", "Depends: base, more\n", &[("usr/bin/ours", b"ours".to_vec())]);
+        let locked = |name: &str, bytes: &[u8], layers: &[&str]| Locked {
+            name: name.to_owned(),
+            version: "1.0-1".to_owned(),
+            architecture: "amd64".to_owned(),
+            layers: layers.iter().map(|&layer| layer.to_owned()).collect(),
+            suite: "stable".to_owned(),
+            path: format!("pool/{name}_1.0-1_amd64.deb"),
+            size: bytes.len() as u64,
+            sha256: Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
+        };
+        let packages = vec![locked("base", &base, &["base", "more"]), locked("more", &more, &["more"])];
+        Self { directory, lock: Lock { architecture: "amd64".to_owned(), date: 1_700_000_000, packages } }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn make(&self, images: &str, out: &Path) -> Result<Finished, Error> {
+        let images = Images::read("images.toml", images)?;
+        let pool = Pool::at(&self.path("pool"));
+        let own = Own::of_directory(&self.path("debs"), "amd64")?;
+        let mut workshop = Workshop::new(&images, &self.lock, &pool, &own, out);
+        let chosen = images.chosen(&[])?;
+        workshop.make(chosen[0], out, true, &|_| ())
+    }
+
+    fn refused(&self, images: &str) -> String {
+        let out = self.path("refused");
+        let error = self.make(images, &out).err().expect("a refusal").to_string();
+        assert!(!out.exists(), "{error}");
+        error
+    }
+}
+
+/// Bytes that cannot be packed.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state: u64 = 1;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(count).collect()
+}
+
+#[test]
+fn an_image_is_the_same_bytes_twice_and_in_another_directory() {
+    let (one, other) = (Place::new(), Place::new());
+    let images: Vec<Vec<u8>> = [&one, &one, &other]
+        .into_iter()
+        .map(|place| {
+            let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+            assert_eq!(finished.name.to_string(), "example:1.0-small");
+            assert_eq!(names(&place.path("out")), ["example-1.0-small", "example-1.0-small.tar"]);
+            std::fs::read(&finished.file).expect("a file")
+        })
+        .collect();
+    assert_eq!(images[0], images[1]);
+    assert_eq!(images[0], images[2]);
+}
+
+#[test]
+fn a_layer_holds_what_it_adds_and_the_last_knows_every_package() {
+    let place = Place::new();
+    let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+    let directory = finished.dockerfile.expect("a directory");
+    assert_eq!(names(&directory), [".oarlock-image", "Dockerfile", "base.tar.gz", "more.tar.gz"]);
+    let layer = |name: &str| {
+        let mut unpacked = Vec::new();
+        let file = std::fs::File::open(directory.join(name)).expect("a file");
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut unpacked)
+            .expect("an archive");
+        Tree::of_tar(&unpacked).expect("an archive")
+    };
+    let (base, more) = (layer("base.tar.gz"), layer("more.tar.gz"));
+    assert_eq!(base.file("usr/lib/base.so"), Some(&b"base"[..]));
+    assert_eq!(base.get("lib").map(|entry| &entry.node), Some(&Node::Link("usr/lib".to_owned())));
+    assert_eq!(base.get("tmp").map(|entry| entry.mode), Some(0o1777));
+    assert!(base.get("usr/share/man").is_none());
+    let files: Vec<&str> = more.files().map(|(path, _)| path).collect();
+    let info = |name: &str| ["list", "md5sums"].map(|kind| format!("var/lib/dpkg/info/{name}.{kind}"));
+    let mut expected =
+        [["usr/bin/ours".to_owned(), "usr/lib/more.so".to_owned()], info("more"), info("ours")].concat();
+    expected.push("var/lib/dpkg/status".to_owned());
+    assert_eq!(files, expected);
+    let status = String::from_utf8_lossy(more.file("var/lib/dpkg/status").expect("a file")).into_owned();
+    let known: Vec<String> = Paragraph::read(&status)
+        .expect("fields")
+        .iter()
+        .map(|it| it.need("Package").expect("a name").to_owned())
+        .collect();
+    assert_eq!(known, ["base", "more", "ours"]);
+}
+
+#[test]
+fn an_image_of_other_packages_than_the_lock_has_is_refused() {
+    let place = Place::new();
+    let file = place.path("pool/more_1.0-1_amd64.deb");
+    let mut bytes = std::fs::read(&file).expect("a file");
+    *bytes.last_mut().expect("a byte") ^= 1;
+    std::fs::write(&file, &bytes).expect("a file");
+    assert!(place.refused(IMAGES).contains("expected `more` 1.0-1 of "));
+    std::fs::remove_file(&file).expect("a file");
+    assert!(place.refused(IMAGES).contains("expected `more` 1.0-1, found none"));
+    let newer = place.refused(&IMAGES.replace("[\"more\"]", "[\"more\", \"new\"]"));
+    assert!(newer.contains("expected `new` among the packages of the layer `more`, found none"), "{newer}");
+}
+
+#[test]
+fn an_image_that_is_too_large_or_lacks_something_is_refused() {
+    let place = Place::new();
+    let large = place.refused(&IMAGES.replace("budget_mb = 1", "budget_mb = 0"));
+    assert!(
+        large.contains("`example:1.0-small`: expected at most 0 MB, packed; found 0.3 MB: `base` 0.0 MB"),
+        "{large}"
+    );
+    let lacking = IMAGES.replace("[\"base\", \"more\"]", "[\"base\", \"own\"]").replace(
+        "[[images]]",
+        "[layers.own]\npurpose = \"p\"\nown = [\"ours\"]\n[[images]]\nsuffix = \"-all\"\ntitle = \"t\"\nlayers = [\"more\"]\nbudget_mb = 1\n[[images]]",
+    );
+    let images = Images::read("images.toml", &lacking).expect("images");
+    let (pool, out) = (Pool::at(&place.path("pool")), place.path("lacking"));
+    let own = Own::of_directory(&place.path("debs"), "amd64").expect("packages");
+    let mut workshop = Workshop::new(&images, &place.lock, &pool, &own, &out);
+    let error = workshop.make(images.chosen(&["small".into()]).expect("an image")[0], &out, false, &|_| ());
+    let error = error.err().expect("a refusal").to_string();
+    assert!(error.contains("`ours` depends on `more`, which no layer of the image `small` has"), "{error}");
+    assert!(!out.exists());
+}
+
+#[test]
+fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_root() {
+    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
+    let unwanted = [
+        "apt",
+        "binutils",
+        "cpp",
+        "dpkg",
+        "ed",
+        "emacs",
+        "gcc",
+        "g++",
+        "login",
+        "make",
+        "mount",
+        "nano",
+        "passwd",
+        "perl",
+        "perl-base",
+        "sudo",
+        "util-linux",
+        "vim",
+        "vim-tiny",
+    ];
+    for package in &lock.packages {
+        let name =
+            package.name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '-' || last == '.');
+        assert!(!unwanted.contains(&name), "{}", package.name);
+    }
+    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
+    let slim = images.chosen(&["slim".into()]).expect("an image");
+    let of_slim: Vec<&str> = lock
+        .packages
+        .iter()
+        .filter(|package| package.layers.iter().any(|layer| slim[0].layers.contains(layer)))
+        .map(|package| package.name.as_str())
+        .collect();
+    assert_eq!(of_slim, ["base-files", "gcc-14-base", "libc6", "libgcc-s1"]);
+}
+
+#[test]
+fn our_own_images_are_the_same_bytes_twice_where_their_packages_are_kept() {
+    let pool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/pack/pool");
+    let pool = Pool::at(&pool);
+    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
+    if !lock.packages.iter().all(|package| pool.has(package)) {
+        return eprintln!("skipped: `oarlock-pack image` has fetched no packages of Debian here");
+    }
+    let place = Place::new();
+    // A package of the tests in place of each of ours.
+    let text: String =
+        images::OWN
+            .lines()
+            .map(|line| {
+                if line.starts_with("own = ") { "own = [\"ours\"]\n".to_owned() } else { format!("{line}\n") }
+            })
+            .collect();
+    let images = Images::read("packaging/images.toml", &text).expect("images");
+    let plain = images.chosen(&["plain".into()]).expect("an image")[0];
+    let file = place.path("debs/ours_1.0-1_amd64.deb");
+    let mut ours = Package::read_file(&file).expect("a package");
+    ours.control.set("Depends", "python3");
+    std::fs::write(&file, ours.to_bytes(1).expect("a package")).expect("a file");
+    let make = |out: &str| {
+        let own = Own::of_directory(&place.path("debs"), "amd64").expect("packages");
+        let out = place.path(out);
+        let mut workshop = Workshop::new(&images, &lock, &pool, &own, &out);
+        let finished = workshop.make(plain, &out, false, &|_| ()).expect("an image");
+        std::fs::read(finished.file).expect("a file")
+    };
+    assert!(make("one") == make("a/second/place"));
+}
+
+fn command(arguments: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    command.arg("image").args(arguments).current_dir(directory).output().expect("oarlock-pack")
+}
+
+#[test]
+fn the_command_says_what_is_wrong_before_it_begins() {
+    let place = tempfile::tempdir().expect("a directory");
+    for (arguments, expected) in [
+        (&["fat"][..], "expected one of `plain`, `slim`"),
+        (&["slim"], "`dist/deb`: expected the packages `liboarlock1`, `oarlock`, `oarlock-plugin-cpu`"),
+        (&[], "`dist/deb`: expected the packages of an image, found those of none"),
+        (&["--name", "Oarlock"], "expected the name of an image of lower-case letters"),
+        (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
+    ] {
+        let output = command(arguments, place.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
+        assert!(names(place.path()).is_empty(), "{arguments:?}");
+    }
+    let listed = command(&["--list", "--json"], place.path());
+    assert!(listed.status.success());
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(listed[1]["image"], "slim");
+    assert_eq!(listed[1]["missing"][0], "liboarlock1");
+}
+
+#[test]
+fn a_name_that_no_engine_takes_is_no_name() {
+    assert!(image::Name::new("oarlock", "1.0+2").is_err());
+}
