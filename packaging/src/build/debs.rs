@@ -97,19 +97,19 @@ impl Workshop {
             command: &command,
             debug: &debug,
         };
-        let mut written: Vec<(PathBuf, u64)> = Vec::new();
+        let mut packed: Vec<(PathBuf, Vec<u8>)> = Vec::new();
         for about in &plan.chosen {
             step(format!("packing {}", about.name));
             let packages =
                 maker.make(about).map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
             for package in packages {
-                let bytes = package.to_bytes(seconds)?;
-                let target = out.join(package.file_name()?);
-                file::write(&target, &bytes)?;
-                written.push((target, bytes.len() as u64));
+                packed.push((out.join(package.file_name()?), package.to_bytes(seconds)?));
             }
         }
-        plan.packages.check_sets(&written)?;
-        Ok(written)
+        let sizes: Vec<(PathBuf, u64)> =
+            packed.iter().map(|(file, bytes)| (file.clone(), bytes.len() as u64)).collect();
+        plan.packages.check_sets(&sizes)?;
+        packed.iter().try_for_each(|(file, bytes)| file::write(file, bytes))?;
+        Ok(sizes)
     }
 }
