@@ -2,115 +2,28 @@
 
 #[path = "common/directory.rs"]
 mod directory;
+#[path = "common/image.rs"]
+mod image;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use oarlock_pack::deb::Package;
 use oarlock_pack::deb::control::Paragraph;
-use oarlock_pack::image::images;
-use oarlock_pack::image::lock::{self, Locked};
 use oarlock_pack::image::own::Own;
-use oarlock_pack::image::workshop::{Finished, Workshop};
-use oarlock_pack::image::{Images, Lock, Pool};
-use oarlock_pack::tree::{Entry, Node, Tree};
-use oarlock_pack::{Error, image};
-use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
+use oarlock_pack::image::workshop::Workshop;
+use oarlock_pack::image::{Images, Lock, Pool, images, lock};
+use oarlock_pack::tree::{Node, Tree};
 
 use crate::directory::names;
+use crate::image::{IMAGES, Place};
 
-const IMAGES: &str = r#"
-name = "example"
-[debian]
-suites = ["stable"]
-architecture = "amd64"
-[[left_out]]
-below = ["usr/share/man"]
-why = "nobody reads it"
-[layers.base]
-purpose = "to begin with"
-debian = ["base"]
-[layers.more]
-purpose = "what it is for"
-debian = ["more"]
-own = ["ours"]
-[[images]]
-suffix = "-small"
-title = "An image"
-layers = ["base", "more"]
-budget_mb = 1
-"#;
-
-/// Two packages of somebody else and one of our own, in directories.
-struct Place {
-    directory: TempDir,
-    lock: Lock,
-}
-
-impl Place {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let put = |place: &str, name: &str, more: &str, files: &[(&str, Vec<u8>)]| {
-            let place = directory.path().join(place);
-            std::fs::create_dir_all(&place).expect("a directory");
-            let control = format!("Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\n{more}");
-            let mut package =
-                Package { control: Paragraph::read_one(&control).expect("fields"), ..Package::default() };
-            for (path, bytes) in files {
-                package.contents.put(path, Entry::file(bytes.clone())).expect("a path");
-            }
-            let bytes = package.to_bytes(1).expect("a package");
-            std::fs::write(place.join(format!("{name}_1.0-1_amd64.deb")), &bytes).expect("a file");
-            bytes
-        };
-        let of_base = [("lib/base.so", b"base".to_vec()), ("usr/share/man/base.1", b"manual".to_vec())];
-        let base = put("pool", "base", "", &of_base);
-        let more = put("pool", "more", "Depends: base\n", &[("usr/lib/more.so", noise(300_000))]);
-        put("debs", "ours", "Depends: base, more\n", &[("usr/bin/ours", b"ours".to_vec())]);
-        let locked = |name: &str, bytes: &[u8], layers: &[&str]| Locked {
-            name: name.to_owned(),
-            version: "1.0-1".to_owned(),
-            architecture: "amd64".to_owned(),
-            layers: layers.iter().map(|&layer| layer.to_owned()).collect(),
-            suite: "stable".to_owned(),
-            path: format!("pool/{name}_1.0-1_amd64.deb"),
-            size: bytes.len() as u64,
-            sha256: Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
-        };
-        let packages = vec![locked("base", &base, &["base", "more"]), locked("more", &more, &["more"])];
-        Self { directory, lock: Lock { architecture: "amd64".to_owned(), date: 1_700_000_000, packages } }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn make(&self, images: &str, out: &Path) -> Result<Finished, Error> {
-        let images = Images::read("images.toml", images)?;
-        let pool = Pool::at(&self.path("pool"));
-        let own = Own::of_directory(&self.path("debs"), "amd64")?;
-        let mut workshop = Workshop::new(&images, &self.lock, &pool, &own, out);
-        let chosen = images.chosen(&[])?;
-        workshop.make(chosen[0], out, true, &|_| ())
-    }
-
-    fn refused(&self, images: &str) -> String {
-        let out = self.path("refused");
-        let error = self.make(images, &out).err().expect("a refusal").to_string();
-        assert!(!out.exists(), "{error}");
-        error
-    }
-}
-
-/// Bytes that cannot be packed.
-fn noise(count: usize) -> Vec<u8> {
-    let mut state: u64 = 1;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    std::iter::repeat_with(next).take(count).collect()
+/// Why an image is not made, of which nothing is left then.
+fn refused(place: &Place, images: &str) -> String {
+    let out = place.path("refused");
+    let error = place.make(images, &out).err().expect("a refusal").to_string();
+    assert!(!out.exists(), "{error}");
+    error
 }
 
 #[test]
@@ -169,17 +82,17 @@ fn an_image_of_other_packages_than_the_lock_has_is_refused() {
     let mut bytes = std::fs::read(&file).expect("a file");
     *bytes.last_mut().expect("a byte") ^= 1;
     std::fs::write(&file, &bytes).expect("a file");
-    assert!(place.refused(IMAGES).contains("expected `more` 1.0-1 of "));
+    assert!(refused(&place, IMAGES).contains("expected `more` 1.0-1 of "));
     std::fs::remove_file(&file).expect("a file");
-    assert!(place.refused(IMAGES).contains("expected `more` 1.0-1, found none"));
-    let newer = place.refused(&IMAGES.replace("[\"more\"]", "[\"more\", \"new\"]"));
+    assert!(refused(&place, IMAGES).contains("expected `more` 1.0-1, found none"));
+    let newer = refused(&place, &IMAGES.replace("[\"more\"]", "[\"more\", \"new\"]"));
     assert!(newer.contains("expected `new` among the packages of the layer `more`, found none"), "{newer}");
 }
 
 #[test]
 fn an_image_that_is_too_large_or_lacks_something_is_refused() {
     let place = Place::new();
-    let large = place.refused(&IMAGES.replace("budget_mb = 1", "budget_mb = 0"));
+    let large = refused(&place, &IMAGES.replace("budget_mb = 1", "budget_mb = 0"));
     assert!(
         large.contains("`example:1.0-small`: expected at most 0 MB, packed; found 0.3 MB: `base` 0.0 MB"),
         "{large}"
@@ -296,9 +209,4 @@ fn the_command_says_what_is_wrong_before_it_begins() {
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed[1]["image"], "slim");
     assert_eq!(listed[1]["missing"][0], "liboarlock1");
-}
-
-#[test]
-fn a_name_that_no_engine_takes_is_no_name() {
-    assert!(image::Name::new("oarlock", "1.0+2").is_err());
 }

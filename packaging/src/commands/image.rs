@@ -156,7 +156,7 @@ fn make<'w>(
     let mut fetched = 0;
     for package in needed {
         if !pool.has(package) {
-            progress.step(fetched, count, &format!("fetching {} {}", package.name, package.version));
+            progress.step(fetched, count, &format!("taking {} {}", package.name, package.version));
             fetched += 1;
         }
         pool.take(package)?;

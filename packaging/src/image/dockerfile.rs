@@ -27,7 +27,8 @@ pub fn file_of(layer: &str) -> String {
 /// When the template asks for something else.
 pub fn render(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<String, Error> {
     let failed = |error: tera::Error| Error::new(error.to_string()).of_file("docker/Dockerfile.tera");
-    let quoted = |text: &str| Value::from(text).to_string();
+    // An engine puts variables of its own in place of their names.
+    let quoted = |text: &str| Value::from(text).to_string().replace('$', "\\$");
     let layers = layers.iter().map(|layer| {
         BTreeMap::from([
             ("name", layer.name.to_owned()),

@@ -1,0 +1,95 @@
+//! What reads images of others reads ours, and takes them for the same image in both forms that they have.
+//!
+//! Without skopeo there is one test, which is ignored and says so. Docker is asked too where it answers.
+
+#[path = "common/image.rs"]
+mod image;
+#[path = "common/trials.rs"]
+mod trials;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+
+use crate::image::{IMAGES, Place};
+
+/// All tests.
+const TESTS: &[(&str, fn())] = &[
+    ("skopeo_reads_both_forms_of_an_archive", skopeo_reads_both_forms_of_an_archive),
+    ("skopeo_keeps_the_digest_of_what_it_copies", skopeo_keeps_the_digest_of_what_it_copies),
+    ("docker_loads_and_builds_the_same_image", docker_loads_and_builds_the_same_image),
+];
+
+fn main() -> ExitCode {
+    let is_here = Command::new("skopeo").arg("--version").output().is_ok_and(|said| said.status.success());
+    let missing = || "`skopeo` is missing: it is part of Debian and Ubuntu".to_owned();
+    trials::run(TESTS, (!is_here).then(missing))
+}
+
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().expect(program);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn said_json(program: &str, arguments: &[&str]) -> Value {
+    serde_json::from_str(&said(program, arguments)).expect("JSON")
+}
+
+fn skopeo_reads_both_forms_of_an_archive() {
+    let place = Place::new();
+    let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+    let file = finished.file.display();
+    let of_oci = said_json("skopeo", &["inspect", &format!("oci-archive:{file}")]);
+    assert_eq!(of_oci["Digest"], format!("sha256:{}", finished.digest));
+    assert_eq!(of_oci["Architecture"], "amd64");
+    assert_eq!(of_oci["Created"], "2023-11-14T22:13:20Z");
+    assert_eq!(of_oci["Labels"]["org.opencontainers.image.version"], "1.0");
+    assert_eq!(of_oci["Layers"].as_array().map(Vec::len), Some(2));
+    let config = |form: &str| said_json("skopeo", &["inspect", "--config", &format!("{form}:{file}")]);
+    assert_eq!(config("oci-archive"), config("docker-archive"));
+}
+
+fn skopeo_keeps_the_digest_of_what_it_copies() {
+    let place = Place::new();
+    let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+    let copy = place.path("copy");
+    let from = format!("oci-archive:{}", finished.file.display());
+    said("skopeo", &["--insecure-policy", "copy", &from, &format!("dir:{}", copy.display())]);
+    let manifest = std::fs::read(copy.join("manifest.json")).expect("a manifest");
+    assert_eq!(image::sha256(&manifest), finished.digest);
+}
+
+fn docker_loads_and_builds_the_same_image() {
+    let answers = Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]).output();
+    if !answers.is_ok_and(|answer| answer.status.success()) {
+        return eprintln!("skipped: no engine of Docker answers");
+    }
+    let place = Place::new();
+    // A name that nobody else on this machine has.
+    let name = format!("oarlock-test-{}", std::process::id());
+    let images = IMAGES.replace("name = \"example\"", &format!("name = \"{name}\""));
+    let finished = place.make(&images, &place.path("out")).expect("an image");
+    let (loaded, built) = (finished.name.to_string(), format!("{name}-built:1"));
+    said("docker", &["load", "--input", path(&finished.file)]);
+    let directory = finished.dockerfile.expect("a directory");
+    said("docker", &["build", "--network", "none", "--tag", &built, path(&directory)]);
+    let settings = |image: &str| {
+        let mut inspected = said_json("docker", &["image", "inspect", image]);
+        let mut config = inspected[0]["Config"].take();
+        // An engine moves what it takes for special to the front.
+        if let Some(environment) = config["Env"].as_array_mut() {
+            environment.sort_by_key(ToString::to_string);
+        }
+        ["User", "Env", "Cmd", "Entrypoint", "WorkingDir", "Labels", "Healthcheck"]
+            .map(|key| config[key].clone())
+    };
+    let (of_loaded, of_built) = (settings(&loaded), settings(&built));
+    said("docker", &["image", "rm", &loaded, &built]);
+    assert_eq!(of_loaded, of_built);
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
