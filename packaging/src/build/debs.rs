@@ -23,16 +23,22 @@ pub struct PackagePlan<'p> {
     chosen: Vec<&'p About>,
     recipes: Vec<(Recipe, Compiled)>,
     version: String,
+    keys: Vec<u8>,
 }
 
 impl<'p> PackagePlan<'p> {
-    /// The packages of these names, or all.
+    /// The packages of these names, or all; `keys` are the public ones of the archive that they are to lie in, if there are any.
     ///
     /// # Errors
     ///
     /// When there is no package of a name, or none of its parts in the matrix.
-    pub fn new(matrix: &Matrix, packages: &'p Packages, names: &[String]) -> Result<Self, Error> {
-        let chosen = packages.named(names)?;
+    pub fn new(
+        matrix: &Matrix,
+        packages: &'p Packages,
+        names: &[String],
+        keys: Vec<u8>,
+    ) -> Result<Self, Error> {
+        let chosen = packages.named(names, !keys.is_empty())?;
         let mut parts: Vec<Compiled> = Vec::new();
         for content in chosen.iter().flat_map(|about| &about.contents) {
             let is_said = matches!(content, Content::Says { .. } | Content::Writes { .. });
@@ -42,7 +48,7 @@ impl<'p> PackagePlan<'p> {
         let of = |part: Compiled| Ok((recipe(matrix, matrix.core(part.without_avx)?, &part.part)?, part));
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
         let version = matrix.core(false)?.name.version.to_string();
-        Ok(Self { packages, chosen, recipes, version })
+        Ok(Self { packages, chosen, recipes, version, keys })
     }
 
     /// What is compiled, each once.
@@ -95,6 +101,7 @@ impl Workshop {
             version: &plan.version,
             seconds,
             command: &command,
+            keys: &plan.keys,
             debug: &debug,
         };
         let mut packed: Vec<(PathBuf, Vec<u8>)> = Vec::new();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::file::Keys;
 use super::{About, Compiled, Content, Maker, library_directory};
 use crate::assemble::Made;
 use crate::error::Error;
@@ -36,6 +37,7 @@ impl Maker<'_> {
                     let text = text.map_err(|error| Error::from(error).of_file(template))?;
                     tree.put(&at, Entry::file(self.of_template(&text).into_bytes()))?;
                 }
+                Content::Keys { keys: Keys::Public, .. } => tree.put(&at, Entry::file(self.keys))?,
                 Content::Link { link, .. } => tree.put(&at, Entry::link(&self.filled(link)))?,
                 Content::Says { says, .. } => {
                     let said = self.ask(says)?;

@@ -77,7 +77,7 @@ pub(crate) enum Architecture {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `says` and `writes`"
+    expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `keys`, `says` and `writes`"
 )]
 pub(crate) enum Content {
     /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
@@ -94,10 +94,20 @@ pub(crate) enum Content {
     Template { template: String, at: String },
     /// A symbolic link.
     Link { link: String, at: String },
+    /// The keys that vouch for the archive which the packages are to lie in, where they are given.
+    Keys { keys: Keys, at: String },
     /// What the command says when it is asked this.
     Says { says: Vec<String>, at: String },
     /// The files that it writes when it is asked this and the directory.
     Writes { writes: Vec<String>, at: String },
+}
+
+/// Which keys are meant.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Keys {
+    /// Those that can be known to everybody.
+    Public,
 }
 
 /// A part as it is compiled.
@@ -124,6 +134,7 @@ impl Content {
             | Self::File { at, .. }
             | Self::Template { at, .. }
             | Self::Link { at, .. }
+            | Self::Keys { at, .. }
             | Self::Says { at, .. }
             | Self::Writes { at, .. } => at,
         }
@@ -179,12 +190,12 @@ impl Packages {
         Ok(())
     }
 
-    /// Those of these names, or all.
+    /// Those of these names, or all; those that have keys only where keys are given.
     ///
     /// # Errors
     ///
-    /// When there is none of a name.
-    pub fn named(&self, names: &[String]) -> Result<Vec<&About>, Error> {
+    /// When there is none of a name, or one is named that has keys, and none are given.
+    pub fn named(&self, names: &[String], has_keys: bool) -> Result<Vec<&About>, Error> {
         let all = || self.packages.iter().map(|it| it.name.as_str());
         let find = |name: &String| {
             let found = self.packages.iter().find(|it| it.name == *name);
@@ -193,6 +204,19 @@ impl Packages {
                 Error::new(format!("expected a package, one of {all}; found `{name}`"))
             })
         };
-        if names.is_empty() { Ok(self.packages.iter().collect()) } else { names.iter().map(find).collect() }
+        let lacks_keys = |about: &About| {
+            !has_keys && about.contents.iter().any(|content| matches!(content, Content::Keys { .. }))
+        };
+        if names.is_empty() {
+            return Ok(self.packages.iter().filter(|about| !lacks_keys(about)).collect());
+        }
+        let named: Vec<&About> = names.iter().map(find).collect::<Result<_, _>>()?;
+        match named.iter().find(|about| lacks_keys(about)) {
+            Some(about) => Err(Error::new(format!(
+                "expected keys for `{}`, found none; name some with `--key`",
+                about.name
+            ))),
+            None => Ok(named),
+        }
     }
 }

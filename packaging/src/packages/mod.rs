@@ -33,6 +33,8 @@ pub(crate) struct Maker<'m> {
     pub(crate) seconds: u64,
     /// The command of this release, which says what is made of it.
     pub(crate) command: &'m Path,
+    /// The public keys of the archive that the packages are to lie in.
+    pub(crate) keys: &'m [u8],
     /// What debuggers find by build id.
     pub(crate) debug: &'m Path,
 }
