@@ -4,6 +4,7 @@
 //! is put together from it, which pages and indexes list it and what a machine should install are all answers to questions
 //! about that one table.
 
+pub mod app;
 pub mod assemble;
 pub mod bill;
 pub mod build;

@@ -9,7 +9,7 @@ use crate::check;
 use crate::deb::Package;
 use crate::error::Error;
 use crate::matrix::{Matrix, Wheel as Row};
-use crate::packages::{Content, Packages};
+use crate::packages::{Compiled, Content, Packages};
 use crate::wheel::{Wheel, sha256};
 
 /// What shared objects and programs begin with.
@@ -72,18 +72,16 @@ impl Found {
         // What debuggers want of it was cut off those bytes, and others' packages are others' business.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
         let compiled = package.contents.files().filter(|(_, bytes)| bytes.starts_with(ELF));
-        let parts = about.contents.iter().filter_map(|content| match content {
-            Content::Part { part, .. } => Some(part.as_str()),
-            _ => None,
-        });
-        let (compiled, parts): (Vec<_>, Vec<_>) = (compiled.collect(), parts.collect());
+        let compiled: Vec<&[u8]> = compiled.map(|(_, bytes)| bytes).collect();
+        let parts: Vec<Compiled> = about.contents.iter().filter_map(Content::compiled).collect();
         if compiled.len() != parts.len() {
             let (wanted, found) = (parts.len(), compiled.len());
             return Err(Error::new(format!("expected {wanted} compiled files in `{name}`, found {found}"))
                 .of_file(file.display()));
         }
-        let row = matrix.core()?;
-        compiled.iter().zip(parts).try_for_each(|((_, bytes), part)| self.add(matrix, row, part, file, bytes))
+        compiled.iter().zip(parts).try_for_each(|(bytes, part)| {
+            self.add(matrix, matrix.core(part.without_avx)?, &part.part, file, bytes)
+        })
     }
 
     fn add(

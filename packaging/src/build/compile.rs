@@ -212,7 +212,10 @@ impl<'w> Compiler<'w> {
             ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
         fs::write(&whole, bytes)?;
         self.tools.run(
-            Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&whole),
+            Command::new("strip")
+                .args(["--strip-unneeded", "--remove-section=.comment", "-o"])
+                .arg(&stripped)
+                .arg(&whole),
             "strip",
         )?;
         self.tools

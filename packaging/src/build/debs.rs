@@ -11,7 +11,7 @@ use crate::date;
 use crate::error::Error;
 use crate::file;
 use crate::matrix::Matrix;
-use crate::packages::{About, Content, Maker, Packages};
+use crate::packages::{About, Compiled, Content, Maker, Packages};
 
 /// The part that says what is made of it, such as pages of manuals.
 const COMMAND: &str = "command";
@@ -21,38 +21,39 @@ const COMMAND: &str = "command";
 pub struct PackagePlan<'p> {
     packages: &'p Packages,
     chosen: Vec<&'p About>,
-    recipes: Vec<Recipe>,
+    recipes: Vec<(Recipe, Compiled)>,
     version: String,
+    keys: Vec<u8>,
 }
 
 impl<'p> PackagePlan<'p> {
-    /// The packages of these names, or all.
+    /// The packages of these names, or all; `keys` are the public ones of the archive that they are to lie in, if there are any.
     ///
     /// # Errors
     ///
     /// When there is no package of a name, or none of its parts in the matrix.
-    pub fn new(matrix: &Matrix, packages: &'p Packages, names: &[String]) -> Result<Self, Error> {
-        let chosen = packages.named(names)?;
-        let core = matrix.core()?;
-        let mut recipes: Vec<Recipe> = Vec::new();
+    pub fn new(
+        matrix: &Matrix,
+        packages: &'p Packages,
+        names: &[String],
+        keys: Vec<u8>,
+    ) -> Result<Self, Error> {
+        let chosen = packages.named(names, !keys.is_empty())?;
+        let mut parts: Vec<Compiled> = Vec::new();
         for content in chosen.iter().flat_map(|about| &about.contents) {
-            let part = match content {
-                Content::Part { part, .. } => part,
-                Content::Says { .. } | Content::Writes { .. } => COMMAND,
-                Content::File { .. } | Content::Template { .. } | Content::Link { .. } => continue,
-            };
-            let recipe = recipe(matrix, core, part)?;
-            if !recipes.contains(&recipe) {
-                recipes.push(recipe);
-            }
+            let is_said = matches!(content, Content::Says { .. } | Content::Writes { .. });
+            let said = is_said.then(|| Compiled { part: COMMAND.to_owned(), without_avx: false });
+            parts.extend(content.compiled().or(said).filter(|part| !parts.contains(part)));
         }
-        Ok(Self { packages, chosen, recipes, version: core.name.version.to_string() })
+        let of = |part: Compiled| Ok((recipe(matrix, matrix.core(part.without_avx)?, &part.part)?, part));
+        let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
+        let version = matrix.core(false)?.name.version.to_string();
+        Ok(Self { packages, chosen, recipes, version, keys })
     }
 
     /// What is compiled, each once.
-    #[must_use]
-    pub fn recipes(&self) -> &[Recipe] {
-        &self.recipes
+    pub fn recipes(&self) -> impl Iterator<Item = &Recipe> {
+        self.recipes.iter().map(|(recipe, _)| recipe)
     }
 
     /// The names of the packages.
@@ -82,14 +83,15 @@ impl Workshop {
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
         let debug = self.target.join("debug");
         let mut made = BTreeMap::new();
-        for recipe in &plan.recipes {
+        for (recipe, compiled) in &plan.recipes {
             step(self.compiling(&compiler, recipe));
             let mut notes = Vec::new();
             let (part, _) = make(&compiler, recipe, &debug, &mut |_| (), &mut notes)?;
-            made.insert(recipe.name.clone(), part);
+            made.insert(compiled.clone(), part);
         }
         let command = self.target.join("made/command");
-        if let Some(Made::Other(other)) = made.get(COMMAND) {
+        let said = Compiled { part: COMMAND.to_owned(), without_avx: false };
+        if let Some(Made::Other(other)) = made.get(&said) {
             file::write_program(&command, &other.bytes)?;
         }
         let maker = Maker {
@@ -99,21 +101,22 @@ impl Workshop {
             version: &plan.version,
             seconds,
             command: &command,
+            keys: &plan.keys,
             debug: &debug,
         };
-        let mut written: Vec<(PathBuf, u64)> = Vec::new();
+        let mut packed: Vec<(PathBuf, Vec<u8>)> = Vec::new();
         for about in &plan.chosen {
             step(format!("packing {}", about.name));
             let packages =
                 maker.make(about).map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
             for package in packages {
-                let bytes = package.to_bytes(seconds)?;
-                let target = out.join(package.file_name()?);
-                file::write(&target, &bytes)?;
-                written.push((target, bytes.len() as u64));
+                packed.push((out.join(package.file_name()?), package.to_bytes(seconds)?));
             }
         }
-        plan.packages.check_sets(&written)?;
-        Ok(written)
+        let sizes: Vec<(PathBuf, u64)> =
+            packed.iter().map(|(file, bytes)| (file.clone(), bytes.len() as u64)).collect();
+        plan.packages.check_sets(&sizes)?;
+        packed.iter().try_for_each(|(file, bytes)| file::write(file, bytes))?;
+        Ok(sizes)
     }
 }

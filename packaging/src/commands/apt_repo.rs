@@ -99,7 +99,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     Ok(())
 }
 
-fn key(file: &Path) -> Result<Key, Box<dyn Error>> {
+pub(super) fn key(file: &Path) -> Result<Key, Box<dyn Error>> {
     let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| of_file(&error))?;
     Ok(Key::read(&text).map_err(|error| of_file(&error))?)

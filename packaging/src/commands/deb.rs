@@ -21,6 +21,9 @@ pub(crate) struct Call {
     /// What counts packages of one version of Oarlock, in place of what `packages.toml` says
     #[arg(long, value_name = "NUMBER")]
     revision: Option<u32>,
+    /// A secret key of the archive that they are to lie in, as `apt-key new` makes it; its public half is a package too
+    #[arg(long = "key", value_name = "FILE")]
+    keys: Vec<PathBuf>,
     /// Where the packages are written
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
     out: PathBuf,
@@ -33,9 +36,13 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let mut packages = Packages::read("packaging/packages.toml", OWN)?;
     packages.revision = call.revision.unwrap_or(packages.revision);
     let matrix = call.choice.read()?;
-    let plan = PackagePlan::new(&matrix, &packages, &call.names)?;
+    let mut keys = Vec::new();
+    for file in &call.keys {
+        keys.extend(super::apt_repo::key(file)?.public_bytes());
+    }
+    let plan = PackagePlan::new(&matrix, &packages, &call.names, keys)?;
     if dry_run {
-        let parts: Vec<String> = plan.recipes().iter().map(ToString::to_string).collect();
+        let parts: Vec<String> = plan.recipes().map(ToString::to_string).collect();
         let names: Vec<&str> = plan.names().collect();
         if json {
             println!("{:#}", json!({ "compiled": parts, "packages": names }));

@@ -1,5 +1,6 @@
 //! What the command can be asked, and how it shows the answer.
 
+mod app;
 mod apt_key;
 mod apt_repo;
 mod build;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Build(build::Call),
     /// Build packages for Debian, of the same parts as the wheels
     Deb(deb::Call),
+    /// Write an image and a job for Kubernetes of a program of yours
+    App(app::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
     /// Say whether each part is the same bytes in all wheels and packages that have it
@@ -121,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Build(call) => build::run(call, arguments.json, arguments.dry_run),
         Command::Deb(call) => deb::run(call, arguments.json, arguments.dry_run),
         Command::Verify(call) => verify::run(call, arguments.json),
+        Command::App(call) => app::run(call, arguments.json, arguments.dry_run),
         Command::Check(call) => check::run(call, arguments.json),
         Command::Image(call) => image::run(call, arguments.json, arguments.dry_run),
         Command::Index(call) => index::run(call, arguments.json, arguments.dry_run),

@@ -48,6 +48,19 @@ impl Name {
         Ok(Self { repository: repository.to_owned(), tag: tag.to_owned() })
     }
 
+    /// A name as it is written; the tag may be left out, and is then `latest`.
+    ///
+    /// # Errors
+    ///
+    /// When some engine would not take it.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        // A colon before the last slash is that of a port.
+        match text.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
+            Some((repository, tag)) => Self::new(repository, tag),
+            None => Self::new(text, "latest"),
+        }
+    }
+
     /// What stands behind the colon.
     #[must_use]
     pub fn tag(&self) -> &str {

@@ -130,10 +130,15 @@ impl Matrix {
         expand::expand(file).map_err(|error| error.of_file(source))
     }
 
-    /// The core alone, as most take it.
-    pub(crate) fn core(&self) -> Result<&Wheel, Error> {
-        let core = self.wheels.iter().find(|row| row.is_core_alone());
-        core.ok_or_else(|| Error::new("expected a core alone in the matrix, found none"))
+    /// The core alone, as most take it, or without AVX.
+    pub(crate) fn core(&self, without_avx: bool) -> Result<&Wheel, Error> {
+        let isa = if without_avx { "noavx" } else { "any" };
+        let is_it =
+            |row: &&Wheel| row.is_core_alone() && row.combination.get(&Axis::Isa).is_some_and(|it| it == isa);
+        let core = self.wheels.iter().find(is_it);
+        core.ok_or_else(|| {
+            Error::new(format!("expected a core alone with `isa = \"{isa}\"` in the matrix, found none"))
+        })
     }
 
     /// The packages of Python that bring what a wheel opens.

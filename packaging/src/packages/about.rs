@@ -17,6 +17,10 @@ use crate::tree::{Entry, Tree};
 /// The package that all of them are built of.
 const SOURCE: &str = "oarlock";
 
+/// Why lintian says nothing of what comes after it.
+const OVERRIDES: &str =
+    "# Nobody asked Debian for packages that are not Debian's own, so they close none of its bugs.\n";
+
 /// How long a line of a description is.
 const WIDTH: usize = 78;
 
@@ -35,6 +39,8 @@ impl Maker<'_> {
         set("Recommends", &about.recommends.join(", "));
         set("Suggests", &about.suggests.join(", "));
         set("Provides", &about.provides.join(", "));
+        set("Conflicts", &about.conflicts.join(", "));
+        set("Replaces", &about.replaces.join(", "));
         set("Homepage", &self.packages.homepage);
         set("Description", &description(&about.summary, &about.description));
         control
@@ -70,7 +76,11 @@ impl Maker<'_> {
         let mut licences =
             "Oarlock is under the Apache License 2.0, which lies in /usr/share/common-licenses/Apache-2.0.\n"
                 .to_owned();
-        _ = write!(licences, "\nCopyright: the authors of Oarlock\nUpstream: {}\n", self.packages.homepage);
+        _ = write!(
+            licences,
+            "\nCopyright 2026 The Oarlock developers\nUpstream: {}\n",
+            self.packages.homepage
+        );
         for made in compiled {
             let built = made.built();
             let text = built.licences.replace("which lies beside this file", "which lies there too");
@@ -79,6 +89,11 @@ impl Maker<'_> {
             contents.put(&format!("{place}/{}.cyclonedx.json.gz", built.package), Entry::file(bill))?;
         }
         contents.put(&format!("{place}/copyright"), Entry::file(licences.into_bytes()))?;
+        let overrides = format!("{OVERRIDES}{}: initial-upload-closes-no-bugs\n", about.name);
+        contents.put(
+            &format!("usr/share/lintian/overrides/{}", about.name),
+            Entry::file(overrides.into_bytes()),
+        )?;
         let changes = gzip(self.changes().as_bytes())?;
         contents.put(&format!("{place}/changelog.Debian.gz"), Entry::file(changes))
     }

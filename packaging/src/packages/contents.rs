@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{About, Content, Maker, library_directory};
+use super::file::Keys;
+use super::{About, Compiled, Content, Maker, library_directory};
 use crate::assemble::Made;
 use crate::error::Error;
 use crate::packed::gzip;
@@ -13,17 +14,12 @@ use crate::tree::{Entry, Tree};
 impl Maker<'_> {
     /// What is compiled for a package.
     pub(super) fn compiled(&self, about: &About) -> Result<Vec<&Made>, Error> {
-        let parts = about.contents.iter().filter_map(|content| match content {
-            Content::Part { part, .. } => Some(self.part(part)),
-            _ => None,
-        });
-        parts.collect()
+        about.contents.iter().filter_map(Content::compiled).map(|part| self.part(&part)).collect()
     }
 
-    fn part(&self, name: &str) -> Result<&Made, Error> {
-        self.made
-            .get(name)
-            .ok_or_else(|| Error::new(format!("expected what is compiled of `{name}`, found none")))
+    fn part(&self, compiled: &Compiled) -> Result<&Made, Error> {
+        let missing = || Error::new(format!("expected what is compiled of `{}`, found none", compiled.part));
+        self.made.get(compiled).ok_or_else(missing)
     }
 
     pub(super) fn contents(&self, about: &About) -> Result<Tree, Error> {
@@ -31,13 +27,17 @@ impl Maker<'_> {
         for content in &about.contents {
             let at = self.filled(content.at());
             match content {
-                Content::Part { part, .. } => self.put_part(&mut tree, about, part, &at)?,
+                Content::Part { part, without_avx, .. } => {
+                    let part = Compiled { part: part.clone(), without_avx: *without_avx };
+                    self.put_part(&mut tree, about, &part, &at)?;
+                }
                 Content::File { file, .. } => put_file(&mut tree, &self.root.join(file), &at)?,
                 Content::Template { template, .. } => {
                     let text = fs::read_to_string(self.root.join(template));
                     let text = text.map_err(|error| Error::from(error).of_file(template))?;
                     tree.put(&at, Entry::file(self.of_template(&text).into_bytes()))?;
                 }
+                Content::Keys { keys: Keys::Public, .. } => tree.put(&at, Entry::file(self.keys))?,
                 Content::Link { link, .. } => tree.put(&at, Entry::link(&self.filled(link)))?,
                 Content::Says { says, .. } => {
                     let said = self.ask(says)?;
@@ -54,7 +54,7 @@ impl Maker<'_> {
         Ok(tree)
     }
 
-    fn put_part(&self, tree: &mut Tree, about: &About, part: &str, at: &str) -> Result<(), Error> {
+    fn put_part(&self, tree: &mut Tree, about: &About, part: &Compiled, at: &str) -> Result<(), Error> {
         match self.part(part)? {
             Made::Other(other) if at.starts_with("usr/bin/") => {
                 tree.put(at, Entry::program(other.bytes.clone()))
@@ -62,8 +62,9 @@ impl Maker<'_> {
             Made::Other(other) => tree.put(at, Entry::file(other.bytes.clone())),
             Made::Plugin(plugin) => {
                 let manifest = plugin.manifest_of(&about.name)?;
-                let manifest = manifest
-                    .ok_or_else(|| Error::new(format!("expected a manifest of `{part}`, found none")))?;
+                let manifest = manifest.ok_or_else(|| {
+                    Error::new(format!("expected a manifest of `{}`, found none", part.part))
+                })?;
                 tree.put(&at.replace(".so", ".oarlock.toml"), Entry::file(manifest.into_bytes()))?;
                 tree.put(at, Entry::file(plugin.library.clone()))
             }

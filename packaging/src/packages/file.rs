@@ -52,6 +52,10 @@ pub struct About {
     pub(crate) suggests: Vec<String>,
     #[serde(default)]
     pub(crate) provides: Vec<String>,
+    #[serde(default)]
+    pub(crate) conflicts: Vec<String>,
+    #[serde(default)]
+    pub(crate) replaces: Vec<String>,
     /// What runs when it comes and goes; each lies in `packaging/debian` under the names of both.
     #[serde(default)]
     pub(crate) scripts: Vec<String>,
@@ -73,30 +77,64 @@ pub(crate) enum Architecture {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `says` and `writes`"
+    expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `keys`, `says` and `writes`"
 )]
 pub(crate) enum Content {
     /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
-    Part { part: String, at: String },
+    Part {
+        part: String,
+        /// Whether no instruction of AVX may lie in it.
+        #[serde(default)]
+        without_avx: bool,
+        at: String,
+    },
     /// A file or a directory of the sources.
     File { file: String, at: String },
     /// A file of the sources in which names between `@` stand for what is known only here.
     Template { template: String, at: String },
     /// A symbolic link.
     Link { link: String, at: String },
+    /// The keys that vouch for the archive which the packages are to lie in, where they are given.
+    Keys { keys: Keys, at: String },
     /// What the command says when it is asked this.
     Says { says: Vec<String>, at: String },
     /// The files that it writes when it is asked this and the directory.
     Writes { writes: Vec<String>, at: String },
 }
 
+/// Which keys are meant.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Keys {
+    /// Those that can be known to everybody.
+    Public,
+}
+
+/// A part as it is compiled.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Compiled {
+    pub(crate) part: String,
+    pub(crate) without_avx: bool,
+}
+
 impl Content {
+    /// The part that is compiled for it, if one is.
+    pub(crate) fn compiled(&self) -> Option<Compiled> {
+        match self {
+            Self::Part { part, without_avx, .. } => {
+                Some(Compiled { part: part.clone(), without_avx: *without_avx })
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn at(&self) -> &str {
         match self {
             Self::Part { at, .. }
             | Self::File { at, .. }
             | Self::Template { at, .. }
             | Self::Link { at, .. }
+            | Self::Keys { at, .. }
             | Self::Says { at, .. }
             | Self::Writes { at, .. } => at,
         }
@@ -152,12 +190,12 @@ impl Packages {
         Ok(())
     }
 
-    /// Those of these names, or all.
+    /// Those of these names, or all; those that have keys only where keys are given.
     ///
     /// # Errors
     ///
-    /// When there is none of a name.
-    pub fn named(&self, names: &[String]) -> Result<Vec<&About>, Error> {
+    /// When there is none of a name, or one is named that has keys, and none are given.
+    pub fn named(&self, names: &[String], has_keys: bool) -> Result<Vec<&About>, Error> {
         let all = || self.packages.iter().map(|it| it.name.as_str());
         let find = |name: &String| {
             let found = self.packages.iter().find(|it| it.name == *name);
@@ -166,6 +204,19 @@ impl Packages {
                 Error::new(format!("expected a package, one of {all}; found `{name}`"))
             })
         };
-        if names.is_empty() { Ok(self.packages.iter().collect()) } else { names.iter().map(find).collect() }
+        let lacks_keys = |about: &About| {
+            !has_keys && about.contents.iter().any(|content| matches!(content, Content::Keys { .. }))
+        };
+        if names.is_empty() {
+            return Ok(self.packages.iter().filter(|about| !lacks_keys(about)).collect());
+        }
+        let named: Vec<&About> = names.iter().map(find).collect::<Result<_, _>>()?;
+        match named.iter().find(|about| lacks_keys(about)) {
+            Some(about) => Err(Error::new(format!(
+                "expected keys for `{}`, found none; name some with `--key`",
+                about.name
+            ))),
+            None => Ok(named),
+        }
     }
 }

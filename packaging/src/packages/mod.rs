@@ -10,8 +10,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(crate) use file::Content;
 pub use file::{About, Packages};
+pub(crate) use file::{Compiled, Content};
 
 use crate::assemble::Made;
 use crate::deb::Package;
@@ -25,14 +25,16 @@ pub(crate) struct Maker<'m> {
     /// Where the sources lie.
     pub(crate) root: &'m Path,
     pub(crate) packages: &'m Packages,
-    /// What was compiled, by the names of parts.
-    pub(crate) made: BTreeMap<String, Made>,
+    /// What was compiled.
+    pub(crate) made: BTreeMap<Compiled, Made>,
     /// The version of Oarlock.
     pub(crate) version: &'m str,
     /// The one time of everything.
     pub(crate) seconds: u64,
     /// The command of this release, which says what is made of it.
     pub(crate) command: &'m Path,
+    /// The public keys of the archive that the packages are to lie in.
+    pub(crate) keys: &'m [u8],
     /// What debuggers find by build id.
     pub(crate) debug: &'m Path,
 }

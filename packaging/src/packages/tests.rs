@@ -36,6 +36,7 @@ contents = [
     { template = "sum.pc.in", at = "{lib}/pkgconfig/sum.pc" },
     { file = "headers", at = "usr/include/sum" },
     { says = ["one", "two"], at = "usr/share/said" },
+    { keys = "public", at = "usr/share/keyrings/sum.gpg" },
     { writes = ["man"], at = "usr/share/man/man1" },
 ]
 "#;
@@ -93,10 +94,11 @@ impl Place {
         let maker = Maker {
             root: self.root(),
             packages: &self.packages,
-            made: [("library".to_owned(), made)].into_iter().collect(),
+            made: [(Compiled { part: "library".to_owned(), without_avx: false }, made)].into_iter().collect(),
             version,
             seconds: 1_700_000_000,
             command: &self.command,
+            keys: b"keys",
             debug: self.root(),
         };
         maker.make(&self.packages.packages[0])
@@ -129,6 +131,7 @@ fn a_package_says_what_it_needs_and_has_what_is_written_of_it() {
     assert!(text(package, &format!("{libraries}/pkgconfig/sum.pc")).starts_with(prefix));
     assert_eq!(text(package, "usr/include/sum/deep/sum.h"), "int sum(int, int);\n");
     assert_eq!(text(package, "usr/share/said"), "one two\n");
+    assert_eq!(text(package, "usr/share/keyrings/sum.gpg"), "keys");
     assert!(package.contents.file("usr/share/man/man1/sum.1.gz").is_some());
     let licences = text(package, "usr/share/doc/libsum1/copyright");
     assert!(licences.contains("/usr/share/common-licenses/Apache-2.0") && licences.contains("of others"));
@@ -183,6 +186,19 @@ fn what_cannot_be_made_is_told_of() {
 }
 
 #[test]
+fn a_package_of_keys_is_there_where_keys_are() {
+    let packages = Packages::read("packages.toml", TEXT).expect("packages");
+    let names = ["libsum1".to_owned()];
+    assert_eq!(
+        (packages.named(&[], true).map(|it| it.len()), packages.named(&[], false).map(|it| it.len())),
+        (Ok(1), Ok(0))
+    );
+    assert!(packages.named(&names, true).is_ok());
+    let error = packages.named(&names, false).expect_err("no keys").to_string();
+    assert!(error.contains("expected keys for `libsum1`, found none; name some with `--key`"), "{error}");
+}
+
+#[test]
 fn sets_that_grow_too_large_are_refused() {
     let place = Place::new(TEXT);
     let written = |bytes| vec![(PathBuf::from("dist/libsum1_1.2.0-3_amd64.deb"), bytes)];
@@ -206,7 +222,10 @@ fn our_own_packages_are_of_what_there_is() {
                 Content::Part { part, .. } => assert!(matrix.parts.contains_key(part), "{part}"),
                 Content::File { file, .. } => assert!(root.join(file).exists(), "{file}"),
                 Content::Template { template, .. } => assert!(root.join(template).is_file(), "{template}"),
-                Content::Link { .. } | Content::Says { .. } | Content::Writes { .. } => {}
+                Content::Link { .. }
+                | Content::Keys { .. }
+                | Content::Says { .. }
+                | Content::Writes { .. } => {}
             }
         }
         for script in &about.scripts {

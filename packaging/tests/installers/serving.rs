@@ -99,7 +99,11 @@ impl Served {
     pub(crate) fn two_releases(yanked: &str) -> Self {
         let row = &rows()[0];
         let name = |version: &str| format!("oarlock-{version}-{}-{}.whl", row.name.python, row.name.platform);
-        let wheels = ["0.0.9", VERSION].map(|version| (name(version), core(version, row)));
+        let wheels = ["0.0.9", VERSION].map(|version| {
+            let mut wheel = core(version, row);
+            built::bring_cpu(&mut wheel);
+            (name(version), wheel)
+        });
         Self::of(wheels, yanked, &[])
     }
 

@@ -61,3 +61,11 @@ pub(crate) fn loadable(part: &str) -> Plugin {
     let manifest = format!("name = \"{part}\"\ncontract = \"1.0..1.1\"\nsha256 = \"{hash}\"\n");
     Plugin { library, manifest: Some(manifest), ..plugin(part) }
 }
+
+/// Puts the CPU device where every core has it.
+pub(crate) fn bring_cpu(wheel: &mut Wheel) {
+    let cpu = loadable("cpu");
+    let bundled = |ending: &str| format!("oarlock/plugins/liboarlock_plugin_cpu.{ending}");
+    wheel.add(&bundled("oarlock.toml"), cpu.manifest.expect("a manifest").into_bytes());
+    wheel.add_executable(&bundled("so"), cpu.library);
+}

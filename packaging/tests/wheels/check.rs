@@ -10,7 +10,7 @@ use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
 use tempfile::TempDir;
 
-use crate::built::{PLAIN, compiled, library, loadable};
+use crate::built::{PLAIN, bring_cpu, compiled, library, loadable};
 
 const NAMES: &str = "const char *names = \"libopenblas.so.0 libopenblasp.so.0 libopenblas.so \";";
 const AVX: &str = "double product(double one, double other) { double x; __asm__(\"vmulsd %1, %2, %0\" : \"=x\"(x) : \"x\"(one), \"x\"(other)); return x; }";
@@ -55,10 +55,7 @@ fn core(label: &str, path: &str, library: Vec<u8>, tag: &str) -> Wheel {
     wheel.say("METADATA", about.into_bytes());
     wheel.say("WHEEL", format!("Wheel-Version: 1.0\nTag: {tag}\n").into_bytes());
     wheel.add_executable(path, library);
-    let cpu = loadable("cpu");
-    let bundled = |ending: &str| format!("oarlock/plugins/liboarlock_plugin_cpu.{ending}");
-    wheel.add(&bundled("oarlock.toml"), cpu.manifest.expect("a manifest").into_bytes());
-    wheel.add_executable(&bundled("so"), cpu.library);
+    bring_cpu(&mut wheel);
     wheel
 }
 

@@ -3,3 +3,4 @@
 mod assemble;
 mod built;
 mod check;
+mod verify;

@@ -1,0 +1,162 @@
+//! What brings a program of a user to a cluster: the text of an image on top of ours, and the manifest of a job for Kubernetes.
+
+use serde_json::json;
+use tera::{Context, Tera};
+
+use crate::error::Error;
+use crate::image::name::Name;
+
+const DOCKERFILE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/app/Dockerfile.tera"));
+const JOB: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
+
+/// What an engine does not take into an image.
+const IGNORED: &str = ".git\n__pycache__\n*.pyc\n.venv\nDockerfile\n.dockerignore\njob.yaml\n";
+
+/// How long names are that systems of names on a network take.
+const LONGEST_NAME: usize = 63;
+
+/// A program, and how it is to run.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// What the job is called.
+    pub name: String,
+    /// The image that it begins with.
+    pub base: String,
+    /// What its own image is called.
+    pub image: String,
+    /// What runs: a program in Python or a command, with what it is told.
+    pub command: Vec<String>,
+    /// The file with the modules of Python that it needs.
+    pub requirements: Option<String>,
+    /// Where it listens.
+    pub port: Option<u16>,
+    /// On how many hosts it runs at once.
+    pub hosts: u32,
+    /// How many GPUs it takes of each, and what the cluster calls them.
+    pub gpus: u32,
+    /// What the cluster calls a GPU.
+    pub gpu_resource: String,
+    /// How many processors it takes of each, such as `2` or `500m`.
+    pub cpu: String,
+    /// How much memory, such as `4Gi`.
+    pub memory: String,
+    /// How often it may fail.
+    pub retries: u32,
+    /// Where in the cluster it runs, if not where everything of a user does.
+    pub namespace: Option<String>,
+}
+
+impl App {
+    /// The files that it takes, by their names.
+    ///
+    /// # Errors
+    ///
+    /// When something is called what a cluster or an engine does not take.
+    pub fn files(&self) -> Result<Vec<(&'static str, String)>, Error> {
+        self.check()?;
+        let quoted = |words: &[String]| json!(words).to_string();
+        let mut context = Context::new();
+        context.insert("name", &self.name);
+        context.insert("base", &self.base);
+        context.insert("image", &self.image);
+        context.insert("command", &quoted(&self.command));
+        context.insert("arguments", &quoted(&self.command));
+        context.insert("requirements", &self.requirements);
+        context.insert("port", &self.port);
+        context.insert("hosts", &self.hosts);
+        context.insert("gpus", &self.gpus);
+        context.insert("gpu_resource", &self.gpu_resource);
+        context.insert("cpu", &self.cpu);
+        context.insert("memory", &self.memory);
+        context.insert("retries", &self.retries);
+        context.insert("namespace", &self.namespace);
+        let mut templates = Tera::new();
+        let mut files = vec![(".dockerignore", IGNORED.to_owned())];
+        for (name, text) in [DOCKERFILE, JOB] {
+            let failed =
+                |error: tera::Error| Error::new(error.to_string()).of_file(format!("docker/app/{name}.tera"));
+            templates.add_raw_template(name, text).map_err(failed)?;
+            files.push((name, templates.render(name, &context).map_err(failed)?));
+        }
+        Ok(files)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        // Each host is called after the job, with its number.
+        let room = if self.hosts > 1 { 1 + (self.hosts - 1).to_string().len() } else { 0 };
+        check_label("the name of a job", &self.name, LONGEST_NAME - room)?;
+        if let Some(namespace) = &self.namespace {
+            check_label("a namespace", namespace, LONGEST_NAME)?;
+        }
+        for image in [&self.base, &self.image] {
+            Name::read(image)?;
+        }
+        if self.hosts == 0 {
+            return Err(Error::new("expected at least one host, found none"));
+        }
+        check_amount("processors such as `2` or `500m`", &self.cpu, &["m"])?;
+        check_amount(
+            "memory such as `512Mi` or `4Gi`",
+            &self.memory,
+            &["Ki", "Mi", "Gi", "Ti", "k", "M", "G", "T"],
+        )?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+        if !self.gpu_resource.bytes().all(is_plain) || self.gpu_resource.split('/').count() != 2 {
+            let found = self.gpu_resource.escape_debug();
+            return Err(Error::new(format!(
+                "expected what a cluster calls GPUs, such as `nvidia.com/gpu`; found `{found}`"
+            )));
+        }
+        if let Some(file) = self
+            .requirements
+            .as_ref()
+            .filter(|file| file.contains(|letter: char| letter.is_whitespace() || letter.is_control()))
+        {
+            return Err(Error::new(format!(
+                "expected a file whose name has no space, found `{}`",
+                file.escape_debug()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A name that systems of names on a network take.
+fn check_label(what: &str, name: &str, longest: usize) -> Result<(), Error> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = !name.is_empty()
+        && name.len() <= longest
+        && name.bytes().all(is_plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if is_label {
+        return Ok(());
+    }
+    let found = name.escape_debug();
+    Err(Error::new(format!(
+        "expected {what} of at most {longest} lower-case letters, digits and `-` within, found `{found}`"
+    )))
+}
+
+/// A number as clusters write it, with one of these units or none.
+fn check_amount(what: &str, text: &str, units: &[&str]) -> Result<(), Error> {
+    let number = units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
+    if number.parse::<f64>().is_ok_and(|it| it > 0.0 && it.is_finite()) && !number.contains(['e', 'E', '+']) {
+        return Ok(());
+    }
+    Err(Error::new(format!("expected {what}, found `{}`", text.escape_debug())))
+}
+
+/// A name for a job that runs a program, such as `fit-a-line` for `examples/fit_a_line.py`.
+#[must_use]
+pub fn name_of(program: &str) -> String {
+    let file = program.rsplit('/').next().unwrap_or(program);
+    let stem = file.split_once('.').map_or(file, |(stem, _)| stem).to_lowercase();
+    let plain: String =
+        stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    let plain = plain.trim_matches('-');
+    if plain.is_empty() { "app".to_owned() } else { plain.chars().take(LONGEST_NAME / 2).collect() }
+}
+
+#[cfg(test)]
+mod tests;

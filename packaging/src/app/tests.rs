@@ -1,0 +1,103 @@
+//! What is written for programs, and what is refused.
+
+use super::*;
+
+fn app() -> App {
+    App {
+        name: "fit-a-line".to_owned(),
+        base: "oarlock:0.1.0".to_owned(),
+        image: "me/fit-a-line:1".to_owned(),
+        command: vec!["fit_a_line.py".to_owned(), "--epochs=\"3\"".to_owned()],
+        requirements: None,
+        port: None,
+        hosts: 1,
+        gpus: 0,
+        gpu_resource: "nvidia.com/gpu".to_owned(),
+        cpu: "2".to_owned(),
+        memory: "4Gi".to_owned(),
+        retries: 2,
+        namespace: None,
+    }
+}
+
+fn file(app: &App, name: &str) -> String {
+    let files = app.files().expect("files");
+    files.into_iter().find(|(it, _)| *it == name).expect("a file").1
+}
+
+#[test]
+fn an_image_of_a_program_is_a_few_lines_on_ours() {
+    let text = file(&app(), "Dockerfile");
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(
+        lines,
+        ["FROM oarlock:0.1.0", "COPY --chown=10001 . .", r#"CMD ["fit_a_line.py","--epochs=\"3\""]"#]
+    );
+    let text =
+        file(&App { requirements: Some("needs.txt".to_owned()), port: Some(8080), ..app() }, "Dockerfile");
+    assert!(
+        text.contains("\nRUN pip install --requirement needs.txt\n") && text.contains("\nEXPOSE 8080\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_job_on_one_host_has_no_service_and_no_numbers() {
+    let text = file(&app(), "job.yaml");
+    for none in ["kind: Service", "Indexed", "RANK", "nvidia.com/gpu", "namespace"] {
+        assert!(!text.contains(none), "{none} in {text}");
+    }
+    assert!(text.contains("\n          args: [\"fit_a_line.py\",\"--epochs=\\\"3\\\"\"]\n"), "{text}");
+}
+
+#[test]
+fn several_hosts_find_each_other_and_each_has_its_gpus() {
+    let text = file(&App { hosts: 4, gpus: 2, namespace: Some("team".to_owned()), ..app() }, "job.yaml");
+    for line in [
+        "  completionMode: Indexed\n  completions: 4\n  parallelism: 4\n",
+        "      subdomain: fit-a-line\n",
+        "              value: fit-a-line-0.fit-a-line\n",
+        "              nvidia.com/gpu: 2\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert_eq!(text.matches("  namespace: team\n").count(), 2, "{text}");
+}
+
+#[test]
+fn what_a_cluster_or_an_engine_does_not_take_is_refused() {
+    let refused = |app: App| app.files().expect_err("a name that nobody takes").to_string();
+    let long = "x".repeat(62);
+    for (app, told) in [
+        (App { name: "Fit_a_line".to_owned(), ..app() }, "found `Fit_a_line`"),
+        (App { name: "x: y\nz".to_owned(), ..app() }, "found `x: y\\nz`"),
+        (App { name: long, hosts: 11, ..app() }, "of at most 60 lower-case letters"),
+        (App { namespace: Some("-".to_owned()), ..app() }, "expected a namespace"),
+        (App { image: "Me/app".to_owned(), ..app() }, "found `Me/app`"),
+        (App { base: "oarlock:x y".to_owned(), ..app() }, "found `x y`"),
+        (App { hosts: 0, ..app() }, "at least one host"),
+        (App { cpu: "many".to_owned(), ..app() }, "expected processors such as `2` or `500m`, found `many`"),
+        (
+            App { memory: "4 GB".to_owned(), ..app() },
+            "expected memory such as `512Mi` or `4Gi`, found `4 GB`",
+        ),
+        (App { memory: "-1".to_owned(), ..app() }, "found `-1`"),
+        (App { gpu_resource: "gpu".to_owned(), ..app() }, "such as `nvidia.com/gpu`; found `gpu`"),
+        (App { requirements: Some("a b".to_owned()), ..app() }, "whose name has no space"),
+    ] {
+        let error = refused(app);
+        assert!(error.contains(told), "{told} in {error}");
+    }
+}
+
+#[test]
+fn a_job_is_called_after_its_program() {
+    for (program, name) in [
+        ("examples/fit_a_line.py", "fit-a-line"),
+        ("Train.py", "train"),
+        ("_.py", "app"),
+        ("model.tar.gz", "model"),
+    ] {
+        assert_eq!(name_of(program), name);
+    }
+}

@@ -1,0 +1,84 @@
+//! What `oarlock-pack app` writes, held to the schemas that Kubernetes publishes, which `kubernetes-validate` brings.
+//!
+//! `scripts/get-installers` installs that; without it there is one test, which is ignored and says so.
+
+#[path = "common/trials.rs"]
+mod trials;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+const TESTS: &[(&str, fn())] = &[
+    ("jobs_are_what_kubernetes_takes", jobs_are_what_kubernetes_takes),
+    ("the_schemas_notice_what_is_wrong", the_schemas_notice_what_is_wrong),
+    ("files_that_are_there_are_kept", files_that_are_there_are_kept),
+];
+
+fn main() -> ExitCode {
+    let missing = || format!("`{}` is missing: run `scripts/get-installers`", validator().display());
+    trials::run(TESTS, (!validator().is_file()).then(missing))
+}
+
+fn validator() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .with_file_name("installers")
+        .join("environment/bin/kubernetes-validate")
+}
+
+fn app(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    command.arg("app").args(arguments).current_dir(directory);
+    command.output().expect("the command")
+}
+
+/// What is said of a manifest, and whether it passes.
+fn judged(file: &Path) -> (bool, String) {
+    let said = Command::new(validator()).arg("--strict").arg(file).output().expect("the validator");
+    let text = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
+    (said.status.success(), text)
+}
+
+fn jobs_are_what_kubernetes_takes() {
+    for (arguments, resources) in [
+        (&["train.py"][..], 1),
+        (
+            &["--gpus", "2", "--gpu-resource", "amd.com/gpu", "--port", "80", "train.py", "--epochs", "3"][..],
+            1,
+        ),
+        (&["--hosts", "4", "--gpus", "8", "--namespace", "team", "--cpu", "500m", "train.py"][..], 2),
+    ] {
+        let place = tempfile::tempdir().expect("a directory");
+        assert!(app(place.path(), arguments).status.success());
+        let (passes, said) = judged(&place.path().join("job.yaml"));
+        assert!(
+            passes && said.matches(" passed for resource ").count() == resources,
+            "{arguments:?}: {said}"
+        );
+    }
+}
+
+fn the_schemas_notice_what_is_wrong() {
+    let place = tempfile::tempdir().expect("a directory");
+    assert!(app(place.path(), &["--hosts", "2", "train.py"]).status.success());
+    let file = place.path().join("job.yaml");
+    let text = std::fs::read_to_string(&file).expect("a manifest");
+    for (right, wrong) in [("completionMode: ", "completions_mode: "), ("parallelism: 2", "parallelism: two")]
+    {
+        assert!(text.contains(right));
+        std::fs::write(&file, text.replace(right, wrong)).expect("a manifest");
+        let (passes, said) = judged(&file);
+        assert!(!passes, "{said}");
+    }
+}
+
+fn files_that_are_there_are_kept() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("Dockerfile"), "mine").expect("a file");
+    let said = app(place.path(), &["train.py"]);
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(!said.status.success() && text.contains("`--replace` writes over it"), "{text}");
+    assert!(!place.path().join("job.yaml").exists(), "nothing is written then");
+    assert!(app(place.path(), &["--replace", "train.py"]).status.success());
+    let written = std::fs::read_to_string(place.path().join("Dockerfile")).expect("a file");
+    assert!(written.contains("CMD [\"train.py\"]"), "{written}");
+}
