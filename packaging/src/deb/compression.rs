@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::{XzDecoder, XzEncoder};
-use liblzma::stream::{CONCATENATED, Check, PRESET_EXTREME, Stream};
+use liblzma::stream::{CONCATENATED, Check, Filters, LzmaOptions, PRESET_EXTREME, Stream};
 
 use crate::error::Error;
 
@@ -14,13 +14,27 @@ const MOST: u32 = 9 | PRESET_EXTREME;
 /// How much memory unpacking may take; the strongest of the usual presets take a fourteenth.
 const MEMORY: u64 = 1 << 30;
 
-/// Packs bytes as `.xz`.
+/// Packs bytes as `.xz`, in whichever of some ways makes least of them: one for anything and two for programs.
 pub(crate) fn xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let failed = |error: liblzma::stream::Error| Error::new(format!("packing failed: {error}"));
-    let stream = Stream::new_easy_encoder(MOST, Check::Crc64).map_err(failed)?;
+    let usual = LzmaOptions::new_preset(MOST).map_err(failed)?;
+    let mut of_programs = LzmaOptions::new_preset(MOST).map_err(failed)?;
+    // Instructions begin at any byte, unlike what the usual way expects, and calls name how far it is and not where to.
+    of_programs.literal_context_bits(4).position_bits(0);
+    let packed = pack(bytes, Filters::new().lzma2(&usual))?;
+    let other = pack(bytes, Filters::new().x86().lzma2(&of_programs))?;
+    let third = pack(bytes, Filters::new().lzma2(&of_programs))?;
+    Ok([packed, other, third].into_iter().min_by_key(Vec::len).unwrap_or_default())
+}
+
+fn pack(bytes: &[u8], filters: &Filters) -> Result<Vec<u8>, Error> {
+    let stream = Stream::new_stream_encoder(filters, Check::Crc64).map_err(failed)?;
     let mut packed = Vec::new();
     XzEncoder::new_stream(bytes, stream).read_to_end(&mut packed)?;
     Ok(packed)
+}
+
+fn failed(error: liblzma::stream::Error) -> Error {
+    Error::new(format!("packing failed: {error}"))
 }
 
 /// Unpacks what the end of a name says how to unpack, such as `.xz`, to at most `largest` bytes.
