@@ -26,7 +26,7 @@ pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// When the file cannot be written; the error names it.
 pub fn write_program(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(file, bytes, 0o777)
 }

@@ -11,12 +11,18 @@ use crate::error::Error;
 /// How what is written is packed: as small as it gets, by one thread, so that no machine makes other bytes of it.
 const MOST: u32 = 9 | PRESET_EXTREME;
 
+/// How much is packed in several ways. What is larger is not for everybody, as are the symbols that debuggers want.
+const MOST_TO_TRY: usize = 24 << 20;
+
 /// How much memory unpacking may take; the strongest of the usual presets take a fourteenth.
 const MEMORY: u64 = 1 << 30;
 
 /// Packs bytes as `.xz`, in whichever of some ways makes least of them: one for anything and two for programs.
 pub(crate) fn xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let usual = LzmaOptions::new_preset(MOST).map_err(failed)?;
+    if bytes.len() > MOST_TO_TRY {
+        return pack(bytes, Filters::new().lzma2(&usual));
+    }
     let mut of_programs = LzmaOptions::new_preset(MOST).map_err(failed)?;
     // Instructions begin at any byte, unlike what the usual way expects, and calls name how far it is and not where to.
     of_programs.literal_context_bits(4).position_bits(0);

@@ -2,7 +2,7 @@
 //!
 //! [`Images`] says which there are and which layers each is made of. A layer is laid out of packages: of Debian, which a
 //! [`Lock`] names to the byte and a [`Pool`] keeps, and of our own. Nothing of a package is run: what its scripts would do and
-//! matters here is done by [`root`]. So the same packages are the same image, byte for byte, wherever and whenever it is made.
+//! matters here is done by `root`. So the same packages are the same image, byte for byte, wherever and whenever it is made.
 
 pub mod archive;
 mod bytecode;

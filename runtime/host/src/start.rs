@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::host::HostOptions;
+use crate::judge::elf::Links;
 use crate::load::{Loaded, ask, open};
 use crate::probe::cache::ProbeCache;
 use crate::probe::{Probed, probe_all};
 use crate::services::{Services, Shared};
 use crate::{
-    BuiltIn, ConfigError, Environment, HOST_CONTRACT, JudgeContext, Judged, Kind, LoadReport, LoadedPlugin,
-    Manifest, Origin, Outcome, Plugin, PluginInfo, PluginReport, Reason, Refusal, group_variants, judge,
-    passed_over, search, search::search_only,
+    BuiltIn, Candidate, ConfigError, Environment, HOST_CONTRACT, JudgeContext, Judged, Kind, LoadReport,
+    LoadedPlugin, Manifest, Origin, Outcome, Plugin, PluginInfo, PluginReport, Reason, Refusal,
+    group_variants, judge, passed_over, search, search::search_only,
 };
 
 /// A plugin that answered well and waits to be started, or one that never will.
@@ -53,9 +54,15 @@ pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadRepo
         options.config.options.clone(),
         options.threads,
     );
-    let bundled = options.bundled.iter().map(|file| ask_bundled(file, &context, &shared));
-    let built_in = options.built_in.iter().map(|built_in| ask_built_in(*built_in, &context, &shared));
-    let mut rows: Vec<Row> = bundled.chain(built_in).collect();
+    let mut rows = Vec::new();
+    for file in &options.bundled {
+        let row = ask_bundled(file, &context, &shared, &rows);
+        rows.push(row);
+    }
+    for built_in in &options.built_in {
+        let row = ask_built_in(*built_in, &context, &shared, &rows);
+        rows.push(row);
+    }
     let loader = Loader { options, context: &context, shared: &shared };
     for (mut variants, probed) in find(options, &context, &mut rows) {
         let Some(best) = variants.pop_front() else { continue };
@@ -74,26 +81,40 @@ pub(crate) fn start(options: &HostOptions) -> Result<(Vec<Arc<Plugin>>, LoadRepo
     Ok(finish(rows, layers))
 }
 
-fn ask_built_in(built_in: BuiltIn, context: &JudgeContext, shared: &Arc<Shared>) -> Row {
+fn ask_built_in(built_in: BuiltIn, context: &JudgeContext, shared: &Arc<Shared>, earlier: &[Row]) -> Row {
     let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
     let services = Services::new(shared, built_in.name);
     // SAFETY: the function is a part of the program and stays in it.
     let answer = unsafe { ask(&file, built_in.query, services) };
-    part_of_program(file, answer, context)
+    part_of_program(file, answer, context, earlier)
 }
 
-fn ask_bundled(file: &Path, context: &JudgeContext, shared: &Arc<Shared>) -> Row {
-    let services = Services::new(shared, &file.file_name().unwrap_or_default().to_string_lossy());
-    part_of_program(file.to_owned(), open(file, services), context)
+fn ask_bundled(file: &Path, context: &JudgeContext, shared: &Arc<Shared>, earlier: &[Row]) -> Row {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let services = Services::new(shared, &name);
+    let answer = context
+        .check_enabled(file, &name)
+        // Nobody judges it, but to open one that is cut off would end the process.
+        .and_then(|()| Links::of_file(file))
+        .and_then(|_| open(file, services));
+    part_of_program(file.to_owned(), answer, context, earlier)
 }
 
 /// What came of asking a plugin that nobody has to judge.
-fn part_of_program(file: PathBuf, answer: Result<Loaded, Refusal>, context: &JudgeContext) -> Row {
-    let state =
-        match answer.and_then(|loaded| allowed(loaded, |info| context.check_enabled(&file, &info.name))) {
-            Ok(loaded) => State::Answered(Box::new(loaded)),
-            Err(refusal) => State::Refused(refusal),
-        };
+fn part_of_program(
+    file: PathBuf,
+    answer: Result<Loaded, Refusal>,
+    context: &JudgeContext,
+    earlier: &[Row],
+) -> Row {
+    let check = |info: &PluginInfo| {
+        context.check_enabled(&file, &info.name)?;
+        check_unique(&file, None, &info.name, info.device_type.as_deref(), earlier)
+    };
+    let state = match answer.and_then(|loaded| allowed(loaded, check)) {
+        Ok(loaded) => State::Answered(Box::new(loaded)),
+        Err(refusal) => State::Refused(refusal),
+    };
     Row { file, origin: None, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
 }
 
@@ -112,7 +133,11 @@ fn find(
     };
     rows.extend(found.refusals.into_iter().map(|refusal| Row::refused(refusal, None)));
     let mut judged = Vec::new();
-    for candidate in found.candidates {
+    // Whoever names a file of the program names what is there already.
+    let bundled: Vec<PathBuf> = options.bundled.iter().filter_map(|file| file.canonicalize().ok()).collect();
+    let is_new =
+        |candidate: &Candidate| !candidate.path.canonicalize().is_ok_and(|real| bundled.contains(&real));
+    for candidate in found.candidates.into_iter().filter(is_new) {
         let origin = candidate.origin;
         match judge(candidate, context) {
             Ok(file) => judged.push(file),
@@ -179,13 +204,13 @@ impl Loader<'_> {
         let known = known.map_or(Ok(()), |(name, device_type)| {
             services.set_name(&name);
             self.context.check_enabled(&path, &name)?;
-            check_unique(&path, origin, &name, device_type.as_deref(), rows)
+            check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
         });
         // What was judged is opened, even if a link on the way has been turned since.
         let loaded = known.and_then(|()| open(&judged.real_path, services)).and_then(|loaded| {
             allowed(loaded, |info| match &judged.manifest {
                 Some(manifest) => keeps_promises(&path, manifest, info),
-                None => check_unique(&path, origin, &info.name, info.device_type.as_deref(), rows),
+                None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
             })
         });
         let state = match loaded {
@@ -267,7 +292,7 @@ fn allowed(
 /// Refuses a second plugin with one name or device type.
 fn check_unique(
     path: &Path,
-    origin: Origin,
+    origin: Option<Origin>,
     name: &str,
     device_type: Option<&str>,
     earlier: &[Row],
@@ -275,7 +300,7 @@ fn check_unique(
     for row in earlier {
         let Some(info) = row.info() else { continue };
         // What is installed for all programs is no mistake where this one has its own. What was asked for is.
-        if info.name == name && row.origin.is_none() && origin >= Origin::Wheel {
+        if info.name == name && row.origin.is_none() && origin >= Some(Origin::Wheel) {
             let expected = format!("one plugin called `{name}`");
             let found = "a program that brings it itself";
             return Err(Refusal::new(

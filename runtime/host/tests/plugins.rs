@@ -244,7 +244,12 @@ fn a_file_of_the_program_is_not_judged_and_comes_before_others_of_its_name() {
     others.compile("good", &[]);
     later.compile("good", &[]);
     let mut options = others.options();
-    options.bundled = vec![bundled.clone(), place.path().join("gone.so")];
+    let cut = place.path().join("cut.so");
+    let whole = std::fs::read(&bundled).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    options.bundled = vec![bundled.clone(), cut.clone()];
+    // Who names it too names nothing else.
+    options.paths.push(bundled.clone());
     options.wheels = vec![later.path().to_path_buf()];
     let host = Host::start(&options).unwrap();
     assert_eq!(host.plugin("good").unwrap().file(), bundled);
@@ -256,7 +261,8 @@ fn a_file_of_the_program_is_not_judged_and_comes_before_others_of_its_name() {
     assert!(host.report().is_wrong(of(others.path())), "it was asked for");
     assert_eq!(of(later.path()).reason, Reason::PartOfProgram);
     assert!(!host.report().is_wrong(of(later.path())), "it is for other programs");
-    assert_eq!(of(place.path()).reason, Reason::LoadFailed);
+    assert_eq!((of(place.path()).reason, &of(place.path()).file), (Reason::Truncated, &cut));
+    assert_eq!(host.report().plugins.iter().filter(|it| it.file == bundled).count(), 1);
 }
 
 #[test]

@@ -25,7 +25,10 @@ static CHOSEN: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
 
-/// Whether this process is the child of one in which the runtime had started. Its threads stayed behind.
+/// Whether the runtime has started, or a thread is just starting it.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is the child of one in which that was so. Its threads stayed behind.
 static WAS_FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this process is a child that was forked after the runtime had started.
@@ -77,6 +80,13 @@ fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
+    HAS_BEGUN.store(true, Ordering::Relaxed);
+    let started = start_first(around);
+    HAS_BEGUN.store(started.is_ok(), Ordering::Relaxed);
+    started
+}
+
+fn start_first(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
     let environment = Environment::from_process();
     let invalid = |error: &dyn std::fmt::Display| oarlock_core::Error::invalid_argument(error.to_string());
     let config = Config::load(&environment).map_err(|error| invalid(&error)).or_raise()?;
@@ -170,7 +180,7 @@ pub(crate) fn get_flags(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Has the interpreter say when this process becomes a child.
 pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
     let noted = pyo3::types::PyCFunction::new_closure(py, None, None, |_, _| {
-        WAS_FORKED.store(RUNTIME.get().is_some(), Ordering::Relaxed);
+        WAS_FORKED.store(HAS_BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     })?;
     let call = [("after_in_child", noted)].into_py_dict(py)?;
     py.import("os")?.call_method("register_at_fork", (), Some(&call)).map(drop)

@@ -1,5 +1,6 @@
 """Plugins that installed packages bring: found, judged, reported."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -123,3 +124,40 @@ def test_plugins_of_the_package_itself_are_part_of_it_whoever_may_write_there(wi
     first, second = (plugin for plugin in report["plugins"] if plugin["file"].endswith("libcustom_cpu.so"))
     assert first["built_in"] and first["file"] == str(plugins / "libcustom_cpu.so")
     assert second["is_wrong"] and "built into the program" in second["found"], "it was asked for"
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """A copy of the package in which plugins can lie, without the device that is linked in where it is tested from the sources."""
+    import oarlock
+
+    shutil.copytree(os.path.dirname(oarlock.__file__), tmp_path / "oarlock")
+    plugins = tmp_path / "oarlock/plugins"
+    plugins.mkdir()
+    return plugins, os.environ | {"PYTHONPATH": str(tmp_path)}
+
+
+def test_the_doctor_says_which_file_of_the_package_is_spoilt_before_anything_opens_it(bundle, custom_cpu):
+    plugins, environment = bundle
+    (plugins / "libcustom_cpu.so").write_bytes(custom_cpu[:5000] + bytes(2000) + custom_cpu[7000:])
+    (plugins / "libcustom_cpu.oarlock.toml").write_text(f'sha256 = "{hashlib.sha256(custom_cpu).hexdigest()}"\n')
+    outcome = python("-m", "oarlock", "doctor", environment=environment)
+    assert outcome.returncode == 1 and "expected the bytes that were installed" in outcome.stdout, outcome.stdout + outcome.stderr
+
+
+def test_a_file_of_the_package_that_is_cut_off_is_refused(bundle, custom_cpu):
+    plugins, environment = bundle
+    (plugins / "libcustom_cpu.so").write_bytes(custom_cpu[: len(custom_cpu) // 2])
+    outcome = python("-m", "oarlock", "doctor", environment=environment)
+    assert outcome.returncode == 1 and "past its end" in outcome.stdout, outcome.stdout + outcome.stderr
+
+
+def test_the_doctor_says_that_there_is_no_device(bundle, tmp_path):
+    (tmp_path / "config.toml").write_text('[plugins]\ndisable = ["oarlock-cpu"]\n')
+    outcome = python("-m", "oarlock", "doctor", environment=bundle[1] | {"OARLOCK_CONFIG": str(tmp_path / "config.toml")})
+    assert outcome.returncode == 1 and "expected a device, found none" in outcome.stdout, outcome.stdout + outcome.stderr
+
+
+def test_the_doctor_warns_of_nothing(bundle):
+    outcome = python("-X", "dev", "-W", "error", "-m", "oarlock", "doctor", environment=bundle[1])
+    assert (outcome.returncode, outcome.stderr) == (0, "")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -77,3 +78,28 @@ def test_another_interpreter_is_refused_and_the_main_one_is_not(first, kind):
     words = "does not support loading in subinterpreters" if "loading" in said[0] else "imported by the main interpreter of the process"
     assert words in said[0] and last == "[1.0]", outcome.stdout + outcome.stderr
     assert kind == "isolated" or "hint: use threads" in said[1]
+
+
+def test_a_child_that_was_forked_while_another_thread_starts_is_told_and_does_not_wait():
+    code = """
+        import os, signal, threading, time
+        import oarlock as ol
+
+        thread = threading.Thread(target=lambda: ol.ones(1))
+        thread.start()
+        time.sleep(DELAY)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                ol.ones(1) + 1
+            except ol.Error as error:
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        thread.join()
+        print(status)
+    """
+    for delay in range(0, 8):
+        outcome = run(textwrap.dedent(code).replace("DELAY", str(delay / 1000)))
+        assert outcome.stdout == "0\n", (delay, outcome)

@@ -71,7 +71,8 @@ def keep_output() -> None:
     with suppress(OSError):
         own = os.dup(1)
         os.dup2(2, 1)
-        sys.stdout = os.fdopen(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
+        # It stays open to the end of the program, and so no warning of it is due.
+        sys.stdout = os.fdopen(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)
 
 
 if __name__ == "__main__":

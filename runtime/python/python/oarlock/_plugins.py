@@ -18,6 +18,8 @@ GROUP = "oarlock.plugins"
 
 ENTRY_POINTS = "entry_points.txt"
 
+ANEW = "install it anew with `python -m pip install --force-reinstall oarlock`"
+
 
 class Announced(NamedTuple):
     """What a package says that it brings: the directories, or the problem for which there are none."""
@@ -33,8 +35,30 @@ def bundled() -> list[str]:
     place = os.path.join(os.path.dirname(__file__), "plugins")
     try:
         return sorted(os.path.join(place, name) for name in os.listdir(place) if name.endswith(".so"))
-    except FileNotFoundError:
+    except OSError:
+        # Without them there is no device, which is what is told.
         return []
+
+
+def broken() -> list[str]:
+    """What is wrong with those files: each has the hash of its bytes beside it. To open one that is spoilt would end the process."""
+    from hashlib import sha256
+    from tomllib import TOMLDecodeError, load
+
+    told: list[str] = []
+    for file in bundled():
+        try:
+            with open(file.removesuffix(".so") + ".oarlock.toml", "rb") as about:
+                expected = load(about).get("sha256")
+            if expected is None or not os.path.isfile(file):
+                continue
+            with open(file, "rb") as library:
+                found = sha256(library.read()).hexdigest()
+        except (OSError, TOMLDecodeError):
+            continue
+        if found != expected:
+            told.append(f"`{file}`: expected the bytes that were installed, with the hash {expected}, found {found}; {ANEW}")
+    return told
 
 
 def announced() -> tuple[Announced, ...]:
