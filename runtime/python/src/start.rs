@@ -1,15 +1,17 @@
 //! The one runtime of the process. It starts with the first array, device or model, and not with the import.
 
+use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use oarlock_core::Runtime;
 use oarlock_core::flags::{Flag, Flags, TABLE};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, ProbeCommand};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict as _, PyDict};
+use pyo3::types::{IntoPyDict as _, PyCFunction, PyDict};
 
 use crate::error::{Error, OrRaise as _, type_name};
 
@@ -48,6 +50,7 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
             Ok(runtime)
         }
         None => {
+            let _starting = Starting::begin();
             let plugins = py.import("oarlock._plugins")?;
             let around = Surroundings {
                 probe: crate::probe::command(py)?,
@@ -64,6 +67,33 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
     }
 }
 
+/// A thread that is starting the runtime. A child that was forked meanwhile would wait for it for ever, so nobody forks until it
+/// is done.
+struct Starting;
+
+/// How many threads there are of that kind.
+static STARTING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Whether this is one of them: it need not wait for itself.
+    static IS_STARTING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Starting {
+    fn begin() -> Self {
+        IS_STARTING.set(true);
+        STARTING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        STARTING.fetch_sub(1, Ordering::SeqCst);
+        IS_STARTING.set(false);
+    }
+}
+
 /// What only the interpreter knows.
 struct Surroundings {
     probe: Option<ProbeCommand>,
@@ -75,8 +105,8 @@ struct Surroundings {
 
 #[cold]
 fn start(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
-    static STARTING: Mutex<()> = Mutex::new(());
-    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    static FIRST: Mutex<()> = Mutex::new(());
+    let _first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
@@ -177,13 +207,18 @@ pub(crate) fn get_flags(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Has the interpreter say when this process becomes a child.
+/// Has the interpreter say when this process is to become one of a parent and a child.
 pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
-    let noted = pyo3::types::PyCFunction::new_closure(py, None, None, |_, _| {
+    let wait = PyCFunction::new_closure(py, None, None, |arguments, _| {
+        while STARTING.load(Ordering::SeqCst) > 0 && !IS_STARTING.get() {
+            arguments.py().detach(|| std::thread::sleep(Duration::from_millis(1)));
+        }
+    })?;
+    let noted = PyCFunction::new_closure(py, None, None, |_, _| {
         WAS_FORKED.store(HAS_BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     })?;
-    let call = [("after_in_child", noted)].into_py_dict(py)?;
-    py.import("os")?.call_method("register_at_fork", (), Some(&call)).map(drop)
+    let calls = [("before", wait), ("after_in_child", noted)].into_py_dict(py)?;
+    py.import("os")?.call_method("register_at_fork", (), Some(&calls)).map(drop)
 }
 
 #[cold]
