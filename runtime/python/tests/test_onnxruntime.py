@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -366,3 +368,9 @@ def test_what_is_sent_and_built_can_be_asked_for(either):
     either.enable_telemetry_events()
     either.disable_telemetry_events()
     assert "Build Info: " in either.get_build_info()
+
+
+def test_exceptions_can_be_named_after_the_one_import_that_changes():
+    code = "from oarlock import onnxruntime as ort; print(ort.capi.onnxruntime_pybind11_state.InvalidArgument.__name__)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout == "InvalidArgument\n"

@@ -11,6 +11,7 @@ Oarlock and of Python as well.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .._oarlock import __version__
@@ -30,7 +31,9 @@ from ._session import InferenceSession, ModelMetadata, NodeArg
 from ._values import OrtValue
 
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from types import ModuleType
+
+    from . import capi as capi
 
 __all__ = [
     "ExecutionMode",
@@ -54,8 +57,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Says what to do instead of what is not there."""
+def __getattr__(name: str) -> ModuleType:
+    """The module with the exceptions, which few programs name; says what to do instead of what is not there."""
+    if name == "capi":
+        import_module(".capi.onnxruntime_pybind11_state", __name__)
+        return sys.modules[f"{__name__}.capi"]
     raise absent(sys.modules[__name__], name, "oarlock.onnxruntime")
 
 
