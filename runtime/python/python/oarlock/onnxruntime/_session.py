@@ -88,8 +88,8 @@ class InferenceSession:
         given = list[Any]()
         for at, value in enumerate(made):
             # An output that is asked for twice is two arrays.
-            same = next((given[before] for before in range(at) if made[before] is value), None)
-            given.append(to_numpy(value) if same is None else deepcopy(same))
+            same = at and next((before for before in range(at) if made[before] is value), at)
+            given.append(to_numpy(value) if same == at else deepcopy(given[same]))
         return given
 
     def run_with_ort_values(
@@ -143,8 +143,7 @@ class InferenceSession:
     def _run(
         self, output_names: Sequence[str] | None, feeds: Mapping[str, Any], options: RunOptions | None
     ) -> list[Any]:
-        wanted = output_names or self._names
-        for name in wanted:
+        for name in output_names or ():
             if name not in self._names:
                 raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
         try:
@@ -152,7 +151,7 @@ class InferenceSession:
             made = self._session.run(given, stop=options._stop if options else None)
         except Exception as error:
             raise of_run(error) from error
-        return [made[name] for name in wanted]
+        return [made[name] for name in output_names or self._names]
 
     def get_inputs(self) -> list[NodeArg]:
         """What a run is to be given."""
