@@ -3,7 +3,7 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -137,4 +137,29 @@ fn a_row_that_there_is_not_is_answered_with_those_that_look_like_it() {
         "expected a row of the matrix, found `cuda 12`; did you mean `CUDA 12` or `CUDA 13`"
     );
     assert!(build("abacus").starts_with("expected a row of the matrix, one of core; "));
+}
+
+#[test]
+fn who_stops_reading_stops_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"))
+        .args(["pages", "--era", "2.3.2", "--out"])
+        .arg(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command");
+    drop(child.stdout.take());
+    let said = child.wait_with_output().expect("the command");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let pages = oarlock_pack::matrix::Matrix::of_era("2.3.2").expect("an era").pages.len();
+    let mut left = vec![directory.path().to_owned()];
+    let mut found = 0;
+    while let Some(place) = left.pop() {
+        for entry in std::fs::read_dir(place).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() { left.push(path) } else { found += 1 }
+        }
+    }
+    assert_eq!(found, pages, "all pages are written");
 }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::say::say;
+
 use clap::Args;
 use oarlock_pack::app::{App, name_of};
 use oarlock_pack::file;
@@ -97,13 +99,13 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
     }
     if json {
-        println!("{:#}", json!({ "files": places }));
+        say!("{:#}", json!({ "files": places }));
         return Ok(());
     }
     let verb = if dry_run { "would write" } else { "wrote" };
-    places.iter().for_each(|place| println!("{verb} {}", place.display()));
+    places.iter().for_each(|place| say!("{verb} {}", place.display()));
     let (image, out) = (&app.image, call.out.display());
-    println!(
+    say!(
         "next: docker build --tag {image} {out} && docker push {image} && kubectl apply --filename {out}/job.yaml"
     );
     Ok(())

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::say::say;
+
 use clap::{Args, Subcommand};
 use oarlock_pack::openpgp::Key;
 use oarlock_pack::{date, file};
@@ -44,10 +46,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let fingerprint = key.fingerprint_text();
     match (json, dry_run) {
         // The next key is another one.
-        (true, true) => println!("{}", serde_json::json!({ "key": out })),
-        (true, false) => println!("{}", serde_json::json!({ "key": out, "fingerprint": fingerprint })),
-        (false, true) => println!("would write {}", out.display()),
-        (false, false) => println!("{} is the secret key {fingerprint}", out.display()),
+        (true, true) => say!("{}", serde_json::json!({ "key": out })),
+        (true, false) => say!("{}", serde_json::json!({ "key": out, "fingerprint": fingerprint })),
+        (false, true) => say!("would write {}", out.display()),
+        (false, false) => say!("{} is the secret key {fingerprint}", out.display()),
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use oarlock_pack::repository::{Release, Repository};
 
 use super::counted;
 use super::progress::Progress;
+use super::say::say;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -87,14 +88,14 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
             "signed_by": signed_by,
             "valid_until": date::text(release.ends),
         });
-        println!("{said:#}");
+        say!("{said:#}");
     } else {
         let verb = if dry_run { "would have" } else { "has" };
         let packages = counted(repository.count(), "package");
         let signed =
             if keys.is_empty() { "by nobody".to_owned() } else { format!("by {}", signed_by.join(", ")) };
-        println!("{} {verb} {packages}, signed {signed}", call.out.display());
-        println!("apt takes it until {}", date::text(release.ends));
+        say!("{} {verb} {packages}, signed {signed}", call.out.display());
+        say!("apt takes it until {}", date::text(release.ends));
     }
     Ok(())
 }

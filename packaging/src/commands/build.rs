@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::options::table;
 use super::progress::Progress;
+use super::say::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -64,11 +65,11 @@ fn show_plan(plan: &Plan<'_>, call: &Call, json: bool) {
     let names: Vec<PathBuf> = plan.rows().iter().map(|row| call.out.join(row.name.to_string())).collect();
     let parts: Vec<String> = plan.recipes().iter().map(ToString::to_string).collect();
     if json {
-        println!("{:#}", json!({ "compiled": parts, "wheels": names }));
+        say!("{:#}", json!({ "compiled": parts, "wheels": names }));
         return;
     }
-    parts.iter().for_each(|part| println!("would compile {part}"));
-    names.iter().for_each(|name| println!("would write {}", name.display()));
+    parts.iter().for_each(|part| say!("would compile {part}"));
+    names.iter().for_each(|name| say!("would write {}", name.display()));
 }
 
 fn show(outcome: &Outcome, json: bool) {
@@ -82,14 +83,14 @@ fn show(outcome: &Outcome, json: bool) {
             "packing": packing.as_secs_f64(),
             "compiling": { "once": once.as_secs_f64(), "apart": apart.as_secs_f64(), "saved": saved.as_secs_f64() },
         });
-        println!("{:#}", json!({ "wheels": wheels, "seconds": seconds, "notes": notes }));
+        say!("{:#}", json!({ "wheels": wheels, "seconds": seconds, "notes": notes }));
         return;
     }
     for (file, bytes) in wheels {
-        println!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
+        say!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
     }
-    notes.iter().for_each(|note| println!("note: {note}"));
-    println!(
+    notes.iter().for_each(|note| say!("note: {note}"));
+    say!(
         "{} in {:.0} s, {:.0} s of that packing; compiling each part took {:.0} s when it was last done, and \
          would take {:.0} s for each wheel alone: {:.0} s saved",
         counted(wheels.len(), "wheel"),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oarlock_pack::check;
 
+use super::say::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -21,10 +22,10 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     check::wheels(&call.choice.read()?, &call.wheels)?;
     let count = call.wheels.len();
     if json {
-        println!("{}", serde_json::json!({ "wheels": count }));
+        say!("{}", serde_json::json!({ "wheels": count }));
     } else {
         let verb = if count == 1 { "is" } else { "are" };
-        println!("{} {verb} what the matrix says", counted(count, "wheel"));
+        say!("{} {verb} what the matrix says", counted(count, "wheel"));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use oarlock_pack::packages::{OWN, Packages};
 use serde_json::json;
 
 use super::progress::Progress;
+use super::say::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -45,10 +46,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         let parts: Vec<String> = plan.recipes().map(ToString::to_string).collect();
         let names: Vec<&str> = plan.names().collect();
         if json {
-            println!("{:#}", json!({ "compiled": parts, "packages": names }));
+            say!("{:#}", json!({ "compiled": parts, "packages": names }));
         } else {
-            parts.iter().for_each(|part| println!("would compile {part}"));
-            names.iter().for_each(|name| println!("would write {name}"));
+            parts.iter().for_each(|part| say!("would compile {part}"));
+            names.iter().for_each(|name| say!("would write {name}"));
         }
         return Ok(());
     }
@@ -60,12 +61,12 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     if json {
         let packages: Vec<_> =
             written.iter().map(|(file, bytes)| json!({ "file": file, "bytes": bytes })).collect();
-        println!("{:#}", json!({ "packages": packages }));
+        say!("{:#}", json!({ "packages": packages }));
         return Ok(());
     }
     for (file, bytes) in &written {
-        println!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
+        say!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
     }
-    println!("{}", counted(written.len(), "package"));
+    say!("{}", counted(written.len(), "package"));
     Ok(())
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::counted;
 use super::progress::Progress;
+use super::say::say;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -186,11 +187,11 @@ fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Re
     }
     let bytes: u64 = lock.packages.iter().map(|package| package.size).sum();
     if json {
-        println!("{:#}", json!({ "lock": call.out, "packages": lock.packages.len(), "bytes": bytes }));
+        say!("{:#}", json!({ "lock": call.out, "packages": lock.packages.len(), "bytes": bytes }));
     } else {
         let verb = if dry_run { "would name" } else { "names" };
         let (count, megabytes) = (counted(lock.packages.len(), "package"), bytes as f64 / 1e6);
-        println!("{} {verb} {count} of {megabytes:.1} MB", call.out.display());
+        say!("{} {verb} {count} of {megabytes:.1} MB", call.out.display());
     }
     Ok(())
 }
@@ -209,14 +210,14 @@ fn list(chosen: &[&Image], workshop: &Workshop<'_>, json: bool) -> Result<(), Bo
             }));
             continue;
         }
-        println!("{}: {}", image.label(), image.title);
-        println!("  layers: {}; at most {} MB", image.layers.join(", "), image.budget_mb);
+        say!("{}: {}", image.label(), image.title);
+        say!("  layers: {}; at most {} MB", image.layers.join(", "), image.budget_mb);
         if !missing.is_empty() {
-            println!("  lacks: {}", missing.join(", "));
+            say!("  lacks: {}", missing.join(", "));
         }
     }
     if json {
-        println!("{:#}", Value::from(described));
+        say!("{:#}", Value::from(described));
     }
     Ok(())
 }
@@ -235,11 +236,11 @@ fn show_plan(
     let needed = workshop.needed(wanted).into_iter();
     let fetched: Vec<&str> = needed.filter(|package| !pool.has(package)).map(Locked::file).collect();
     if json {
-        println!("{:#}", json!({ "fetched": fetched, "images": files }));
+        say!("{:#}", json!({ "fetched": fetched, "images": files }));
         return Ok(());
     }
-    fetched.iter().for_each(|file| println!("would fetch {file}"));
-    files.iter().for_each(|file| println!("would write {}", file.display()));
+    fetched.iter().for_each(|file| say!("would fetch {file}"));
+    files.iter().for_each(|file| say!("would write {}", file.display()));
     Ok(())
 }
 
@@ -263,29 +264,25 @@ fn show(finished: &[Finished], passed_over: &[(&Image, Vec<&str>)], began: Insta
         let lacking =
             passed_over.iter().map(|(image, missing)| json!({ "image": image.label(), "missing": missing }));
         let (images, lacking): (Vec<_>, Vec<_>) = (images.collect(), lacking.collect());
-        println!("{:#}", json!({ "images": images, "not_made": lacking, "seconds": took }));
+        say!("{:#}", json!({ "images": images, "not_made": lacking, "seconds": took }));
         return;
     }
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     for image in finished {
-        println!("{} in {}", image.name, image.file.display());
-        println!("  sha256:{}", image.digest);
+        say!("{} in {}", image.name, image.file.display());
+        say!("  sha256:{}", image.digest);
         for (name, packed, unpacked) in &image.layers {
-            println!(
-                "  {:6.2} MB packed, {:6.2} MB unpacked  {name}",
-                megabytes(*packed),
-                megabytes(*unpacked)
-            );
+            say!("  {:6.2} MB packed, {:6.2} MB unpacked  {name}", megabytes(*packed), megabytes(*unpacked));
         }
-        println!("  {:6.2} MB of at most {:.0} MB", megabytes(image.bytes()), megabytes(image.budget));
+        say!("  {:6.2} MB of at most {:.0} MB", megabytes(image.bytes()), megabytes(image.budget));
         if let Some(directory) = &image.dockerfile {
-            println!("  docker build --tag {} {}", image.name, directory.display());
+            say!("  docker build --tag {} {}", image.name, directory.display());
         }
     }
     for (image, missing) in passed_over {
-        println!("not made: {}, which lacks {}", image.label(), in_backticks(missing));
+        say!("not made: {}, which lacks {}", image.label(), in_backticks(missing));
     }
-    println!("{} in {took:.0} s", counted(finished.len(), "image"));
+    say!("{} in {took:.0} s", counted(finished.len(), "image"));
 }
 
 fn in_backticks(names: &[&str]) -> String {

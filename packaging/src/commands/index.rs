@@ -8,6 +8,7 @@ use clap::Args;
 use oarlock_pack::index::Index;
 
 use super::progress::Progress;
+use super::say::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -72,10 +73,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         index.write(&call.out)?;
     }
     if json {
-        println!("{:#}", serde_json::json!({ "index": call.out, "wheels": index.count() }));
+        say!("{:#}", serde_json::json!({ "index": call.out, "wheels": index.count() }));
     } else {
         let verb = if dry_run { "would list" } else { "lists" };
-        println!("{} {verb} {}", call.out.display(), counted(index.count(), "wheel"));
+        say!("{} {verb} {}", call.out.display(), counted(index.count(), "wheel"));
     }
     Ok(())
 }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::say::say;
+
 use clap::Args;
 use oarlock_pack::instructions;
 
@@ -23,7 +25,7 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         let found = instructions::found(file)?;
         for (written, found) in &found {
             if !json {
-                println!(
+                say!(
                     "{}: {} {written} instructions, the first in `{}`",
                     file.display(),
                     found.count,
@@ -37,7 +39,7 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         told.push(serde_json::json!({ "file": file, "instructions": found }));
     }
     if json {
-        println!("{:#}", serde_json::json!({ "files": told }));
+        say!("{:#}", serde_json::json!({ "files": told }));
     }
     if call.without_avx && !wrong.is_empty() {
         return Err(format!(

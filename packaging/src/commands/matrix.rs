@@ -1,11 +1,11 @@
 //! `oarlock-pack matrix`.
 
 use std::error::Error;
-use std::io::{self, Write as _};
 
 use clap::Args;
 use oarlock_pack::show::{self, HEAD, Row};
 
+use super::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -55,11 +55,8 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         _ if json => format!("{:#}\n", serde_json::json!({ "host": matrix.host, "wheels": rows })),
         _ => table(&rows),
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader that stops reading, as `head` does, is no error.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    say::print(format_args!("{text}"));
+    Ok(())
 }
 
 /// The rows with columns of one width, without those that say nothing.

@@ -14,6 +14,7 @@ mod options;
 mod pages;
 mod progress;
 mod repack;
+mod say;
 mod select;
 mod serve;
 mod verify;
@@ -146,7 +147,7 @@ fn counted(count: usize, thing: &str) -> String {
 /// Says what went wrong.
 pub(crate) fn tell(error: &dyn Error, json: bool) {
     if json {
-        println!("{}", serde_json::json!({ "error": { "message": error.to_string() } }));
+        say::say!("{}", serde_json::json!({ "error": { "message": error.to_string() } }));
     } else {
         anstream::eprintln!("{ERROR}error:{ERROR:#} {error}");
     }

@@ -6,6 +6,7 @@ use clap::Args;
 use oarlock_pack::options::{Chosen, Resolved, resolve};
 
 use super::MatrixChoice;
+use super::say::{self, say};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -19,9 +20,9 @@ pub(crate) struct Call {
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     let resolved = resolve(&call.choice.read()?, &call.options)?;
     if json {
-        println!("{:#}", serde_json::to_value(&resolved)?);
+        say!("{:#}", serde_json::to_value(&resolved)?);
     } else {
-        print!("{}", table(&resolved));
+        say::print(format_args!("{}", table(&resolved)));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oarlock_pack::page;
 
+use super::say::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -37,12 +38,12 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
         if !json {
             let verb = if dry_run { "would write " } else { "" };
-            println!("{verb}{} ({})", file.display(), counted(page.wheels.len(), "wheel"));
+            say!("{verb}{} ({})", file.display(), counted(page.wheels.len(), "wheel"));
         }
         written.push(serde_json::json!({ "file": file, "wheels": page.wheels.len() }));
     }
     if json {
-        println!("{:#}", serde_json::json!({ "pages": written }));
+        say!("{:#}", serde_json::json!({ "pages": written }));
     }
     Ok(())
 }

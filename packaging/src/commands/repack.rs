@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::say::say;
+
 use clap::Args;
 use oarlock_pack::file;
 use oarlock_pack::packed::Effort;
@@ -31,7 +33,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         let wheel = Wheel::read(source)?;
         if dry_run {
             if !json {
-                println!("{} would be written", target.display());
+                say!("{} would be written", target.display());
             }
             continue;
         }
@@ -41,12 +43,12 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         let bytes = wheel.to_bytes(&effort.into())?;
         file::write(&target, &bytes)?;
         if !json {
-            println!("{} ({:.2} MB)", target.display(), bytes.len() as f64 / 1e6);
+            say!("{} ({:.2} MB)", target.display(), bytes.len() as f64 / 1e6);
         }
         written.push(serde_json::json!({ "file": target, "bytes": bytes.len() }));
     }
     if json {
-        println!("{:#}", serde_json::json!({ "wheels": written }));
+        say!("{:#}", serde_json::json!({ "wheels": written }));
     }
     Ok(())
 }

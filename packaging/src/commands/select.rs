@@ -7,6 +7,7 @@ use clap::Args;
 use oarlock_pack::select::{Machine, Wish, select};
 
 use super::MatrixChoice;
+use super::say::say;
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -50,10 +51,10 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     };
     let choice = select(&call.choice.read()?, &machine, &wish)?;
     if json {
-        println!("{:#}", serde_json::to_value(&choice)?);
+        say!("{:#}", serde_json::to_value(&choice)?);
         return Ok(());
     }
-    println!("{}", choice.command());
+    say!("{}", choice.command());
     choice.reasons.iter().for_each(|reason| eprintln!("  {reason}"));
     Ok(())
 }

@@ -8,6 +8,7 @@ use oarlock_pack::packages::{OWN, Packages};
 use oarlock_pack::verify::Found;
 use serde_json::json;
 
+use super::say::say;
 use super::{MatrixChoice, counted};
 
 #[derive(Args, Debug)]
@@ -45,18 +46,14 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     if json {
         let parts: Vec<_> =
             same.iter().map(|it| json!({ "part": it.part, "sha256": it.sha256, "in": it.places })).collect();
-        println!("{:#}", json!({ "parts": parts }));
+        say!("{:#}", json!({ "parts": parts }));
         return Ok(());
     }
     let width = same.iter().map(|it| it.part.len()).max().unwrap_or_default();
     for it in &same {
-        println!("{:width$}  {:.16}  {}", it.part, it.sha256, kinds(&it.places));
+        say!("{:width$}  {:.16}  {}", it.part, it.sha256, kinds(&it.places));
     }
-    println!(
-        "{}, each the same wherever it is, in {}",
-        counted(same.len(), "part"),
-        counted(looked_at, "file")
-    );
+    say!("{}, each the same wherever it is, in {}", counted(same.len(), "part"), counted(looked_at, "file"));
     Ok(())
 }
 
