@@ -95,6 +95,7 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
         format!("Name: {}", row.name.distribution),
         format!("Version: {}", row.name.version),
         format!("Summary: The plugin `{name}` of Oarlock"),
+        "Author: The Oarlock developers".to_owned(),
         "License-Expression: Apache-2.0".to_owned(),
         "Requires-Python: >=3.11".to_owned(),
     ];
