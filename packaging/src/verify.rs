@@ -1,19 +1,31 @@
-//! Whether what is published in several forms is the same: of each part, the same bytes in every wheel and package that has it.
+//! Whether what is published in several forms is the same: of each part, the same bytes in every wheel, package and image that has
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::build::recipe;
+use serde::Deserialize;
+
+use crate::build::{CORE, CORE_LIBRARY, recipe};
 use crate::check;
-use crate::deb::Package;
+use crate::deb::control::Paragraph;
+use crate::deb::{Package, compression};
 use crate::error::Error;
 use crate::matrix::{Matrix, Wheel as Row};
-use crate::packages::{Compiled, Content, Packages};
+use crate::packages::{self, Compiled, Content, Packages};
+use crate::tree::Tree;
 use crate::wheel::{Wheel, sha256};
 
 /// What shared objects and programs begin with.
 const ELF: &[u8] = b"\x7fELF";
+
+/// Where an archive says which layers its image has, and an image which packages it has.
+const LAYERS: &str = "manifest.json";
+const INSTALLED: &str = "var/lib/dpkg/status";
+
+/// More than any layer of ours holds.
+const LARGEST_LAYER: u64 = 4 << 30;
 
 /// Parts as they were found, by how they are compiled, such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]
@@ -24,7 +36,7 @@ pub struct Found {
 /// Where a part was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Place {
-    /// The wheel or the package.
+    /// The wheel, the package or the image.
     pub file: PathBuf,
     /// The hash of its bytes there.
     pub sha256: String,
@@ -84,6 +96,35 @@ impl Found {
         })
     }
 
+    /// Looks into an image, as an archive: at what packages of ours have there.
+    ///
+    /// # Errors
+    ///
+    /// When it is no archive of an image, or lacks what a package should have brought.
+    pub fn image(&mut self, matrix: &Matrix, packages: &Packages, file: &Path) -> Result<(), Error> {
+        let read = std::fs::read(file).map_err(Error::from).and_then(|bytes| layers(&bytes));
+        let layers = read.map_err(|error| error.of_file(file.display()))?;
+        let find = |path: &str| layers.iter().rev().find_map(|layer| layer.file(path));
+        let missing = |path: &str| {
+            Error::new(format!("expected `{path}` in the image, found none")).of_file(file.display())
+        };
+        let installed = find(INSTALLED).ok_or_else(|| missing(INSTALLED))?;
+        for package in Paragraph::read(&String::from_utf8_lossy(installed))? {
+            let about = packages.packages.iter().find(|about| package.get("Package") == Some(&about.name));
+            for content in about.iter().flat_map(|about| &about.contents) {
+                let Some(part) = content.compiled() else { continue };
+                let row = matrix.core(part.without_avx)?;
+                let mut path = packages::place(content.at(), &row.name.version.to_string());
+                if part.part == CORE {
+                    path += &format!("/{CORE_LIBRARY}abi3.so");
+                }
+                let bytes = find(&path).ok_or_else(|| missing(&path))?;
+                self.add(matrix, row, &part.part, file, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     fn add(
         &mut self,
         matrix: &Matrix,
@@ -116,6 +157,30 @@ impl Found {
         }
         Ok(all)
     }
+}
+
+/// The layers of an image, the lowest first.
+fn layers(archive: &[u8]) -> Result<Vec<Tree>, Error> {
+    let files = Tree::of_tar(archive)?;
+    let list = files
+        .file(LAYERS)
+        .ok_or_else(|| Error::new(format!("expected `{LAYERS}` in the archive, found none")))?;
+    let images: Vec<Image> =
+        serde_json::from_slice(list).map_err(|error| Error::new(format!("`{LAYERS}`: {error}")))?;
+    let names = images.iter().flat_map(|image| &image.layers);
+    let read = |name: &String| {
+        let packed =
+            files.file(name).ok_or_else(|| Error::new(format!("expected the layer `{name}`, found none")))?;
+        Tree::of_tar(&compression::unpack("layer.tar.gz", packed, LARGEST_LAYER)?)
+    };
+    names.map(read).collect()
+}
+
+/// What Docker wants to know of an image in an archive.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Image {
+    layers: Vec<String>,
 }
 
 impl fmt::Display for Place {

@@ -68,7 +68,7 @@ pub(crate) enum Command {
     App(app::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
-    /// Say whether each part is the same bytes in all wheels and packages that have it
+    /// Say whether each part is the same bytes in all wheels, packages and images that have it
     Verify(verify::Call),
     /// Write images for containers, without an engine
     Image(image::Call),

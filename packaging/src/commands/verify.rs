@@ -15,8 +15,8 @@ use super::{MatrixChoice, counted};
 pub(crate) struct Call {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Directories with wheels and packages
-    #[arg(value_name = "DIRECTORY", default_values = ["dist", "dist/deb"])]
+    /// Directories with wheels, packages and images
+    #[arg(value_name = "DIRECTORY", default_values = ["dist", "dist/deb", "dist/images"])]
     directories: Vec<PathBuf>,
 }
 
@@ -33,6 +33,7 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         for file in files {
             match file.extension().and_then(|it| it.to_str()) {
                 Some("whl") => found.wheel(&matrix, &file)?,
+                Some("tar") => found.image(&matrix, &packages, &file)?,
                 Some("deb") => found.package(&matrix, &packages, &file)?,
                 _ => continue,
             }
@@ -41,7 +42,7 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     }
     let same = found.same()?;
     if same.is_empty() {
-        return Err("expected wheels or packages with something compiled in them, found none".into());
+        return Err("expected wheels, packages or images with something compiled in them, found none".into());
     }
     if json {
         let parts: Vec<_> =
@@ -61,7 +62,7 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
 fn kinds(places: &[&Path]) -> String {
     let count =
         |ending: &str| places.iter().filter(|it| it.extension().is_some_and(|it| it == ending)).count();
-    let kinds = [(count("whl"), "wheel"), (count("deb"), "package")];
+    let kinds = [(count("whl"), "wheel"), (count("deb"), "package"), (count("tar"), "image")];
     let told: Vec<String> =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| counted(*count, kind)).collect();
     told.join(", ")

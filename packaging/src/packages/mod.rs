@@ -66,10 +66,13 @@ impl Maker<'_> {
 
     /// A text with what stands in it for versions and places.
     fn filled(&self, text: &str) -> String {
-        text.replace("{lib}", &library_directory())
-            .replace("{version}", self.version)
-            .replace("{package}", &self.package_version())
+        place(text, self.version).replace("{package}", &self.package_version())
     }
+}
+
+/// Where something lies that is told with what stands for the version of Oarlock and for the directory of libraries.
+pub(crate) fn place(at: &str, version: &str) -> String {
+    at.replace("{lib}", &library_directory()).replace("{version}", version)
 }
 
 /// Where libraries lie.

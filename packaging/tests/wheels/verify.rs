@@ -1,5 +1,6 @@
 //! The same plugin as a wheel and as a package for Debian.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use oarlock_pack::assemble;
@@ -84,4 +85,40 @@ fn a_package_with_something_that_nobody_told_of_is_refused() {
     let published = Published::new(&[(PLACE, library.clone()), ("usr/bin/other", library)]);
     let error = published.found().expect_err("too much").to_string();
     assert!(error.contains("expected 1 compiled files in `oarlock-plugin-openblas`, found 2"), "{error}");
+}
+
+/// An image that has the package for OpenBLAS, with these bytes as its plugin.
+fn image(directory: &TempDir, plugin: Option<Vec<u8>>) -> PathBuf {
+    let mut layer = Tree::default();
+    let status = "Package: base\nVersion: 1\n\nPackage: oarlock-plugin-openblas\nVersion: 0.1.0-1\n";
+    layer.put("var/lib/dpkg/status", Entry::file(status.as_bytes())).expect("a path");
+    if let Some(bytes) = plugin {
+        layer.put(PLACE, Entry::file(bytes)).expect("a path");
+    }
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&layer.to_tar("", 0).expect("an archive")).expect("bytes");
+    let mut archive = Tree::default();
+    archive.put("layer", Entry::file(packed.finish().expect("bytes"))).expect("a path");
+    archive.put("manifest.json", Entry::file(*br#"[{"Layers": ["layer"]}]"#)).expect("a path");
+    let file = directory.path().join("image.tar");
+    std::fs::write(&file, archive.to_tar("", 0).expect("an archive")).expect("a file");
+    file
+}
+
+#[test]
+fn an_image_has_what_its_packages_brought_and_the_same() {
+    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    let packages = Packages::read("packages.toml", PACKAGES).expect("our own packages");
+    let library = loadable("openblas").library;
+    let published = Published::new(&[(PLACE, library.clone())]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut found = published.found().expect("a wheel and a package");
+    found.image(&matrix, &packages, &image(&directory, Some(library))).expect("an image");
+    assert_eq!(found.same().expect("the same")[0].places.len(), 3);
+    let other = compiled("int other(void) { return 1; }");
+    found.image(&matrix, &packages, &image(&directory, Some(other))).expect("an image");
+    assert!(found.same().expect_err("others").to_string().contains("image.tar`"));
+    let error =
+        found.image(&matrix, &packages, &image(&directory, None)).expect_err("nothing there").to_string();
+    assert!(error.contains(&format!("expected `{PLACE}` in the image, found none")), "{error}");
 }
