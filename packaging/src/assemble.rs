@@ -139,7 +139,8 @@ pub fn whole(matrix: &Matrix, row: &Row, core: &Core, plugins: &[Plugin]) -> Res
         let asked = |needed: &String| format!("Requires-Dist: {needed} ; extra == '{}'", extra.name);
         lines.extend(extra.requirements.iter().map(asked));
     }
-    wheel.say("METADATA", (lines.join("\n") + "\n\n" + &text).into_bytes());
+    let note = row.note.as_ref().map_or_else(String::new, |note| format!("**This wheel: {note}.**\n\n"));
+    wheel.say("METADATA", (lines.join("\n") + "\n\n" + &note + &text).into_bytes());
     wheel.say("WHEEL", tags(row).into_bytes());
     for plugin in plugins {
         put(&mut wheel, BUNDLED, plugin, row)?;

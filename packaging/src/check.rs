@@ -8,6 +8,7 @@ use oarlock_abi::Versions;
 use crate::assemble::file_of;
 use crate::build::{CORE, CORE_LIBRARY, is_without_avx};
 use crate::error::Error;
+use crate::headers::Headers;
 use crate::library::{self, Limits};
 use crate::matrix::wheel_name::WheelName;
 use crate::matrix::{Matrix, Part, Wheel as Row};
@@ -30,7 +31,9 @@ fn wheel(matrix: &Matrix, file: &Path) -> Result<(), Error> {
     let row = matrix.wheels.iter().find(|row| row.name.to_string() == name);
     let row = row.ok_or_else(|| Error::new("expected a wheel of the matrix, found none of that name"))?;
     let size = std::fs::metadata(file)?.len();
-    contents(matrix, row, &row.name, &Wheel::read(file)?, size)
+    let wheel = Wheel::read(file)?;
+    Headers::read(wheel.information("METADATA")?)?.check(&row.name)?;
+    contents(matrix, row, &row.name, &wheel, size)
 }
 
 /// Holds what is in a wheel to its name and to the row of its distribution. Of another release it is not known which libraries

@@ -15,6 +15,7 @@ pub mod date;
 pub mod deb;
 mod error;
 pub mod file;
+mod headers;
 mod html;
 pub mod image;
 pub mod index;

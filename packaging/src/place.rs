@@ -1,6 +1,7 @@
 //! Directories that are written whole, in place of older ones of their kind and of nothing else.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -91,12 +92,12 @@ impl Files<'_> {
         Ok(file::write(&self.place(path), bytes)?)
     }
 
-    /// Puts a file there that is elsewhere too: a second name for the same bytes where that can be had.
+    /// Puts a copy of a file there, which everybody may read: what becomes of the other afterwards is nothing to it.
     pub(crate) fn take(&mut self, path: &str, from: &Path) -> Result<(), Error> {
         let target = self.place(path);
         let take = || {
             target.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-            std::fs::hard_link(from, &target).or_else(|_| std::fs::copy(from, &target).map(drop))
+            std::io::copy(&mut File::open(from)?, &mut File::create(&target)?).map(drop)
         };
         take().map_err(|error| Error::from(error).of_part(from.display()))
     }

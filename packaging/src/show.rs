@@ -32,6 +32,8 @@ pub struct Row<'a> {
     pub parts: &'a [String],
     /// Why it cannot be built yet.
     pub planned: Option<&'a str>,
+    /// What has to be known of them.
+    pub note: Option<&'a str>,
     /// Where they lie below the host, one for each wheel.
     pub paths: Vec<String>,
 }
@@ -68,6 +70,7 @@ fn row<'a>(wheel: &'a Wheel, python: &'a str) -> Row<'a> {
         version: wheel.name.version.to_string(),
         parts: &wheel.parts,
         planned: wheel.planned.as_deref(),
+        note: wheel.note.as_deref(),
         paths: vec![wheel.path()],
     }
 }
@@ -91,7 +94,10 @@ impl Row<'_> {
             or_dash(self.isa),
             self.python.join(" "),
             format!("{}=={}", self.distribution, self.version),
-            self.planned.map_or_else(String::new, |why| format!("planned: {why}")),
+            match self.planned {
+                Some(why) => format!("planned: {why}"),
+                None => self.note.unwrap_or_default().to_owned(),
+            },
         ]
     }
 }

@@ -353,3 +353,21 @@ fn what_is_no_index_is_not_served() {
         oarlock_pack::serve::serve(directory.path(), listener, |_| ()).expect_err("an empty directory");
     assert!(error.to_string().contains("expected an index"));
 }
+
+#[test]
+fn an_index_keeps_its_wheels_whatever_becomes_of_those_that_it_was_made_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (pool, elsewhere) = (directory.path().join("wheels"), directory.path().join("elsewhere"));
+    std::fs::create_dir_all(&elsewhere).expect("a directory");
+    put(&elsewhere, "example", "1.0");
+    std::fs::create_dir(&pool).expect("a directory");
+    let (name, link) = ("example-1.0-py3-none-any.whl", pool.join("example-1.0-py3-none-any.whl"));
+    std::os::unix::fs::symlink("../elsewhere/example-1.0-py3-none-any.whl", &link).expect("a link");
+    let out = directory.path().join("index");
+    index(&pool, &[]).expect("an index").write(&out).expect("files");
+    let listed = out.join("files").join(name);
+    let before = std::fs::read(&listed).expect("a file");
+    std::fs::write(elsewhere.join(name), "something else").expect("a file");
+    assert!(!listed.is_symlink());
+    assert_eq!(std::fs::read(&listed).expect("a file"), before);
+}

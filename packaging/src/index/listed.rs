@@ -1,15 +1,12 @@
 //! A wheel as an index lists it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
-
-use pep440_rs::Version;
 
 use crate::check;
 use crate::error::Error;
+use crate::headers::Headers;
 use crate::matrix::Matrix;
-use crate::matrix::wheel_name::{WheelName, WheelVersion, normal};
+use crate::matrix::wheel_name::WheelName;
 use crate::wheel::Wheel;
 
 /// A wheel as an index lists it.
@@ -46,14 +43,7 @@ impl Listed {
         let wheel = Wheel::read_bytes(&bytes)?;
         let metadata = wheel.information("METADATA")?.to_vec();
         let of_wheel = Headers::read(&metadata)?;
-        let (distribution, version) = (of_wheel.get("Name")?, of_wheel.get("Version")?);
-        let is_version = Version::from_str(version).is_ok_and(|it| name.version == WheelVersion::Valid(it));
-        if normal(distribution) != name.distribution || !is_version {
-            return Err(Error::new(format!(
-                "expected what its name says, {}=={}; found {distribution}=={version} in its METADATA",
-                name.distribution, name.version
-            )));
-        }
+        of_wheel.check(&name)?;
         let size = bytes.len() as u64;
         if let Some(row) = super::row(matrix, &name) {
             check::contents(matrix, row, &name, &wheel, size)?;
@@ -61,29 +51,12 @@ impl Listed {
         Ok(Self {
             size,
             sha256: crate::wheel::sha256(&bytes),
-            requires_python: of_wheel.0.get("Requires-Python").cloned(),
+            requires_python: of_wheel.get("Requires-Python").ok().map(ToOwned::to_owned),
             yanked: None,
             file_name: file_name.to_owned(),
             source: Source::File(file.to_owned()),
             metadata,
             name,
         })
-    }
-}
-
-/// The first lines of a METADATA, each with a name and a value.
-struct Headers(BTreeMap<String, String>);
-
-impl Headers {
-    fn read(metadata: &[u8]) -> Result<Self, Error> {
-        let text = std::str::from_utf8(metadata).map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
-        let lines = text.lines().take_while(|line| !line.is_empty());
-        let pairs = lines.filter_map(|line| line.split_once(": "));
-        Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
-    }
-
-    fn get(&self, name: &str) -> Result<&str, Error> {
-        let value = self.0.get(name).map(String::as_str);
-        value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
     }
 }

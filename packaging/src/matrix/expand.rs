@@ -184,6 +184,7 @@ fn wheel(
         name,
         parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
         planned: group.planned.clone(),
+        note: group.note.clone(),
         budget: group.budget_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
         properties: properties(&file.properties, &combination)?,
         label,

@@ -145,6 +145,8 @@ pub(crate) struct Group {
     #[serde(default)]
     pub(crate) parts: Vec<String>,
     pub(crate) planned: Option<String>,
+    /// What has to be known of it.
+    pub(crate) note: Option<String>,
     pub(crate) budget_mb: Option<u32>,
     #[serde(flatten)]
     pub(crate) selection: Selection,

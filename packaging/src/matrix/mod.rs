@@ -69,6 +69,8 @@ pub struct Wheel {
     pub parts: Vec<String>,
     /// What has to happen before it can be built; nothing for what is built today.
     pub planned: Option<String>,
+    /// What has to be known of it.
+    pub note: Option<String>,
     /// How large the file may be.
     pub budget: Option<u64>,
     /// What it needs of a machine.

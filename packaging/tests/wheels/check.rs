@@ -215,3 +215,18 @@ fn of_another_release_it_is_not_known_what_it_opens_and_speaks() {
     let error = not_indexed(&older(AVX));
     assert!(error.contains("it has 1 VEX instructions"), "{error}");
 }
+
+#[test]
+fn a_wheel_that_says_another_version_than_its_name_is_refused() {
+    let directory = directory();
+    let file = wheel(&directory, &loadable("openblas"));
+    let row = matrix().wheels.into_iter().find(|row| row.label == "openblas").expect("a row");
+    let mut wheel = assemble::plugin(&row, &loadable("openblas")).expect("a wheel");
+    wheel.say("METADATA", b"Name: oarlock-openblas\nVersion: 0.2.0\n\n".to_vec());
+    std::fs::write(&file, wheel.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
+    let error = refusal(&file);
+    assert!(
+        error.ends_with("oarlock-openblas==0.1.0; found oarlock-openblas==0.2.0 in its METADATA"),
+        "{error}"
+    );
+}
