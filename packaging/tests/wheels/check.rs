@@ -137,7 +137,10 @@ fn a_wheel_without_what_its_row_has_or_of_no_row_is_refused() {
     let directory = directory();
     let file = wheel(&directory, &loadable("openblas"));
     let of_mkl = file.with_file_name("oarlock_mkl-0.1.0-py3-none-manylinux_2_28_x86_64.whl");
-    std::fs::rename(&file, &of_mkl).expect("a name");
+    let mut renamed = Wheel::read(&file).expect("a wheel");
+    renamed.say("METADATA", b"Name: oarlock-mkl\nVersion: 0.1.0\n\n".to_vec());
+    std::fs::remove_file(&file).expect("a file");
+    std::fs::write(&of_mkl, renamed.to_bytes(&Effort::Usual.into()).expect("a wheel")).expect("a file");
     let error = check::wheels(&matrix(), &[&of_mkl]).expect_err("another plugin").to_string();
     assert!(error.contains("expected the libraries of mkl, found `oarlock_openblas/"), "{error}");
     let unknown = file.with_file_name("oarlock_abacus-0.1.0-py3-none-any.whl");
