@@ -29,6 +29,17 @@ const UNWINDER: &str = "libgcc_s.so.1";
 const MACHINES: [(&str, Architecture); 2] =
     [("_x86_64", Architecture::X86_64), ("_aarch64", Architecture::Aarch64)];
 
+/// Whether a file is a shared object or a program.
+pub(crate) fn is_compiled(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF")
+}
+
+/// Where debuggers look for what belongs to a build id, below `.build-id`.
+pub(crate) fn build_id_path(id: &str) -> String {
+    let (first, rest) = id.split_at_checked(2).unwrap_or((id, ""));
+    format!("{first}/{rest}.debug")
+}
+
 /// What a library is allowed to need.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {

@@ -12,13 +12,11 @@ use crate::check;
 use crate::deb::control::Paragraph;
 use crate::deb::{Package, compression};
 use crate::error::Error;
+use crate::library::is_compiled;
 use crate::matrix::{Matrix, Wheel as Row};
 use crate::packages::{self, Compiled, Content, Packages};
 use crate::tree::Tree;
 use crate::wheel::{Wheel, sha256};
-
-/// What shared objects and programs begin with.
-const ELF: &[u8] = b"\x7fELF";
 
 /// Where an archive says which layers its image has, and an image which packages it has.
 const LAYERS: &str = "manifest.json";
@@ -64,7 +62,7 @@ impl Found {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let Some(row) = matrix.wheels.iter().find(|row| row.name.to_string() == name) else { return Ok(()) };
         let wheel = Wheel::read(file)?;
-        for (path, bytes) in wheel.files().filter(|(_, bytes)| bytes.starts_with(ELF)) {
+        for (path, bytes) in wheel.files().filter(|(_, bytes)| is_compiled(bytes)) {
             let part = check::part_of(matrix, row, path);
             let part =
                 part.ok_or_else(|| Error::new(format!("expected a part of the matrix, found `{path}`")))?;
@@ -83,9 +81,9 @@ impl Found {
         let name = package.name()?.to_owned();
         // What debuggers want of it was cut off those bytes, and others' packages are others' business.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
-        let compiled = package.contents.files().filter(|(_, bytes)| bytes.starts_with(ELF));
+        let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
         let compiled: Vec<&[u8]> = compiled.map(|(_, bytes)| bytes).collect();
-        let parts: Vec<Compiled> = about.contents.iter().filter_map(Content::compiled).collect();
+        let parts: Vec<&Compiled> = about.contents.iter().filter_map(Content::compiled).collect();
         if compiled.len() != parts.len() {
             let (wanted, found) = (parts.len(), compiled.len());
             return Err(Error::new(format!("expected {wanted} compiled files in `{name}`, found {found}"))
@@ -108,18 +106,18 @@ impl Found {
         let missing = |path: &str| {
             Error::new(format!("expected `{path}` in the image, found none")).of_file(file.display())
         };
+        let version = matrix.core(false)?.name.version.to_string();
         let installed = find(INSTALLED).ok_or_else(|| missing(INSTALLED))?;
         for package in Paragraph::read(&String::from_utf8_lossy(installed))? {
             let about = packages.packages.iter().find(|about| package.get("Package") == Some(&about.name));
             for content in about.iter().flat_map(|about| &about.contents) {
-                let Some(part) = content.compiled() else { continue };
-                let row = matrix.core(part.without_avx)?;
-                let mut path = packages::place(content.at(), &row.name.version.to_string());
+                let Content::Part { compiled: part, at } = content else { continue };
+                let mut path = packages::place(at, &version);
                 if part.part == CORE {
                     path += &format!("/{CORE_LIBRARY}abi3.so");
                 }
                 let bytes = find(&path).ok_or_else(|| missing(&path))?;
-                self.add(matrix, row, &part.part, file, bytes)?;
+                self.add(matrix, matrix.core(part.without_avx)?, &part.part, file, bytes)?;
             }
         }
         Ok(())

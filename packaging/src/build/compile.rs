@@ -226,11 +226,8 @@ impl<'w> Compiler<'w> {
         let needs = library::check(&library, bytes, limits)?;
         let id =
             needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
-        let (first, rest) = id.split_at_checked(2).unwrap_or((&id, ""));
-        crate::file::write(
-            &debug.join(".build-id").join(first).join(format!("{rest}.debug")),
-            &fs::read(&symbols)?,
-        )?;
+        let place = debug.join(".build-id").join(library::build_id_path(&id));
+        crate::file::write(&place, &fs::read(&symbols)?)?;
         Ok(library)
     }
 

@@ -43,7 +43,7 @@ impl<'p> PackagePlan<'p> {
         for content in chosen.iter().flat_map(|about| &about.contents) {
             let is_said = matches!(content, Content::Says { .. } | Content::Writes { .. });
             let said = is_said.then(|| Compiled { part: COMMAND.to_owned(), without_avx: false });
-            parts.extend(content.compiled().or(said).filter(|part| !parts.contains(part)));
+            parts.extend(content.compiled().cloned().or(said).filter(|part| !parts.contains(part)));
         }
         let of = |part: Compiled| Ok((recipe(matrix, matrix.core(part.without_avx)?, &part.part)?, part));
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
@@ -86,7 +86,12 @@ impl Workshop {
         for (recipe, compiled) in &plan.recipes {
             step(self.compiling(&compiler, recipe));
             let mut notes = Vec::new();
-            let (part, _) = make(&compiler, recipe, &debug, &mut |_| (), &mut notes)?;
+            let mut beside = |text: String| tell(&Step { done: 1 + made.len(), all, text });
+            let (part, _) = make(&compiler, recipe, &debug, &mut beside, &mut notes)?;
+            // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
+            if let Some(note) = notes.pop() {
+                return Err(Error::new(note));
+            }
             made.insert(compiled.clone(), part);
         }
         let command = self.target.join("made/command");

@@ -102,6 +102,12 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         say!("{:#}", json!({ "files": places }));
         return Ok(());
     }
+    // The image is made of that directory, with what is copied there later.
+    let is_missing = |file: &&String| !call.out.join(file).exists();
+    let program = call.command.first().filter(|it| it.ends_with(".py"));
+    for file in program.into_iter().chain(&app.requirements).filter(is_missing) {
+        eprintln!("note: there is no `{file}` in `{}`, which the image is made of", call.out.display());
+    }
     let verb = if dry_run { "would write" } else { "wrote" };
     places.iter().for_each(|place| say!("{verb} {}", place.display()));
     let (image, out) = (&app.image, call.out.display());

@@ -15,8 +15,8 @@ use super::{MatrixChoice, counted};
 pub(crate) struct Call {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Directories with wheels, packages and images
-    #[arg(value_name = "DIRECTORY", default_values = ["dist", "dist/deb", "dist/images"])]
+    /// Directories with wheels, packages and images; those of `dist`, `dist/deb` and `dist/images` that are there, if you name none
+    #[arg(value_name = "DIRECTORY")]
     directories: Vec<PathBuf>,
 }
 
@@ -25,7 +25,9 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     let packages = Packages::read("packaging/packages.toml", OWN)?;
     let mut found = Found::default();
     let mut looked_at = 0;
-    for directory in &call.directories {
+    let usual = ["dist", "dist/deb", "dist/images"].map(PathBuf::from).into_iter().filter(|it| it.is_dir());
+    let directories = if call.directories.is_empty() { usual.collect() } else { call.directories.clone() };
+    for directory in &directories {
         let listed =
             std::fs::read_dir(directory).map_err(|error| format!("`{}`: {error}", directory.display()))?;
         let mut files = listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::fs;
 
 use super::file::Architecture;
-use super::library::{Needs, build_id_path};
+use super::library::Needs;
 use super::{About, Maker};
 use crate::assemble::Made;
 use crate::date;
 use crate::deb::Package;
 use crate::deb::control::Paragraph;
 use crate::error::Error;
+use crate::library::build_id_path;
 use crate::packed::gzip;
 use crate::tree::{Entry, Tree};
 

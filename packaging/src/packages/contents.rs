@@ -14,7 +14,7 @@ use crate::tree::{Entry, Tree};
 impl Maker<'_> {
     /// What is compiled for a package.
     pub(super) fn compiled(&self, about: &About) -> Result<Vec<&Made>, Error> {
-        about.contents.iter().filter_map(Content::compiled).map(|part| self.part(&part)).collect()
+        about.contents.iter().filter_map(Content::compiled).map(|part| self.part(part)).collect()
     }
 
     fn part(&self, compiled: &Compiled) -> Result<&Made, Error> {
@@ -27,10 +27,7 @@ impl Maker<'_> {
         for content in &about.contents {
             let at = self.filled(content.at());
             match content {
-                Content::Part { part, without_avx, .. } => {
-                    let part = Compiled { part: part.clone(), without_avx: *without_avx };
-                    self.put_part(&mut tree, about, &part, &at)?;
-                }
+                Content::Part { compiled, .. } => self.put_part(&mut tree, about, compiled, &at)?,
                 Content::File { file, .. } => put_file(&mut tree, &self.root.join(file), &at)?,
                 Content::Template { template, .. } => {
                     let text = fs::read_to_string(self.root.join(template));
@@ -72,7 +69,7 @@ impl Maker<'_> {
                 for (path, bytes) in core.wheel.files() {
                     tree.put(&format!("{at}/{path}"), Entry::file(bytes))?;
                 }
-                // pip says who can remove it.
+                // What installed it, as every package of Python says.
                 let about = core.wheel.information_path("INSTALLER");
                 tree.put(&format!("{at}/{about}"), Entry::file(*b"debian\n"))
             }

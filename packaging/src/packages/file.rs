@@ -82,10 +82,8 @@ pub(crate) enum Architecture {
 pub(crate) enum Content {
     /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
     Part {
-        part: String,
-        /// Whether no instruction of AVX may lie in it.
-        #[serde(default)]
-        without_avx: bool,
+        #[serde(flatten)]
+        compiled: Compiled,
         at: String,
     },
     /// A file or a directory of the sources.
@@ -111,19 +109,19 @@ pub(crate) enum Keys {
 }
 
 /// A part as it is compiled.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Compiled {
     pub(crate) part: String,
+    /// Whether no instruction of AVX may lie in it.
+    #[serde(default)]
     pub(crate) without_avx: bool,
 }
 
 impl Content {
     /// The part that is compiled for it, if one is.
-    pub(crate) fn compiled(&self) -> Option<Compiled> {
+    pub(crate) fn compiled(&self) -> Option<&Compiled> {
         match self {
-            Self::Part { part, without_avx, .. } => {
-                Some(Compiled { part: part.clone(), without_avx: *without_avx })
-            }
+            Self::Part { compiled, .. } => Some(compiled),
             _ => None,
         }
     }

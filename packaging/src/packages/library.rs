@@ -30,7 +30,7 @@ impl Needs {
 /// What a tree needs.
 pub(crate) fn needs(contents: &Tree) -> Result<Needs, Error> {
     let mut all = Needs::default();
-    for (path, bytes) in contents.files().filter(|(_, bytes)| bytes.starts_with(b"\x7fELF")) {
+    for (path, bytes) in contents.files().filter(|(_, bytes)| library::is_compiled(bytes)) {
         let needs = library::Needs::of(bytes).map_err(|error| error.of_file(path))?;
         all.glibc = all.glibc.max(needs.glibc.last().copied());
         all.unwinds |= needs.libraries.contains("libgcc_s.so.1");
@@ -38,12 +38,6 @@ pub(crate) fn needs(contents: &Tree) -> Result<Needs, Error> {
     }
     all.build_ids.sort();
     Ok(all)
-}
-
-/// Where debuggers look for what belongs to a build id.
-pub(crate) fn build_id_path(id: &str) -> String {
-    let (first, rest) = id.split_at_checked(2).unwrap_or((id, ""));
-    format!("{first}/{rest}.debug")
 }
 
 /// The functions that the library of a name offers, sorted.

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::library::build_id_path;
 use super::*;
 use crate::assemble::{Built, Other};
+use crate::library::build_id_path;
 use crate::matrix::Matrix;
 use crate::tree::Node;
 
@@ -219,7 +219,9 @@ fn our_own_packages_are_of_what_there_is() {
     for about in &packages.packages {
         for content in &about.contents {
             match content {
-                Content::Part { part, .. } => assert!(matrix.parts.contains_key(part), "{part}"),
+                Content::Part { compiled, .. } => {
+                    assert!(matrix.parts.contains_key(&compiled.part), "{compiled:?}");
+                }
                 Content::File { file, .. } => assert!(root.join(file).exists(), "{file}"),
                 Content::Template { template, .. } => assert!(root.join(template).is_file(), "{template}"),
                 Content::Link { .. }

@@ -216,6 +216,8 @@ pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
     })?;
     let noted = PyCFunction::new_closure(py, None, None, |_, _| {
         WAS_FORKED.store(HAS_BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
+        // No other thread came along.
+        STARTING.store(usize::from(IS_STARTING.get()), Ordering::SeqCst);
     })?;
     let calls = [("before", wait), ("after_in_child", noted)].into_py_dict(py)?;
     py.import("os")?.call_method("register_at_fork", (), Some(&calls)).map(drop)

@@ -128,7 +128,7 @@ def test_plugins_of_the_package_itself_are_part_of_it_whoever_may_write_there(wi
 
 @pytest.fixture
 def bundle(tmp_path):
-    """A copy of the package in which plugins can lie, without the device that is linked in where it is tested from the sources."""
+    """A copy of the package in which plugins can lie, with where they do and the variables of a process that imports it."""
     import oarlock
 
     shutil.copytree(os.path.dirname(oarlock.__file__), tmp_path / "oarlock")

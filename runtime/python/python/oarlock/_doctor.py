@@ -100,12 +100,10 @@ def examined() -> dict[str, Any]:
 
 def problems(report: dict[str, Any]) -> list[str]:
     """What is wrong, one by one."""
+    of_devices = [f"device `{device['device']}`: {device['problem']}" for device in report["devices"] if device["problem"]]
     if not report["devices"] and not report["start"]:
         where = os.path.join(report["package"], "plugins")
-        none = [f"expected a device, found none: that of the CPU comes with the package, in `{where}`; {_plugins.ANEW}"]
-    else:
-        none = []
-    of_devices = none + [f"device `{device['device']}`: {device['problem']}" for device in report["devices"] if device["problem"]]
+        of_devices = [f"expected a device, found none: that of the CPU comes with the package, in `{where}`; {_plugins.ANEW}"]
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["is_wrong"]]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
