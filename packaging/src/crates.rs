@@ -66,11 +66,16 @@ struct Lock {
     package: Vec<Locked>,
 }
 
-#[derive(Deserialize)]
-struct Locked {
-    name: String,
-    version: String,
-    checksum: Option<String>,
+/// A crate as the lock of a workspace has it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Locked {
+    /// What it is called.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The hash of what the registry gives for it; nothing for what lies in the workspace.
+    #[serde(rename = "checksum")]
+    pub sha256: Option<String>,
 }
 
 /// What everything is compiled for.
@@ -87,11 +92,7 @@ impl Crates {
         let said = cargo(root, &arguments)?;
         let metadata: Metadata =
             serde_json::from_slice(&said.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
-        let file = root.join("Cargo.lock");
-        let lock = std::fs::read_to_string(&file)?;
-        let lock: Lock = toml::from_str(&lock)
-            .map_err(|error| Error::of_syntax(&file.display().to_string(), &lock, &error))?;
-        let hash = |it: Locked| Some(((it.name, it.version), it.checksum?));
+        let hash = |it: Locked| Some(((it.name, it.version), it.sha256?));
         let is_used = |dependency: &Dependency| dependency.dep_kinds.iter().any(|it| it.kind.is_none());
         let uses = |node: Node| {
             let used = node.deps.into_iter().filter(is_used).map(|it| it.pkg).collect();
@@ -101,7 +102,7 @@ impl Crates {
             root: root.to_owned(),
             packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
             uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
-            hashes: lock.package.into_iter().filter_map(hash).collect(),
+            hashes: locked(root)?.into_iter().filter_map(hash).collect(),
         })
     }
 
@@ -161,6 +162,19 @@ impl Package {
     pub(crate) fn address(&self) -> String {
         format!("pkg:cargo/{}@{}", self.name, self.version)
     }
+}
+
+/// All crates of a workspace, as its lock has them.
+///
+/// # Errors
+///
+/// When there is no such lock, or it cannot be read.
+pub fn locked(root: &Path) -> Result<Vec<Locked>, Error> {
+    let file = root.join("Cargo.lock");
+    let text = std::fs::read_to_string(&file);
+    let text = text.map_err(|error| Error::from(error).of_file(file.display()))?;
+    let lock: Result<Lock, _> = toml::from_str(&text);
+    Ok(lock.map_err(|error| Error::of_syntax(&file.display().to_string(), &text, &error))?.package)
 }
 
 /// Asks cargo in a workspace.

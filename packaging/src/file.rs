@@ -73,6 +73,18 @@ pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write().map_err(|error| of_file(file, error))
 }
 
+/// How many bytes may still be written where a directory is or will be.
+///
+/// # Errors
+///
+/// When nothing above it is there.
+pub fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let there = directory.ancestors().find(|it| it.exists()).unwrap_or(Path::new("."));
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    let said = rustix::fs::statvfs(there).map_err(io::Error::from)?;
+    Ok(said.f_bavail.saturating_mul(said.f_frsize))
+}
+
 /// A directory that takes the place of another when it is finished, and goes away when it never is.
 pub(crate) struct NewDirectory {
     directory: TempDir,

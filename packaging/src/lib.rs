@@ -30,11 +30,13 @@ pub mod packages;
 pub mod packed;
 pub mod page;
 mod place;
+pub mod release;
 pub mod repository;
 pub mod select;
 pub mod serve;
 pub mod show;
 pub mod tree;
+pub mod vendor;
 pub mod verify;
 pub mod wheel;
 

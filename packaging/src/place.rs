@@ -102,6 +102,11 @@ impl Files<'_> {
         take().map_err(|error| Error::from(error).of_part(from.display()))
     }
 
+    /// Where the files lie until all of them are there.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory
+    }
+
     /// Leaves a place to a file that somebody else puts there, which the next directory may replace.
     pub(crate) fn leave(&mut self, path: &str) {
         self.list += &format!("{path}\n");

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::library::{self, Limits};
 use crate::licences;
 use crate::matrix::Wheel as Row;
+use crate::vendor;
 use crate::wheel::Wheel;
 
 /// What compiles no instruction of AVX, in the crates of others too.
@@ -171,12 +172,10 @@ impl<'w> Compiler<'w> {
         if !place.exists() {
             // An environment, for what pip installs with `--target` lacks the files that lie outside of packages.
             let libraries = recipe.part.libraries.join(", ");
-            tell(format!("installing {libraries} from PyPI, to ask the plugin `{}` who it is", recipe.name));
+            tell(format!("installing {libraries}, to ask the plugin `{}` who it is", recipe.name));
             let new = place.with_extension("new");
             self.tools.environment(&new, "libraries")?;
-            let mut pip = Command::new(new.join("bin/python"));
-            pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:"]);
-            self.tools.run(pip.args(&recipe.part.libraries), "libraries")?;
+            self.tools.run(self.tools.pip(&new).args(&recipe.part.libraries), "libraries")?;
             fs::rename(new, &place)?;
         }
         self.ask(library, Some(&place))
@@ -343,6 +342,7 @@ fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     // The directories that crates of registries lie in are called after their hosts. The last that matches counts.
     let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
     renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
+    renamed.push((vendor::crates(root), "/crates".to_owned()));
     let mut flags: Vec<String> = renamed
         .into_iter()
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::compile::Compiler;
-use super::plan::{Recipe, recipe};
+use super::plan::{Plan, Recipe, recipe};
 use super::{Step, Workshop, make};
 use crate::assemble::Made;
 use crate::date;
@@ -51,9 +51,39 @@ impl<'p> PackagePlan<'p> {
         Ok(Self { packages, chosen, recipes, version, keys })
     }
 
+    /// The packages that go with wheels: those of whose parts each is in one of them, or in none of the matrix.
+    ///
+    /// # Errors
+    ///
+    /// As [`PackagePlan::new`].
+    pub fn beside(plan: &Plan<'_>, packages: &'p Packages, keys: Vec<u8>) -> Result<Self, Error> {
+        let is_in_wheels =
+            |part: &Compiled| plan.matrix.wheels.iter().any(|row| row.parts.contains(&part.part));
+        let is_built = |part: &Compiled| {
+            let is_it = |it: &Recipe| it.name == part.part && it.leaves_out_avx() == part.without_avx;
+            plan.recipes().iter().any(is_it)
+        };
+        let goes_with = |about: &&About| {
+            about
+                .contents
+                .iter()
+                .filter_map(Content::compiled)
+                .all(|part| !is_in_wheels(part) || is_built(part))
+        };
+        let all = packages.named(&[], !keys.is_empty())?;
+        let names: Vec<String> = all.into_iter().filter(goes_with).map(|about| about.name.clone()).collect();
+        Self::new(plan.matrix, packages, &names, keys)
+    }
+
     /// What is compiled, each once.
     pub fn recipes(&self) -> impl Iterator<Item = &Recipe> {
         self.recipes.iter().map(|(recipe, _)| recipe)
+    }
+
+    /// The version of Oarlock that they hold.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The names of the packages.

@@ -2,10 +2,11 @@
 //! older glibc than that of the builder; putting together and packing is kept too, so that a run that was interrupted goes on
 //! where it stood.
 
+mod book;
 mod compile;
 mod debs;
 mod plan;
-mod tools;
+pub(crate) mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

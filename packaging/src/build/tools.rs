@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::vendor;
 
 /// What the tools are that a build needs beside cargo, as pip installs them, and what each is started as.
 const TOOLS: [(&str, &str); 5] = [
@@ -23,6 +24,11 @@ const LAST_LINES: usize = 20;
 /// Settings by which a caller would change what cargo makes of the same sources.
 const SETTINGS: [&str; 3] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_"];
 
+/// The same as pip names them.
+pub(crate) fn names() -> Vec<String> {
+    TOOLS.map(|(package, _)| package.to_owned()).to_vec()
+}
+
 /// Tools in a directory.
 pub(crate) struct Tools<'w> {
     root: &'w Path,
@@ -32,9 +38,12 @@ pub(crate) struct Tools<'w> {
 impl<'w> Tools<'w> {
     /// Installs them where one is missing; `target` is where everything lies that can be made again.
     pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
-        let tools = Self { root, target };
+        let tools = Self::in_directory(root, target);
         let list = tools.directory().join("installed");
-        let wanted = TOOLS.map(|(package, _)| package).join("\n");
+        // What an environment of Python starts names the place of that environment, so one that was moved is none any more.
+        let place = tools.directory();
+        let place = place.canonicalize().unwrap_or(place);
+        let wanted = format!("{}\n{}", TOOLS.map(|(package, _)| package).join("\n"), place.display());
         let is_there = |(_, name): &(&str, &str)| tools.bin().join(name).exists();
         if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) && TOOLS.iter().all(is_there)
         {
@@ -42,14 +51,26 @@ impl<'w> Tools<'w> {
         }
         // From the start, for pip takes what lost its files for installed.
         // Several builds may share one directory by a link, which Python makes no environment at.
-        let place = tools.directory();
-        tools.environment(&place.canonicalize().unwrap_or(place), "tools")?;
-        let mut pip = Command::new(tools.bin().join("python"));
-        pip.args(["-m", "pip", "install", "--disable-pip-version-check"])
-            .args(TOOLS.map(|(package, _)| package));
-        tools.run(&mut pip, "tools")?;
+        tools.environment(&place, "tools")?;
+        let mut pip = tools.pip(&place);
+        tools.run(pip.args(TOOLS.map(|(package, _)| package)), "tools")?;
         fs::write(list, wanted)?;
         Ok(tools)
+    }
+
+    /// The same, for what needs none of them.
+    pub(crate) fn in_directory(root: &'w Path, target: &'w Path) -> Self {
+        Self { root, target }
+    }
+
+    /// What installs wheels into an environment, from beside the sources where they lie there, and else from PyPI.
+    pub(crate) fn pip(&self, environment: &Path) -> Command {
+        let mut pip = Command::new(environment.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:"]);
+        if let Some(wheels) = vendor::python(self.root) {
+            pip.args(["--no-index", "--find-links"]).arg(wheels);
+        }
+        pip
     }
 
     fn directory(&self) -> PathBuf {

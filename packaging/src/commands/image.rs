@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use oarlock_pack::date;
 use oarlock_pack::image::images::{self, Image};
 use oarlock_pack::image::lock::Locked;
 use oarlock_pack::image::mirror::Mirror;
 use oarlock_pack::image::own::Own;
 use oarlock_pack::image::workshop::{Finished, Workshop};
 use oarlock_pack::image::{Images, Lock, Name, Pool, closure, lock};
+use oarlock_pack::{date, vendor};
 use serde_json::{Value, json};
 
 use super::counted;
@@ -33,9 +33,8 @@ pub(crate) struct Call {
     /// Where the images are written
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/images")]
     out: PathBuf,
-    /// A directory that holds the packages of Debian; without it they are fetched from this machine's mirror and kept
-    #[arg(long, value_name = "DIRECTORY")]
-    pool: Option<PathBuf>,
+    #[command(flatten)]
+    pool: PoolChoice,
     #[command(flatten)]
     mirror: MirrorChoice,
     /// What the images are called before the colon, such as `registry.example.org/team/oarlock`
@@ -49,8 +48,18 @@ pub(crate) struct Call {
     list: bool,
 }
 
+/// Where packages of Debian lie.
 #[derive(Args, Debug)]
-struct MirrorChoice {
+pub(super) struct PoolChoice {
+    /// A directory that holds the packages of Debian; without it they are taken from `vendor/debian` where that is there, and else
+    /// fetched from this machine's mirror and kept
+    #[arg(long, value_name = "DIRECTORY")]
+    pool: Option<PathBuf>,
+}
+
+/// Where packages of Debian come from.
+#[derive(Args, Debug)]
+pub(super) struct MirrorChoice {
     /// The mirror of Debian to fetch from, in place of this machine's own
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
@@ -75,8 +84,20 @@ struct LockCall {
 const POOL: &str = "target/pack/pool";
 const SCRATCH: &str = "target/pack/scratch";
 
+impl PoolChoice {
+    pub(super) fn open(&self, mirror: &MirrorChoice) -> Pool {
+        match &self.pool {
+            Some(directory) => Pool::at(directory),
+            None => match vendor::debian(Path::new(".")) {
+                Some(directory) => Pool::at(&directory),
+                None => Pool::filled_from(Path::new(POOL), mirror.find()),
+            },
+        }
+    }
+}
+
 impl MirrorChoice {
-    fn find(&self) -> Result<Mirror, oarlock_pack::Error> {
+    pub(super) fn find(&self) -> Result<Mirror, oarlock_pack::Error> {
         self.mirror.as_deref().map_or_else(Mirror::of_machine, Mirror::at)
     }
 }
@@ -93,10 +114,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     let chosen = images.chosen(&call.images)?;
     let own = Own::of_directory(&call.debs, &images.debian.architecture)?;
-    let pool = match &call.pool {
-        Some(directory) => Pool::at(directory),
-        None => Pool::filled_from(Path::new(POOL), call.mirror.find()),
-    };
+    let pool = call.pool.open(&call.mirror);
     let workshop = Workshop::new(&images, &lock, &pool, &own, Path::new(SCRATCH));
     let mut workshop = match &call.name {
         Some(name) => workshop.called(name),
@@ -152,7 +170,18 @@ fn make<'w>(
 ) -> Result<Vec<Finished>, Box<dyn Error>> {
     let progress = Progress::new();
     // All of them before the first image, so that nothing is found wrong when half is done.
-    let needed = workshop.needed(wanted);
+    take(pool, &workshop.needed(wanted), &progress)?;
+    let mut finished = Vec::new();
+    for (done, image) in wanted.iter().enumerate() {
+        let name = workshop.name(image)?;
+        let tell = |layer: &str| progress.step(done, wanted.len(), &format!("{name}, layer {layer}"));
+        finished.push(workshop.make(image, &call.out, call.dockerfile, &tell)?);
+    }
+    Ok(finished)
+}
+
+/// Fetches the packages of Debian that are not kept yet, and checks all of them.
+pub(super) fn take(pool: &Pool, needed: &[&Locked], progress: &Progress) -> Result<(), oarlock_pack::Error> {
     let count = needed.iter().filter(|package| !pool.has(package)).count();
     let mut fetched = 0;
     for package in needed {
@@ -162,13 +191,7 @@ fn make<'w>(
         }
         pool.take(package)?;
     }
-    let mut finished = Vec::new();
-    for (done, image) in wanted.iter().enumerate() {
-        let name = workshop.name(image)?;
-        let tell = |layer: &str| progress.step(done, wanted.len(), &format!("{name}, layer {layer}"));
-        finished.push(workshop.make(image, &call.out, call.dockerfile, &tell)?);
-    }
-    Ok(finished)
+    Ok(())
 }
 
 fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {

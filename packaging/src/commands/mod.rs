@@ -13,10 +13,12 @@ mod matrix;
 mod options;
 mod pages;
 mod progress;
+mod release;
 mod repack;
 mod say;
 mod select;
 mod serve;
+mod vendor;
 mod verify;
 
 use std::error::Error;
@@ -52,6 +54,7 @@ Examples:
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
   oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt
+  oarlock-pack release --key release.key       # all of it, of sources that are tagged as a release
   oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
 
 #[derive(Debug, Subcommand)]
@@ -72,6 +75,10 @@ pub(crate) enum Command {
     Verify(verify::Call),
     /// Write images for containers, without an engine
     Image(image::Call),
+    /// Build a release: everything that people install, signed, in one directory
+    Release(release::Call),
+    /// Keep beside the sources what building them takes from the network
+    Vendor(vendor::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
     /// Say which instructions lie in a library
@@ -135,6 +142,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Options(call) => options::run(call, arguments.json),
         Command::Select(call) => select::run(call, arguments.json),
         Command::Serve(call) => serve::run(call, arguments.json, arguments.dry_run),
+        Command::Release(call) => release::run(call, arguments.json, arguments.dry_run),
+        Command::Vendor(call) => vendor::run(call, arguments.json, arguments.dry_run),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
     }
 }

@@ -21,6 +21,15 @@ impl Progress {
         Self { bar }
     }
 
+    /// Says which of several works begins; each has steps of its own.
+    pub(crate) fn stage(&self, number: usize, all: usize, text: &str) {
+        let line = format!("{number} of {all}: {text}");
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None => eprintln!("{line}"),
+        }
+    }
+
     /// Says what comes next, after `done` steps of `all`.
     pub(crate) fn step(&self, done: usize, all: usize, text: &str) {
         self.count(done, all, text);

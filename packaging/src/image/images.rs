@@ -158,6 +158,19 @@ impl Images {
         layer.ok_or_else(|| Error::new(format!("expected the name of a layer, found `{name}`")))
     }
 
+    /// The packages of our own in an image.
+    ///
+    /// # Errors
+    ///
+    /// When it names a layer that there is not.
+    pub fn own_of(&self, image: &Image) -> Result<Vec<&str>, Error> {
+        let mut names = Vec::new();
+        for layer in &image.layers {
+            names.extend(self.layer(layer)?.own.iter().map(String::as_str));
+        }
+        Ok(names)
+    }
+
     /// The images whose suffixes these are, with or without the line in front, or all where none is said. The plain image is
     /// `plain`.
     ///

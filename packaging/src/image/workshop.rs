@@ -102,7 +102,7 @@ impl<'w> Workshop<'w> {
     ///
     /// When it names a layer that there is not.
     pub fn missing(&self, image: &Image) -> Result<Vec<&'w str>, Error> {
-        Ok(self.own_of(image)?.into_iter().filter(|name| !self.own.has(name)).collect())
+        Ok(self.images.own_of(image)?.into_iter().filter(|name| !self.own.has(name)).collect())
     }
 
     /// What an image is called.
@@ -111,7 +111,7 @@ impl<'w> Workshop<'w> {
     ///
     /// When a package is missing, or no engine would take the name.
     pub fn name(&self, image: &Image) -> Result<Name, Error> {
-        let version = self.own.version(self.own_of(image)?.into_iter())?;
+        let version = self.own.version(self.images.own_of(image)?.into_iter())?;
         // Tags have no room for all that versions have.
         Name::new(self.repository, &format!("{}{}", version.replace(['+', '~'], "-"), image.suffix))
     }
@@ -124,12 +124,19 @@ impl<'w> Workshop<'w> {
         self.lock.packages.iter().filter(is_needed).collect()
     }
 
-    fn own_of(&self, image: &Image) -> Result<Vec<&'w str>, Error> {
-        let mut names = Vec::new();
-        for layer in &image.layers {
-            names.extend(self.images.layer(layer)?.own.iter().map(String::as_str));
-        }
-        Ok(names)
+    /// The packages of an image: ours, and those of Debian.
+    ///
+    /// # Errors
+    ///
+    /// When one of ours is missing or broken.
+    pub fn packages(&self, image: &Image) -> Result<(Vec<Package>, Vec<&'w Locked>), Error> {
+        let own = self
+            .images
+            .own_of(image)?
+            .into_iter()
+            .map(|name| self.own.take(name))
+            .collect::<Result<_, _>>()?;
+        Ok((own, self.needed(&[image])))
     }
 
     /// Makes an image, as a file in a directory and, where that is asked for, as a directory beside it from which an engine makes
@@ -248,7 +255,7 @@ impl<'w> Workshop<'w> {
     /// That our own packages find all that they depend on.
     fn check(&self, image: &Image, stages: &[Rc<Stage>]) -> Result<(), Error> {
         let Some(last) = stages.last() else { return Ok(()) };
-        for name in self.own_of(image)? {
+        for name in self.images.own_of(image)? {
             let lacking = last.root.lacks(name, &self.images.debian.left_out)?;
             if let Some(lacking) = lacking.first() {
                 return Err(Error::new(format!(

@@ -1,6 +1,8 @@
 //! A key with its owner, as OpenPGP writes it.
 
-use ed25519_dalek::SigningKey;
+use ed25519_dalek::pkcs8::EncodePublicKey as _;
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::{Signer as _, SigningKey};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha1::{Digest as _, Sha1};
 
@@ -131,6 +133,22 @@ impl Key {
     #[must_use]
     pub fn public_bytes(&self) -> Vec<u8> {
         self.packets(Kind::PUBLIC_KEY, &self.body())
+    }
+
+    /// The same for programs that know nothing of OpenPGP, as PEM.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written so.
+    pub fn public_text(&self) -> Result<String, Error> {
+        let text = self.secret.verifying_key().to_public_key_pem(LineEnding::LF);
+        text.map_err(|error| Error::new(format!("the public key: {error}")))
+    }
+
+    /// The signature of bytes, as programs make it that know nothing of OpenPGP.
+    #[must_use]
+    pub fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+        self.secret.sign(bytes).to_bytes()
     }
 
     /// What tells it from all other keys.

@@ -1,0 +1,104 @@
+//! Where a release comes from: a statement of in-toto that says, as SLSA 1.0 wants it, of which sources and of what else everything in
+//! it was built; and the envelope (DSSE) in which it is signed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::bills::address;
+use super::{About, Item};
+use crate::crates::Locked as Crate;
+use crate::error::Error;
+use crate::image::lock::Locked;
+use crate::openpgp::Key;
+
+/// What the envelope says that is in it.
+const KIND: &str = "application/vnd.in-toto+json";
+
+/// What else a release is built of.
+#[derive(Debug, Default)]
+pub struct Materials {
+    /// The crates of the workspace, as its lock has them.
+    pub crates: Vec<Crate>,
+    /// The packages of Debian in images.
+    pub debian: Vec<Locked>,
+    /// The tools from PyPI that build wheels, such as `maturin==1.16.0`.
+    pub tools: Vec<String>,
+    /// What the compiler says of itself, a line for each fact.
+    pub compiler: String,
+}
+
+/// The statement about files.
+#[must_use]
+pub fn statement(about: &About<'_>, materials: &Materials, items: &[Item]) -> Value {
+    let source = &about.source;
+    let subjects = items.iter().map(|item| json!({ "name": item.path, "digest": { "sha256": item.sha256 } }));
+    let mut built_of = vec![json!({
+        "uri": format!("git+{}@{}", env!("CARGO_PKG_REPOSITORY"), source.name()),
+        "digest": { "gitCommit": source.commit },
+    })];
+    built_of.extend(materials.crates.iter().filter_map(|it| {
+        let sha256 = it.sha256.as_ref()?;
+        Some(json!({ "uri": address("cargo", &it.name, &it.version), "digest": { "sha256": sha256 } }))
+    }));
+    built_of.extend(materials.debian.iter().map(|it| {
+        let place = format!("{}?arch={}", address("deb/debian", &it.name, &it.version), it.architecture);
+        json!({ "uri": place, "digest": { "sha256": it.sha256 } })
+    }));
+    built_of.extend(materials.tools.iter().map(|tool| {
+        let (name, version) = tool.split_once("==").unwrap_or((tool, ""));
+        json!({ "uri": address("pypi", name, version) })
+    }));
+    let compiler = |fact: &str| {
+        let mut lines = materials.compiler.lines();
+        lines.find_map(|line| line.strip_prefix(fact)?.strip_prefix(": ")).unwrap_or_default()
+    };
+    built_of.push(json!({
+        "uri": address("generic", "rustc", compiler("release")),
+        "digest": { "gitCommit": compiler("commit-hash") },
+    }));
+    json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": subjects.collect::<Vec<_>>(),
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": concat!(env!("CARGO_PKG_REPOSITORY"), "/build/release/v1"),
+                "externalParameters": {
+                    "source": source.name(),
+                    "is_rehearsal": source.tag.is_none(),
+                    "wheels": about.rows,
+                    "images": about.images,
+                },
+                "resolvedDependencies": built_of,
+            },
+            "runDetails": {
+                // Whoever has the key ran it on a machine of theirs; nothing else is known of that machine.
+                "builder": {
+                    "id": concat!(env!("CARGO_PKG_REPOSITORY"), "/build/by-hand"),
+                    "version": { "oarlock-pack": env!("CARGO_PKG_VERSION") },
+                },
+            },
+        },
+    })
+}
+
+/// A statement in an envelope, signed by all keys.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn envelope(statement: &Value, keys: &[Key]) -> Result<String, Error> {
+    let payload = format!("{statement:#}\n");
+    let signed =
+        [format!("DSSEv1 {} {KIND} {} ", KIND.len(), payload.len()).as_bytes(), payload.as_bytes()].concat();
+    let signatures = keys
+        .iter()
+        .map(|key| json!({ "keyid": key.fingerprint_text(), "sig": STANDARD.encode(key.sign(&signed)) }));
+    let envelope = json!({
+        "payloadType": KIND,
+        "payload": STANDARD.encode(&payload),
+        "signatures": signatures.collect::<Vec<_>>(),
+    });
+    Ok(format!("{envelope}\n"))
+}

@@ -1,0 +1,115 @@
+//! The sources of a release, as git knows them.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::date;
+use crate::error::Error;
+
+/// What a release is made of.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The commit, by its hash.
+    pub commit: String,
+    /// The tag that says which release it is; none where a release is only rehearsed.
+    pub tag: Option<String>,
+    /// The one time of everything in the release, in seconds since 1970.
+    pub seconds: u64,
+}
+
+/// How many changed files are named.
+const NAMED: usize = 5;
+
+impl Source {
+    /// The sources in a directory, which are those of the version: nothing is changed, and they are tagged `v` and the version. A
+    /// rehearsal does without the tag.
+    ///
+    /// # Errors
+    ///
+    /// When something is changed or the tag is missing, or git does not know the directory.
+    pub fn of(root: &Path, version: &str, is_rehearsal: bool) -> Result<Self, Error> {
+        let commit = git(root, &["rev-parse", "--verify", "HEAD"])?;
+        let status = git(root, &["status", "--porcelain"])?;
+        let changed: Vec<&str> = status.lines().collect();
+        if !changed.is_empty() {
+            let named: Vec<String> = changed
+                .iter()
+                .take(NAMED)
+                .map(|line| format!("`{}`", line.get(3..).unwrap_or(line)))
+                .collect();
+            let more = if changed.len() > NAMED { " and more" } else { "" };
+            return Err(Error::new(format!(
+                "expected sources as they were committed, found changes in {}{more}; commit or put them aside",
+                named.join(", ")
+            )));
+        }
+        let wanted = format!("v{version}");
+        let tags = git(root, &["tag", "--points-at", "HEAD"])?;
+        let tag = tags.lines().find(|tag| **tag == wanted).map(str::to_owned);
+        if tag.is_none() && !is_rehearsal {
+            let found = match tags.lines().next() {
+                Some(other) => format!("`{other}`"),
+                None => "none".to_owned(),
+            };
+            return Err(Error::new(format!(
+                "expected the tag `{wanted}` on the commit {commit:.12}, found {found}; run `git tag {wanted}`, or say `--rehearsal`"
+            )));
+        }
+        Ok(Self { commit, tag, seconds: date::of_sources(root)? })
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.tag.as_deref().unwrap_or(&self.commit)
+    }
+}
+
+/// What git says.
+fn git(root: &Path, arguments: &[&str]) -> Result<String, Error> {
+    let said = Command::new("git").args(arguments).current_dir(root).output();
+    let said = said.map_err(|error| Error::new(format!("expected to start `git`: {error}; install it")))?;
+    if said.status.success() {
+        return Ok(String::from_utf8_lossy(&said.stdout).trim_end().to_owned());
+    }
+    let why = String::from_utf8_lossy(&said.stderr);
+    let why = why.lines().next().unwrap_or("git did not say why");
+    Err(Error::new(format!("expected a clone of the sources, of which git knows the history: {why}"))
+        .of_file(root.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(root: &Path, arguments: &[&str]) {
+        let named = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
+        let status = Command::new("git").args(named).args(arguments).current_dir(root).output();
+        assert!(status.expect("git").status.success(), "{arguments:?}");
+    }
+
+    #[test]
+    fn a_release_is_of_a_tag_and_of_nothing_else() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = place.path();
+        let refused = |rehearsal| Source::of(root, "1.0", rehearsal).expect_err("a refusal").to_string();
+        assert!(refused(true).contains("expected a clone of the sources"), "{}", refused(true));
+        run(root, &["init", "--quiet"]);
+        std::fs::write(root.join("text"), "one").expect("a file");
+        run(root, &["add", "."]);
+        run(root, &["commit", "--quiet", "--message", "one"]);
+        assert!(refused(false).contains("expected the tag `v1.0` on the commit"), "{}", refused(false));
+        assert!(Source::of(root, "1.0", true).expect("a rehearsal").tag.is_none());
+        run(root, &["tag", "v0.9"]);
+        assert!(refused(false).contains("found `v0.9`"), "{}", refused(false));
+        run(root, &["tag", "v1.0"]);
+        let source = Source::of(root, "1.0", false).expect("a release");
+        assert_eq!((source.name(), source.commit.len()), ("v1.0", 40));
+        std::fs::write(root.join("more"), "two").expect("a file");
+        assert!(
+            refused(true).ends_with("found changes in `more`; commit or put them aside"),
+            "{}",
+            refused(true)
+        );
+    }
+}

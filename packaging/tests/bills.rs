@@ -1,0 +1,75 @@
+//! What a release says of itself, judged by the libraries of those who define the forms: SPDX, CycloneDX, in-toto.
+//!
+//! `scripts/get-installers` installs those; without them there is one test, which is ignored and says so.
+
+#[path = "wheels/built.rs"]
+#[allow(dead_code, reason = "this needs some of it")]
+mod built;
+#[path = "common/image.rs"]
+#[allow(dead_code, reason = "this needs some of it")]
+mod image;
+#[path = "common/release.rs"]
+#[allow(dead_code, reason = "this needs some of it")]
+mod release;
+#[path = "common/trials.rs"]
+mod trials;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+use crate::release::Built;
+
+const TESTS: &[(&str, fn())] = &[
+    ("bills_and_provenance_are_what_their_makers_take", bills_and_provenance_are_what_their_makers_take),
+    ("what_is_wrong_is_noticed", what_is_wrong_is_noticed),
+];
+
+fn main() -> ExitCode {
+    let missing = || format!("`{}` is missing: run `scripts/get-installers`", mark().display());
+    trials::run(TESTS, (!mark().is_file()).then(missing))
+}
+
+fn environment() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("installers").join("environment")
+}
+
+/// What comes with one of those libraries.
+fn mark() -> PathBuf {
+    environment().join("bin/pyspdxtools")
+}
+
+fn check(release: &Path) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bills/check.py");
+    Command::new(environment().join("bin/python")).arg(script).arg(release).output().expect("Python")
+}
+
+fn bills_and_provenance_are_what_their_makers_take() {
+    let built = Built::new();
+    let out = built.path("out");
+    built.write(&out, Some("v0.1.0")).expect("a release");
+    let output = check(&out);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "3 3 3\n");
+}
+
+fn what_is_wrong_is_noticed() {
+    let built = Built::new();
+    let out = built.path("out");
+    let items = built.write(&out, Some("v0.1.0")).expect("a release");
+    let name = items[0].path.rsplit('/').next().expect("a name");
+    for (file, right, wrong) in [
+        (format!("bills/{name}.spdx.json"), "\"SPDXRef-File\"", "\"File\""),
+        (format!("bills/{name}.cdx.json"), "\"library\"", "\"book\""),
+        ("provenance.json".to_owned(), "\"sig\":\"", "\"sig\":\"AAAA"),
+    ] {
+        let file = out.join(file);
+        let before = std::fs::read_to_string(&file).expect("a file");
+        let changed = before.replace(right, wrong);
+        assert_ne!(changed, before, "{}", file.display());
+        std::fs::write(&file, changed).expect("a file");
+        assert!(!check(&out).status.success(), "{}", file.display());
+        std::fs::write(&file, before).expect("a file");
+    }
+    assert!(check(&out).status.success());
+}

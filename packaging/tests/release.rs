@@ -1,0 +1,139 @@
+//! Releases: the same bytes each time, every file in the list that is signed, and nothing left where one could not be made.
+
+#[path = "wheels/built.rs"]
+#[allow(dead_code, reason = "this needs some of it")]
+mod built;
+#[path = "common/image.rs"]
+#[allow(dead_code, reason = "this needs some of it")]
+mod image;
+#[path = "common/release.rs"]
+mod release;
+
+use std::path::Path;
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use oarlock_pack::release::Kind;
+use serde_json::Value;
+
+use crate::release::{Built, files};
+
+fn read(directory: &Path, path: &str) -> String {
+    std::fs::read_to_string(directory.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
+    let built = Built::new();
+    let (one, other) = (built.path("one"), built.path("other"));
+    let items = built.write(&one, Some("v0.1.0")).expect("a release");
+    built.write(&other, Some("v0.1.0")).expect("a release");
+    let paths = files(&one);
+    assert_eq!(paths, files(&other));
+    for path in &paths {
+        let same = std::fs::read(one.join(path)).expect(path) == std::fs::read(other.join(path)).expect(path);
+        assert!(same, "{path}");
+    }
+    let kinds: Vec<Kind> = items.iter().map(|item| item.kind).collect();
+    assert_eq!(kinds, [Kind::Wheel, Kind::Package, Kind::Image]);
+    for item in &items {
+        let name = item.path.rsplit('/').next().expect("a name");
+        for end in ["spdx", "cdx"] {
+            assert!(paths.contains(&format!("bills/{name}.{end}.json")), "{name}");
+        }
+    }
+    // What is signed is every file, but for the list, its signatures, and what directories keep for themselves.
+    let sums = read(&one, "SHA256SUMS");
+    let listed: Vec<&str> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1)).collect();
+    let is_listed = |path: &&String| {
+        !path.starts_with("SHA256SUMS") && !path.rsplit('/').next().is_some_and(|name| name.starts_with('.'))
+    };
+    assert_eq!(listed, paths.iter().filter(is_listed).collect::<Vec<_>>());
+    let run = |program: &str, arguments: &[&str]| {
+        Command::new(program).args(arguments).current_dir(&one).output().expect(program).status.success()
+    };
+    let sha256sum = || run("sha256sum", &["--check", "--strict", "SHA256SUMS"]);
+    let gpgv = || run("gpgv", &["--keyring", "./release-key.gpg", "SHA256SUMS.asc", "SHA256SUMS"]);
+    assert!(sha256sum() && gpgv());
+    std::fs::write(one.join("SHA256SUMS"), format!("{sums} ")).expect("a file");
+    assert!(!gpgv());
+}
+
+#[test]
+fn where_it_comes_from_is_signed_so_that_openssl_can_say_so() {
+    let built = Built::new();
+    let out = built.path("out");
+    let items = built.write(&out, Some("v0.1.0")).expect("a release");
+    let envelope: Value = serde_json::from_str(&read(&out, "provenance.json")).expect("JSON");
+    let decoded = |text: &Value| STANDARD.decode(text.as_str().expect("a text")).expect("base64");
+    let payload = decoded(&envelope["payload"]);
+    let kind = envelope["payloadType"].as_str().expect("a text");
+    let head = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len());
+    built.put("signed", &[head.as_bytes(), payload.as_slice()].concat());
+    built.put("signature", &decoded(&envelope["signatures"][0]["sig"]));
+    let verify = || {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", "out/release-key.pem"]);
+        openssl.args(["-in", "signed", "-sigfile", "signature"]).current_dir(built.path(""));
+        openssl.output().expect("openssl").status.success()
+    };
+    assert!(verify());
+    built.put("signed", &[head.as_bytes(), payload.as_slice(), b" "].concat());
+    assert!(!verify());
+    let statement: Value = serde_json::from_slice(&payload).expect("JSON");
+    let subjects: Vec<(&str, &str)> = statement["subject"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|it| Some((it["name"].as_str()?, it["digest"]["sha256"].as_str()?)))
+        .collect();
+    let wanted: Vec<(&str, &str)> = items.iter().map(|it| (it.path.as_str(), it.sha256.as_str())).collect();
+    assert_eq!(subjects, wanted);
+    let definition = &statement["predicate"]["buildDefinition"];
+    assert_eq!(definition["externalParameters"]["source"], "v0.1.0");
+    let built_of = definition["resolvedDependencies"].as_array().expect("a list");
+    let has =
+        |start: &str| built_of.iter().any(|it| it["uri"].as_str().is_some_and(|uri| uri.starts_with(start)));
+    for start in [
+        "git+https://",
+        "pkg:cargo/serde@",
+        "pkg:deb/debian/base@1.0-1?arch=amd64",
+        "pkg:pypi/maturin@1.0",
+        "pkg:generic/rustc@1.2.3",
+    ] {
+        assert!(has(start), "{start}");
+    }
+}
+
+#[test]
+fn a_rehearsal_says_that_it_is_one() {
+    let built = Built::new();
+    let out = built.path("out");
+    built.write(&out, None).expect("a release");
+    assert!(read(&out, "index.html").contains("This is a rehearsal"));
+    let said: Value = serde_json::from_str(&read(&out, "release.json")).expect("JSON");
+    assert_eq!((&said["is_rehearsal"], &said["tag"]), (&Value::Bool(true), &Value::Null));
+    // In its place comes the release.
+    built.write(&out, Some("v0.1.0")).expect("a release");
+    assert!(!read(&out, "index.html").contains("rehearsal"));
+}
+
+#[test]
+fn nothing_is_left_where_a_release_cannot_be_made() {
+    let built = Built::new();
+    built.put("out/notes.txt", b"mine");
+    let error = built.write(&built.path("out"), None).expect_err("a refusal").to_string();
+    assert!(error.contains("found `notes.txt` in it, which no release put there"), "{error}");
+    assert_eq!(files(&built.path("out")), ["notes.txt"]);
+    // A wheel that does not say what it is made of.
+    let wheels = std::fs::read_dir(built.path("wheels")).expect("a directory");
+    let wheel = wheels.map(|it| it.expect("a file").path()).next().expect("a wheel");
+    let mut read = oarlock_pack::wheel::Wheel::read(&wheel).expect("a wheel");
+    read.say("sboms/oarlock-plugin-openblas.cyclonedx.json", b"{}".to_vec());
+    std::fs::write(&wheel, read.to_bytes(&oarlock_pack::packed::Effort::Usual.into()).expect("a wheel"))
+        .expect("a file");
+    let error = built.write(&built.path("new"), None).expect_err("a refusal").to_string();
+    assert!(error.contains("expected a bill of CycloneDX"), "{error}");
+    assert!(!built.path("new").exists());
+}
