@@ -183,3 +183,41 @@ impl Vendored {
         Tools::in_directory(&self.root, &self.target)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finished_is_not_used_and_what_is_not_ours_stays() {
+        let place = tempfile::tempdir().expect("a directory");
+        let root = place.path();
+        std::fs::create_dir_all(root.join("vendor/debian")).expect("a directory");
+        let error = Vendored::new(root).expect_err("somebody's directory").to_string();
+        assert!(
+            error.starts_with("`vendor`: expected nothing, or what `oarlock-pack vendor` put there"),
+            "{error}"
+        );
+        std::fs::remove_dir(root.join("vendor/debian")).expect("a directory");
+        let vendored = Vendored::new(root).expect("an empty directory");
+        vendored.begin().expect("a directory");
+        std::fs::create_dir_all(vendored.debian()).expect("a directory");
+        assert_eq!((debian(root), python(root)), (None, None));
+        // A run that was stopped goes on.
+        let vendored = Vendored::new(root).expect("what was begun");
+        vendored.begin().expect("a directory");
+        vendored.finish().expect("a directory");
+        assert_eq!((debian(root), python(root)), (Some(root.join("vendor/debian")), None));
+        Vendored::new(root).expect("what is finished").begin().expect("a directory");
+        assert_eq!(debian(root), None);
+    }
+
+    #[test]
+    fn cargo_is_told_where_crates_lie() {
+        let settings: toml::Table = SETTINGS_TEXT.parse().expect("a file of cargo");
+        let place = settings["source"]["vendored"]["directory"].as_str();
+        assert_eq!(place.map(|it| Path::new("").join(it)), Some(crates(Path::new(""))));
+        let ours = include_str!("../../.cargo/config.toml");
+        assert!(ours.contains(&format!("\"../{DIRECTORY}/{SETTINGS}\", optional = true")), "{ours}");
+    }
+}
