@@ -1,6 +1,5 @@
 //! What a wheel says of itself in its METADATA, as far as it is asked here.
 
-use std::collections::BTreeMap;
 use std::str::FromStr as _;
 
 use pep440_rs::Version;
@@ -8,8 +7,8 @@ use pep440_rs::Version;
 use crate::error::Error;
 use crate::matrix::wheel_name::{WheelName, WheelVersion, normal};
 
-/// Lines such as `Name: oarlock`, of each name the last.
-pub(crate) struct Headers(BTreeMap<String, String>);
+/// Lines such as `Name: oarlock`.
+pub(crate) struct Headers(Vec<(String, String)>);
 
 impl Headers {
     pub(crate) fn read(metadata: &[u8]) -> Result<Self, Error> {
@@ -19,9 +18,16 @@ impl Headers {
         Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
     }
 
+    /// What stands behind a name, of several lines behind the last.
     pub(crate) fn get(&self, name: &str) -> Result<&str, Error> {
-        let value = self.0.get(name).map(String::as_str);
+        let value = self.0.iter().rev().find(|(it, _)| it == name).map(|(_, value)| value.as_str());
         value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
+    }
+
+    /// All lines of some names, which may be written in any case.
+    pub(crate) fn all(&self, names: &[&'static str]) -> impl Iterator<Item = String> {
+        let known = |name: &str| names.iter().find(|it| it.eq_ignore_ascii_case(name));
+        self.0.iter().filter_map(move |(name, value)| Some(format!("{}: {value}", known(name)?)))
     }
 
     /// That they are those of a wheel of this name.

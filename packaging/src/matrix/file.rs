@@ -147,7 +147,10 @@ pub(crate) struct Group {
     pub(crate) planned: Option<String>,
     /// What has to be known of it.
     pub(crate) note: Option<String>,
+    /// How large the file may be.
     pub(crate) budget_mb: Option<u32>,
+    /// How large its files may be together once they are installed.
+    pub(crate) installed_budget_mb: Option<u32>,
     #[serde(flatten)]
     pub(crate) selection: Selection,
 }

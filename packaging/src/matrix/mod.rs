@@ -73,6 +73,8 @@ pub struct Wheel {
     pub note: Option<String>,
     /// How large the file may be.
     pub budget: Option<u64>,
+    /// How large its files may be together once they are installed.
+    pub installed_budget: Option<u64>,
     /// What it needs of a machine.
     pub properties: Vec<Property>,
 }
