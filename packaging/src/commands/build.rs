@@ -7,6 +7,7 @@ use clap::Args;
 use oarlock_pack::build::{Outcome, Plan, Workshop};
 use oarlock_pack::options::resolve;
 use oarlock_pack::packed::Effort;
+use oarlock_pack::select::capabilities_here;
 use serde_json::json;
 
 use super::options::table;
@@ -39,7 +40,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let matrix = call.choice.read()?;
     let mut rows = call.rows.clone();
     if !call.options.is_empty() {
-        let resolved = resolve(&matrix, &call.options)?;
+        let resolved = resolve(&matrix, &call.options, &capabilities_here)?;
         if !json {
             eprint!("{}", table(&resolved));
         }

@@ -7,6 +7,7 @@ mod machine;
 
 use serde::{Deserialize, Serialize};
 
+pub use here::capabilities_here;
 pub use machine::{DRIVERS, Gpu, Machine, Python, System, Vendor};
 
 use self::demand::{Demand, first};
