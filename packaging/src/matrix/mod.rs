@@ -5,6 +5,7 @@
 //! label, directory, version and distribution do not follow from each other: they never did where they grew over years.
 
 mod axis;
+pub(crate) mod checked;
 mod expand;
 pub mod file;
 mod property;
