@@ -47,13 +47,13 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         rows = resolved.rows;
     }
     let plan = Plan::new(&matrix, &rows)?;
+    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
     if dry_run {
         show_plan(&plan, call, json);
         return Ok(());
     }
     let effort = if call.quick { Effort::Usual } else { Effort::Most };
     let progress = Progress::new();
-    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
     let outcome = workshop.build(&plan, &call.out, effort, &|step| {
         progress.step(step.done, step.all, &step.text);
     });
