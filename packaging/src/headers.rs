@@ -14,14 +14,21 @@ impl Headers {
     pub(crate) fn read(metadata: &[u8]) -> Result<Self, Error> {
         let text = std::str::from_utf8(metadata).map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
         let lines = text.lines().take_while(|line| !line.is_empty());
-        let pairs = lines.filter_map(|line| line.split_once(": "));
+        // What reads them elsewhere needs no space there, and takes names in any case.
+        let pairs = lines.filter_map(|line| line.split_once(':'));
         Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
     }
 
-    /// What stands behind a name, of several lines behind the last.
+    /// What stands behind a name that is there once: of several some take the first and others the last.
     pub(crate) fn get(&self, name: &str) -> Result<&str, Error> {
-        let value = self.0.iter().rev().find(|(it, _)| it == name).map(|(_, value)| value.as_str());
-        value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
+        let mut found = self.0.iter().filter(|(it, _)| it.eq_ignore_ascii_case(name));
+        match (found.next(), found.next()) {
+            (Some((_, value)), None) => Ok(value),
+            (None, _) => Err(Error::new(format!("expected `{name}` in METADATA, found none"))),
+            (Some(_), Some(_)) => {
+                Err(Error::new(format!("expected one `{name}` in METADATA, found several")))
+            }
+        }
     }
 
     /// All lines of some names, which may be written in any case.

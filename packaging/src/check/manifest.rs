@@ -42,7 +42,13 @@ pub(super) fn check(wheel: &Wheel, path: &str, library: &[u8]) -> Result<Manifes
 
 impl Manifest {
     /// That a host of this release takes the plugin, and that the manifest says of it what its part in the matrix does.
-    pub(super) fn check_of_release(&self, matrix: &Matrix, row: &Row, part: &Part) -> Result<(), Error> {
+    pub(super) fn check_of_release(
+        &self,
+        matrix: &Matrix,
+        row: &Row,
+        part: &Part,
+        platform: &str,
+    ) -> Result<(), Error> {
         if !Versions::OURS.meet(self.spoken) {
             return Err(Error::new(format!(
                 "expected a plugin that speaks contract {}, found one that speaks {}, by its manifest; \
@@ -56,11 +62,7 @@ impl Manifest {
                 "expected `sha256` in the manifest, by which a host knows that the library is whole; found none",
             ));
         }
-        let processor = row.name.platform.rsplit_once("linux_").map(|(_, rest)| rest);
-        let processor = processor.and_then(|rest| rest.splitn(3, '_').nth(2));
-        if let Some(processor) = processor {
-            self.says("architecture", Some(&format!("{processor}-linux")))?;
-        }
+        self.says("architecture", architecture(platform).as_deref())?;
         self.says("version", Some(env!("CARGO_PKG_VERSION")))?;
         self.says("package", Some(&row.name.distribution))?;
         let name = name_of(&part.package);
@@ -84,6 +86,13 @@ impl Manifest {
         let found = found.map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
         Err(Error::new(format!("expected {wanted} in the manifest, found {found}")))
     }
+}
+
+/// What manifests call the machines of a platform, such as `x86_64-linux` of `manylinux_2_28_x86_64`.
+fn architecture(platform: &str) -> Option<String> {
+    let rest = platform.strip_prefix("manylinux_").or_else(|| platform.strip_prefix("musllinux_"));
+    let processor = rest.and_then(|rest| rest.splitn(3, '_').nth(2));
+    processor.or_else(|| platform.strip_prefix("linux_")).map(|processor| format!("{processor}-linux"))
 }
 
 /// Versions of the contract as manifests have them: both ends, or one version.

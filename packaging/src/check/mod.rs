@@ -78,9 +78,8 @@ pub(crate) fn contents(
         };
         let judged = library::check(library, library, limits).and_then(|_| match part {
             CORE => check_python(name, path),
-            _ if is_of_release => {
-                manifest::check(wheel, path, library).and_then(|it| it.check_of_release(matrix, row, about))
-            }
+            _ if is_of_release => manifest::check(wheel, path, library)
+                .and_then(|it| it.check_of_release(matrix, row, about, &name.platform)),
             _ => manifest::check(wheel, path, library).map(drop),
         });
         judged.map_err(|error| Error::new(format!("`{path}`: {error}")))?;

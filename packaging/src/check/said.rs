@@ -19,7 +19,7 @@ const FIELDS: [&str; 6] = [
 ];
 
 /// The groups of entry points by which an installer makes commands.
-const COMMANDS: [&str; 2] = ["[console_scripts]", "[gui_scripts]"];
+const COMMANDS: [&str; 2] = ["console_scripts", "gui_scripts"];
 
 /// That METADATA, entry points, bills of materials and what the doctor reads are those of the row.
 pub(super) fn check(matrix: &Matrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
@@ -81,7 +81,7 @@ fn check_entry_points(row: &Row, parts: &[&Part], wheel: &Wheel) -> Result<(), E
             )));
         }
     }
-    match found.lines().find(|line| COMMANDS.contains(&line.trim())) {
+    match found.lines().find(|line| COMMANDS.iter().any(|group| line.contains(group))) {
         Some(group) => Err(Error::new(format!("expected no command in `entry_points.txt`, found `{group}`"))),
         None => Ok(()),
     }

@@ -132,6 +132,13 @@ fn metadata_that_says_something_else_than_the_row_is_refused() {
         (
             "mkl",
             "License-File: L",
+            "Requires-Dist:evil\nLicense-File: L",
+            "found `Requires-Dist: evil` beside it",
+        ),
+        ("mkl", "Name: o", "Version: 9\nName: o", "expected one `Version` in METADATA, found several"),
+        (
+            "mkl",
+            "License-File: L",
             "requires-dist: evil\nLicense-File: L",
             "found `Requires-Dist: evil` beside it",
         ),
