@@ -27,6 +27,10 @@ device npu the plugin is not in the tree yet
 device ipu the plugin is not in the tree yet
 blas onednn the plugin is not in the tree yet
 '
+# What has to be known of a core: its instructions, its Python, and what.
+notes='
+any cp314-cp314t untested: no interpreter without a lock was at hand
+'
 # The lowest and the highest compute capability that each CUDA serves.
 capabilities='
 12 5.0 12.1
@@ -117,6 +121,7 @@ read_options() {
 # Finds out about this machine. What cannot be found out counts as not there.
 look_around() {
     root=${OARLOCK_INSTALL_ROOT:-}
+    is_there uname || stop 1 'expected `uname`, which says what this machine is, found none; install coreutils or busybox'
     architecture=$(uname -m)
     libc=''
     case $(uname -s) in
@@ -345,7 +350,7 @@ choose_device() {
         if [ "$kind-${value%%:*}${value#*:}" = "device-$device" ]; then
             because "$device, as was asked for"
             chosen=${value%%:*} accelerator=${value#*:}
-            [ -n "$cuda" ] || because 'no driver is here, so the device cannot be tried'
+            warn_of_cuda
             return
         fi
     done <<END
@@ -398,10 +403,9 @@ END
     printf %s "$least"
 }
 
-# Chooses the newest CUDA that the driver runs, of those that serve the most GPUs. What was not asked for is no reason to install
-# nothing.
-choose_cuda() {
-    known='' newest='' most=0
+# Finds the newest CUDA that the driver runs, of those that serve the most GPUs, as `best`; or `problem` says why there is none.
+find_cuda() {
+    best='' known='' newest='' most=0 problem=''
     while read -r kind value rest; do
         case $kind-$value in device-cuda:*) ;; *) continue ;; esac
         number=${value#*:}
@@ -410,33 +414,69 @@ choose_cuda() {
         if [ -n "$gpus" ] && [ "$served" = 0 ]; then continue; fi
         case ", $known, " in *", $number, "*) ;; *) known="${known:+$known, }$number" ;; esac
         if [ -z "$cuda" ] || ! reaches "$cuda" "$number" || [ "$served" -lt "$most" ]; then continue; fi
-        if [ -z "$accelerator" ] || [ "$served" -gt "$most" ] || reaches "$number" "$accelerator"; then
-            accelerator=$number most=$served
-        fi
+        if [ -z "$best" ] || [ "$served" -gt "$most" ] || reaches "$number" "$best"; then best=$number most=$served; fi
     done <<END
 $rows
 END
     count=0 in_words=''
     for gpu in $gpus; do count=$((count + 1)) in_words="${in_words:+$in_words, }$gpu"; done
-    if [ -n "$accelerator" ]; then
-        because "the driver runs CUDA up to $cuda"
-        if [ "$most" -lt "$count" ]; then
-            because "CUDA $accelerator serves $most of $count GPUs, whose compute capabilities are $in_words; none serves more"
-        elif [ "$accelerator" != "$newest" ]; then
-            because "CUDA $accelerator is the newest that serves compute capability $in_words"
-        fi
-        return
-    fi
     if [ -z "$cuda" ]; then
         problem='expected a driver of NVIDIA, found none'
     elif [ -z "$known" ]; then
         problem="expected a GPU of compute capability $(lowest_of_all) or higher, found $in_words"
-    else
+    elif [ -z "$best" ]; then
         problem="expected a driver for CUDA $known, found one for $cuda; install a newer one"
     fi
-    [ -z "$device" ] || stop 4 "$problem"
-    because "so the CPU alone is used: $problem"
-    chosen=cpu
+}
+
+# Chooses the CUDA to install for. What was not asked for is no reason to install nothing.
+choose_cuda() {
+    find_cuda
+    accelerator=$best
+    if [ -n "$problem" ]; then
+        [ -z "$device" ] || stop 4 "$problem"
+        because "so the CPU alone is used: $problem"
+        chosen=cpu
+        return
+    fi
+    because "the driver runs CUDA up to $cuda"
+    if [ "$most" -lt "$count" ]; then
+        because "CUDA $best serves $most of $count GPUs, whose compute capabilities are $in_words; none serves more"
+    elif [ "$best" != "$newest" ]; then
+        because "CUDA $best is the newest that serves compute capability $in_words"
+    fi
+}
+
+# Says what is wrong with a CUDA that was asked for by its number, and what would fit.
+warn_of_cuda() {
+    find_cuda
+    count_served "$accelerator"
+    if [ -z "$cuda" ]; then
+        because 'no driver is here, so the device cannot be tried'
+        return
+    elif ! reaches "$cuda" "$accelerator"; then
+        wrong="the driver runs CUDA up to $cuda, so CUDA $accelerator does not work here"
+    elif [ "$served" -lt "$count" ]; then
+        wrong="CUDA $accelerator serves $served of $count GPUs, whose compute capabilities are $in_words"
+    else
+        return 0
+    fi
+    if [ "$best" = "$accelerator" ]; then
+        because "$wrong; none serves more"
+    elif [ -n "$best" ]; then
+        because "$wrong; \`--device cuda$best\` fits best"
+    else
+        because "$wrong; $problem"
+    fi
+}
+
+# Says what has to be known of the core that was chosen.
+warn_of_core() {
+    while read -r instructions python_tag note; do
+        if [ "$instructions $python_tag" = "$core_kind" ]; then because "the wheel for this Python is $note"; fi
+    done <<END
+$notes
+END
 }
 
 # Says that there is no core for this machine, and what to do.
@@ -566,8 +606,9 @@ main() {
     fi
     # Without a Python any would do to say what else is missing.
     if [ -z "$version" ] || ! choose core core; then stop_without_core; fi
-    core=$asked core_directory=$more extras='' brings_libraries=no
+    core=$asked core_directory=$more core_kind="$value $tag" extras='' brings_libraries=no
     choose_device
+    warn_of_core
     if [ "$chosen" != cpu ]; then
         choose device "$chosen${accelerator:+:$accelerator}" || stop 4 "expected a wheel for $chosen that runs here, found none"
         add

@@ -2,7 +2,8 @@
 //! the core and some plugins are one file.
 
 use crate::error::Error;
-use crate::matrix::{Matrix, Wheel as Row};
+use crate::matrix::{Axis, Matrix, Wheel as Row};
+use crate::packages;
 use crate::wheel::Wheel;
 
 /// What comes of a part of the matrix when it is compiled.
@@ -78,6 +79,12 @@ const BUNDLED: &str = "oarlock/plugins";
 /// How the packages of plugins are called.
 const PLUGIN: &str = "oarlock-plugin-";
 
+/// The Pythons that wheels are for. The core says it in `pyproject.toml`.
+pub(crate) const PYTHONS: &str = ">=3.11";
+
+/// Where the core says which wheel it came in.
+pub(crate) const FLAVOUR: &str = "oarlock/wheel.json";
+
 /// A wheel that brings a plugin to a core that is installed beside it.
 ///
 /// # Errors
@@ -85,7 +92,7 @@ const PLUGIN: &str = "oarlock-plugin-";
 /// When the row of the matrix has other parts than the plugin, or its manifest cannot be read.
 pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
     check_parts(row, &[&plugin.built])?;
-    let directory = row.name.distribution.replace('-', "_");
+    let directory = package_of(row);
     let mut wheel = Wheel::new(&named(row));
     wheel.add(&format!("{directory}/__init__.py"), module(plugin).into_bytes());
     put(&mut wheel, &directory, plugin, row)?;
@@ -97,9 +104,9 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
         format!("Summary: The plugin `{name}` of Oarlock"),
         "Author: The Oarlock developers".to_owned(),
         "License-Expression: Apache-2.0".to_owned(),
-        "Requires-Python: >=3.11".to_owned(),
+        format!("Requires-Python: {PYTHONS}"),
     ];
-    about.extend(tell(&mut wheel, &[&plugin.built]));
+    about.extend(tell(&mut wheel, &[&plugin.built])?);
     about.push("Description-Content-Type: text/markdown".to_owned());
     let text = format!(
         "The plugin `{name}` of Oarlock. Where it is installed beside `oarlock`, its devices and kernels are there; \
@@ -107,7 +114,7 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
     );
     wheel.say("METADATA", (about.join("\n") + "\n\n" + &text).into_bytes());
     wheel.say("WHEEL", tags(row).into_bytes());
-    wheel.say("entry_points.txt", format!("[{GROUP}]\n{name} = {directory}\n").into_bytes());
+    wheel.say("entry_points.txt", announcement(row, &plugin.built.package).into_bytes());
     Ok(wheel)
 }
 
@@ -131,21 +138,39 @@ pub fn whole(matrix: &Matrix, row: &Row, core: &Core, plugins: &[Plugin]) -> Res
         _ => line.to_owned(),
     });
     let mut lines: Vec<String> = lines.collect();
-    lines.extend(tell(&mut wheel, &built));
-    // What one file brings along is not asked for again.
+    lines.extend(tell(&mut wheel, &built)?);
+    lines.extend(asked_for(matrix, row));
+    let note = row.note.as_ref().map_or_else(String::new, |note| format!("**This wheel: {note}.**\n\n"));
+    wheel.say("METADATA", (lines.join("\n") + "\n\n" + &note + &text).into_bytes());
+    wheel.say("WHEEL", tags(row).into_bytes());
+    wheel.add(FLAVOUR, flavour(row).into_bytes());
+    for plugin in plugins {
+        put(&mut wheel, BUNDLED, plugin, row)?;
+    }
+    Ok(wheel)
+}
+
+/// Which wheel of the matrix it is, for `python -m oarlock doctor` to say.
+pub(crate) fn flavour(row: &Row) -> String {
+    let about = serde_json::json!({
+        "label": row.label,
+        "version": row.name.version.to_string(),
+        "parts": row.parts,
+        "has_avx": row.combination.get(&Axis::Isa).is_none_or(|isa| isa != "noavx"),
+    });
+    format!("{about:#}\n")
+}
+
+/// The lines of METADATA that say what can be asked for with a wheel. What one file brings along is not asked for again.
+pub(crate) fn asked_for(matrix: &Matrix, row: &Row) -> Vec<String> {
     let extras = if row.is_core_alone() { extras(matrix, &row.channel) } else { Vec::new() };
+    let mut lines = Vec::new();
     for extra in &extras {
         lines.push(format!("Provides-Extra: {}", extra.name));
         let asked = |needed: &String| format!("Requires-Dist: {needed} ; extra == '{}'", extra.name);
         lines.extend(extra.requirements.iter().map(asked));
     }
-    let note = row.note.as_ref().map_or_else(String::new, |note| format!("**This wheel: {note}.**\n\n"));
-    wheel.say("METADATA", (lines.join("\n") + "\n\n" + &note + &text).into_bytes());
-    wheel.say("WHEEL", tags(row).into_bytes());
-    for plugin in plugins {
-        put(&mut wheel, BUNDLED, plugin, row)?;
-    }
-    Ok(wheel)
+    lines
 }
 
 /// What can be asked for with the core, such as `oarlock[cuda12]`.
@@ -175,7 +200,7 @@ fn extras(matrix: &Matrix, channel: &str) -> Vec<Extra> {
 impl Plugin {
     /// What users call it, such as `cuda`.
     fn name(&self) -> &str {
-        self.built.package.strip_prefix(PLUGIN).unwrap_or(&self.built.package)
+        name_of(&self.built.package)
     }
 
     /// What its file is called.
@@ -196,6 +221,26 @@ impl Plugin {
         manifest.insert("requires".to_owned(), opens.collect::<Vec<_>>().into());
         toml::to_string(&manifest).map(Some).map_err(|error| Error::new(format!("the manifest: {error}")))
     }
+}
+
+/// What users call the plugin of a package, such as `cuda`.
+pub(crate) fn name_of(package: &str) -> &str {
+    package.strip_prefix(PLUGIN).unwrap_or(package)
+}
+
+/// The package of Python in the wheel of a row.
+pub(crate) fn package_of(row: &Row) -> String {
+    row.name.distribution.replace('-', "_")
+}
+
+/// Where plugins lie in the wheel of a row.
+pub(crate) fn directory_of_plugins(row: &Row) -> String {
+    if row.is_whole() { BUNDLED.to_owned() } else { package_of(row) }
+}
+
+/// The entry points by which the core finds the plugin that is the wheel of a row.
+pub(crate) fn announcement(row: &Row, package: &str) -> String {
+    format!("[{GROUP}]\n{} = {}\n", name_of(package), package_of(row))
 }
 
 /// What the file of a package is called.
@@ -229,19 +274,37 @@ fn module(plugin: &Plugin) -> String {
 }
 
 /// Tells in a wheel what is in it and under which licences; gives the lines that say where.
-fn tell(wheel: &mut Wheel, built: &[&Built]) -> Vec<String> {
-    let mut lines = vec!["License-File: LICENSE".to_owned()];
-    let mut opens = Vec::new();
+fn tell(wheel: &mut Wheel, built: &[&Built]) -> Result<Vec<String>, Error> {
     for part in built {
-        let licences = format!("THIRD-PARTY-{}.txt", part.package);
-        wheel.say("licenses/LICENSE", part.licence.clone().into_bytes());
-        wheel.say(&format!("licenses/{licences}"), part.licences.clone().into_bytes());
-        wheel.say(&format!("sboms/{}.cyclonedx.json", part.package), part.bill.clone().into_bytes());
-        lines.push(format!("License-File: {licences}"));
-        opens.extend(part.opens.iter().map(|soname| format!("Requires-External: {soname}")));
+        wheel.say(&format!("licenses/{LICENCE}"), part.licence.clone().into_bytes());
+        wheel.say(&format!("licenses/{}", licences_of(&part.package)), part.licences.clone().into_bytes());
+        wheel.say(&bill_of(&part.package), part.bill.clone().into_bytes());
     }
-    lines.extend(opens);
-    lines
+    told(built.iter().map(|part| (part.package.as_str(), part.opens.as_slice())))
+}
+
+/// The lines of METADATA that say under which licences packages are, what they open, and where more is to be read.
+pub(crate) fn told<'p>(
+    parts: impl Iterator<Item = (&'p str, &'p [String])> + Clone,
+) -> Result<Vec<String>, Error> {
+    let mut lines = vec![format!("License-File: {LICENCE}")];
+    lines.extend(parts.clone().map(|(package, _)| format!("License-File: {}", licences_of(package))));
+    lines.extend(parts.flat_map(|(_, opens)| opens).map(|soname| format!("Requires-External: {soname}")));
+    lines.push(format!("Project-URL: Homepage, {}", packages::homepage()?));
+    Ok(lines)
+}
+
+/// Our own licence in a wheel, below `licenses`.
+pub(crate) const LICENCE: &str = "LICENSE";
+
+/// What the licences of others in a package are called there.
+pub(crate) fn licences_of(package: &str) -> String {
+    format!("THIRD-PARTY-{package}.txt")
+}
+
+/// Where the bill of materials of a package lies in what is said about a wheel.
+pub(crate) fn bill_of(package: &str) -> String {
+    format!("sboms/{package}.cyclonedx.json")
 }
 
 fn check_parts(row: &Row, built: &[&Built]) -> Result<(), Error> {
@@ -258,7 +321,7 @@ fn check_parts(row: &Row, built: &[&Built]) -> Result<(), Error> {
 }
 
 fn named(row: &Row) -> String {
-    format!("{}-{}", row.name.distribution.replace('-', "_"), row.name.version)
+    format!("{}-{}", package_of(row), row.name.version)
 }
 
 fn tags(row: &Row) -> String {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::crates::{Crates, Package};
+use crate::crates::{Compiler, Crates, Package};
 
-/// The bill of a package, which comes first, and of the crates that are linked with it. It depends on the sources alone: no
-/// time, no directory and no random number is in it.
+/// The bill of a package, which comes first, of the crates that are linked with it, and of the standard library of the compiler.
+/// It depends on the sources and the compiler alone: no time, no directory and no random number is in it.
 #[must_use]
 pub fn of_packages(crates: &Crates, packages: &[&Package], opens: &[String]) -> String {
     let described: Vec<Value> = packages.iter().map(|package| describe(crates, package)).collect();
@@ -22,17 +22,38 @@ pub fn of_packages(crates: &Crates, packages: &[&Package], opens: &[String]) -> 
         let is_here = |other: &&Package| packages.iter().any(|it| it.id == other.id);
         let linked = crates.used_by(package).filter(is_here).map(Package::address);
         let opened = opens.iter().filter(|_| place == 0).map(|soname| reference(soname));
-        json!({ "ref": package.address(), "dependsOn": linked.chain(opened).collect::<Vec<_>>() })
+        let standard = (place == 0).then(|| STANDARD.to_owned());
+        json!({ "ref": package.address(), "dependsOn": linked.chain(opened).chain(standard).collect::<Vec<_>>() })
     });
     let bill = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": { "component": described.first() },
-        "components": described.iter().skip(1).cloned().chain(opened).collect::<Vec<_>>(),
+        "components": described.iter().skip(1).cloned().chain(opened).chain([standard(crates.compiler())]).collect::<Vec<_>>(),
         "dependencies": dependencies.collect::<Vec<_>>(),
     });
     format!("{bill:#}\n")
+}
+
+/// What refers to the standard library of Rust.
+const STANDARD: &str = "rust-std";
+
+/// The standard library, which no lock file names: it comes with the compiler, and is of its version and commit.
+fn standard(compiler: &Compiler) -> Value {
+    let mut described = json!({
+        "type": "library",
+        "bom-ref": STANDARD,
+        "name": STANDARD,
+        "version": compiler.version,
+        "description": "the standard library of Rust, with the crates that it is made of",
+        "licenses": [{ "expression": "MIT OR Apache-2.0" }],
+    });
+    if let Some(commit) = &compiler.commit {
+        let place = format!("git+https://github.com/rust-lang/rust#{commit}");
+        described["externalReferences"] = json!([{ "type": "vcs", "url": place }]);
+    }
+    described
 }
 
 fn reference(soname: &str) -> String {

@@ -60,6 +60,12 @@ fn shell(matrix: &Matrix) -> String {
             let _ = writeln!(text, "{kind} {value} {why}");
         }
     }
+    text += "'\n# What has to be known of a core: its instructions, its Python, and what.\nnotes='\n";
+    for wheel in offered(matrix) {
+        if let (Some(note), Some(("core", value))) = (&wheel.note, kind(wheel)) {
+            let _ = writeln!(text, "{value} {} {note}", wheel.name.python);
+        }
+    }
     text += "'\n# The lowest and the highest compute capability that each CUDA serves.\ncapabilities='\n";
     for (cuda, capabilities) in &matrix.accelerators {
         let highest = capabilities.highest.map_or_else(|| NOTHING.to_owned(), |it| it.to_string());

@@ -17,6 +17,15 @@ pub struct Crates {
     uses: BTreeMap<String, BTreeSet<String>>,
     /// The hashes of crates that come from a registry.
     hashes: BTreeMap<(String, String), String>,
+    compiler: Compiler,
+}
+
+/// The compiler, whose standard library is in everything.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Compiler {
+    pub(crate) version: String,
+    /// Of which sources it is; nothing where its builder does not say.
+    pub(crate) commit: Option<String>,
 }
 
 /// A crate and what it says of itself.
@@ -103,7 +112,13 @@ impl Crates {
             packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
             uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
             hashes: locked(root)?.into_iter().filter_map(hash).collect(),
+            compiler: Compiler::of(root)?,
         })
+    }
+
+    /// What compiles them.
+    pub(crate) fn compiler(&self) -> &Compiler {
+        &self.compiler
     }
 
     /// A package of the workspace, and after it all crates whose code is linked with it when it has these features, by name.
@@ -147,6 +162,24 @@ impl Crates {
     }
 }
 
+impl Compiler {
+    /// The one that cargo starts in a workspace.
+    fn of(root: &Path) -> Result<Self, Error> {
+        let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let said = Command::new(program).arg("-vV").current_dir(root).output()?;
+        Self::read(&String::from_utf8_lossy(&said.stdout))
+    }
+
+    /// What it says of itself.
+    fn read(said: &str) -> Result<Self, Error> {
+        let of = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let version = of("release")
+            .ok_or_else(|| Error::new("expected `rustc -vV` to say its `release`, found none"))?;
+        let commit = of("commit-hash").filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        Ok(Self { version: version.to_owned(), commit: commit.map(str::to_owned) })
+    }
+}
+
 impl Package {
     /// Where its files lie.
     pub(crate) fn directory(&self) -> &Path {
@@ -185,4 +218,23 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
     }
     let why = String::from_utf8_lossy(&said.stderr);
     Err(Error::new(format!("`cargo {}` failed: {}", arguments[0], why.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_says_its_version_and_its_commit_where_it_knows_it() {
+        let said = "rustc 1.89.0\nbinary: rustc\ncommit-hash: 29483883eed6\nhost: x86_64-unknown-linux-gnu\nrelease: 1.89.0\n";
+        let compiler = |version: &str, commit: Option<&str>| Compiler {
+            version: version.to_owned(),
+            commit: commit.map(str::to_owned),
+        };
+        assert_eq!(Compiler::read(said), Ok(compiler("1.89.0", Some("29483883eed6"))));
+        // As that of a distribution.
+        let said = said.replace("29483883eed6", "unknown");
+        assert_eq!(Compiler::read(&said), Ok(compiler("1.89.0", None)));
+        assert!(Compiler::read("").is_err());
+    }
 }

@@ -1,6 +1,5 @@
 //! What a wheel says of itself in its METADATA, as far as it is asked here.
 
-use std::collections::BTreeMap;
 use std::str::FromStr as _;
 
 use pep440_rs::Version;
@@ -8,20 +7,34 @@ use pep440_rs::Version;
 use crate::error::Error;
 use crate::matrix::wheel_name::{WheelName, WheelVersion, normal};
 
-/// Lines such as `Name: oarlock`, of each name the last.
-pub(crate) struct Headers(BTreeMap<String, String>);
+/// Lines such as `Name: oarlock`.
+pub(crate) struct Headers(Vec<(String, String)>);
 
 impl Headers {
     pub(crate) fn read(metadata: &[u8]) -> Result<Self, Error> {
         let text = std::str::from_utf8(metadata).map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
         let lines = text.lines().take_while(|line| !line.is_empty());
-        let pairs = lines.filter_map(|line| line.split_once(": "));
+        // What reads them elsewhere needs no space there, and takes names in any case.
+        let pairs = lines.filter_map(|line| line.split_once(':'));
         Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
     }
 
+    /// What stands behind a name that is there once: of several some take the first and others the last.
     pub(crate) fn get(&self, name: &str) -> Result<&str, Error> {
-        let value = self.0.get(name).map(String::as_str);
-        value.ok_or_else(|| Error::new(format!("expected `{name}` in METADATA, found none")))
+        let mut found = self.0.iter().filter(|(it, _)| it.eq_ignore_ascii_case(name));
+        match (found.next(), found.next()) {
+            (Some((_, value)), None) => Ok(value),
+            (None, _) => Err(Error::new(format!("expected `{name}` in METADATA, found none"))),
+            (Some(_), Some(_)) => {
+                Err(Error::new(format!("expected one `{name}` in METADATA, found several")))
+            }
+        }
+    }
+
+    /// All lines of some names, which may be written in any case.
+    pub(crate) fn all(&self, names: &[&'static str]) -> impl Iterator<Item = String> {
+        let known = |name: &str| names.iter().find(|it| it.eq_ignore_ascii_case(name));
+        self.0.iter().filter_map(move |(name, value)| Some(format!("{}: {value}", known(name)?)))
     }
 
     /// That they are those of a wheel of this name.

@@ -2,6 +2,7 @@
 //! that, whichever crate or compiler brought it in.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction};
@@ -15,8 +16,24 @@ use crate::error::Error;
 pub struct Found {
     /// How many instructions.
     pub count: usize,
-    /// The function that has the first of them, or its address where the library names none.
-    pub first: String,
+    /// Where the first of them is.
+    pub first: Place,
+}
+
+/// Where an instruction is.
+#[derive(Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Place {
+    /// Its address, such as `0x1139`.
+    pub address: String,
+    /// The function around it; nothing where the library has no name for that, as in one that was stripped.
+    pub function: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}", self.address)?;
+        self.function.as_ref().map_or(Ok(()), |function| write!(f, " in `{function}`"))
+    }
 }
 
 /// The instruction sets of a library for x86-64, by how their instructions are written: `legacy`, and `VEX`, `EVEX` and others,
@@ -56,31 +73,34 @@ pub(crate) fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Er
         let other = library.architecture();
         return Err(Error::new(format!("expected a library for x86-64, found one for {other:?}")));
     }
-    let mut symbols: Vec<(u64, &str)> = library
+    let mut symbols: Vec<(u64, u64, &str)> = library
         .symbols()
         .chain(library.dynamic_symbols())
         .filter(|symbol| symbol.is_definition() && symbol.kind() == object::SymbolKind::Text)
-        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?)))
+        .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?)))
         .collect();
     symbols.sort_unstable();
-    let function = |address: u64| {
-        let before = symbols.partition_point(|(start, _)| *start <= address);
-        before.checked_sub(1).map_or_else(|| format!("{address:#x}"), |place| symbols[place].1.to_owned())
+    let place = |address: u64| Place {
+        address: format!("{address:#x}"),
+        function: function(&symbols, address).map(ToOwned::to_owned),
     };
     let mut kinds: BTreeMap<&'static str, Found> = BTreeMap::new();
     for section in library.sections().filter(|section| section.kind() == SectionKind::Text) {
-        count(section.data().map_err(refuse)?, section.address(), &function, &mut kinds);
+        count(section.data().map_err(refuse)?, section.address(), &place, &mut kinds);
     }
     Ok(kinds)
 }
 
+/// The function that an address lies in, of all by their begin, each with its size. The one that begins before it may have
+/// ended: the functions between have no names where a library was stripped.
+fn function<'s>(symbols: &[(u64, u64, &'s str)], address: u64) -> Option<&'s str> {
+    let before = symbols.partition_point(|(start, ..)| *start <= address);
+    let (start, size, name) = symbols.get(before.checked_sub(1)?)?;
+    (address - start < *size).then_some(name)
+}
+
 /// Counts the instructions of some code.
-fn count(
-    code: &[u8],
-    address: u64,
-    function: &dyn Fn(u64) -> String,
-    kinds: &mut BTreeMap<&'static str, Found>,
-) {
+fn count(code: &[u8], address: u64, place: &dyn Fn(u64) -> Place, kinds: &mut BTreeMap<&'static str, Found>) {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
@@ -88,7 +108,7 @@ fn count(
         if !instruction.is_invalid() {
             let found = kinds.entry(name(instruction.encoding())).or_default();
             if found.count == 0 {
-                found.first = function(instruction.ip());
+                found.first = place(instruction.ip());
             }
             found.count += 1;
         }
@@ -109,12 +129,13 @@ mod tests {
         let wider: &[u8] = &[0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1, 0xc3];
         let mut kinds = BTreeMap::new();
         for (name, code) in [("plain", plain), ("wide", wide), ("wider", wider)] {
-            count(code, 0, &|_| name.to_owned(), &mut kinds);
+            let place = |ip| Place { address: format!("{ip:#x}"), function: Some(name.to_owned()) };
+            count(code, 0, &place, &mut kinds);
         }
-        let of = |name: &str| kinds.get(name).map(|found| (found.count, found.first.as_str()));
-        assert_eq!(of("legacy"), Some((4, "plain")));
-        assert_eq!(of("VEX"), Some((1, "wide")));
-        assert_eq!(of("EVEX"), Some((1, "wider")));
+        let of = |name: &str| kinds.get(name).map(|found| (found.count, found.first.to_string()));
+        assert_eq!(of("legacy"), Some((4, "at 0x0 in `plain`".to_owned())));
+        assert_eq!(of("VEX"), Some((1, "at 0x0 in `wide`".to_owned())));
+        assert_eq!(of("EVEX"), Some((1, "at 0x0 in `wider`".to_owned())));
         assert!(kinds.keys().copied().filter(|name| needs_avx(name)).eq(["EVEX", "VEX"]));
     }
 
@@ -123,7 +144,23 @@ mod tests {
     fn this_program_has_instructions_in_functions_with_names() {
         let kinds = found(&std::env::current_exe().expect("this program")).expect("instructions");
         let legacy = &kinds["legacy"];
-        assert!(legacy.count > 10_000 && !legacy.first.starts_with("0x"), "{legacy:?}");
+        assert!(legacy.count > 10_000 && legacy.first.function.is_some(), "{legacy:?}");
+    }
+
+    #[test]
+    fn a_function_ends_where_its_size_says() {
+        let symbols = [(0x10, 0x10, "first"), (0x40, 4, "second"), (0x40, 8, "second, longer")];
+        let expected = [
+            (0xf, None),
+            (0x10, Some("first")),
+            (0x1f, Some("first")),
+            (0x20, None),
+            (0x47, Some("second, longer")),
+            (0x48, None),
+        ];
+        for (address, name) in expected {
+            assert_eq!(function(&symbols, address), name, "{address:#x}");
+        }
     }
 
     #[test]

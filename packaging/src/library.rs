@@ -137,7 +137,7 @@ pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs,
         for (written, found) in instructions::found_in(whole)? {
             if instructions::needs_avx(written) {
                 let instructions::Found { count, first } = found;
-                wrong.push(format!("it has {count} {written} instructions, the first in `{first}`"));
+                wrong.push(format!("it has {count} {written} instructions, the first {first}"));
             }
         }
     }

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
-use axum::response::{Redirect, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use tower_http::services::ServeDir;
 
@@ -68,6 +68,7 @@ pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<
         .route("/", get(|| async move { Redirect::temporary(&start) }))
         .fallback_service(ServeDir::new(directory))
         .layer(middleware::from_fn(as_asked))
+        .layer(middleware::from_fn(but_hidden))
         .layer(middleware::from_fn(told));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -76,6 +77,20 @@ pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<
         axum::serve(listener, files).with_graceful_shutdown(interrupted()).await?;
         Ok(())
     })
+}
+
+/// Answers that there is no file where the name of it, or of a directory on the way, begins with a dot: such are for whoever wrote the
+/// directory.
+async fn but_hidden(request: Request, next: Next) -> Response {
+    if is_hidden(request.uri().path()) {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    next.run(request).await
+}
+
+fn is_hidden(path: &str) -> bool {
+    let path = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/");
+    path.split('/').any(|part| part.starts_with('.'))
 }
 
 async fn interrupted() {

@@ -123,6 +123,16 @@ impl Wheel {
         self.files.iter().map(|(path, file)| (path.as_str(), file.bytes.as_slice()))
     }
 
+    /// How many bytes its files have together, as they are installed.
+    pub(crate) fn installed_size(&self) -> u64 {
+        self.files.values().map(|file| file.bytes.len() as u64).sum()
+    }
+
+    /// The directory of what is said about it, such as `oarlock-0.1.0.dist-info`.
+    pub(crate) fn directory_of_information(&self) -> &str {
+        &self.information
+    }
+
     /// Where its files lie.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)

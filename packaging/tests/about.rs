@@ -43,6 +43,19 @@ fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
 }
 
 #[test]
+fn the_standard_library_is_that_of_the_compiler() {
+    let bill = bill_of("oarlock-plugin-openblas", &[]);
+    let components = bill["components"].as_array().expect("a list");
+    let standard = components.iter().find(|it| it["name"] == "rust-std").expect("the standard library");
+    let said = std::process::Command::new("rustc").arg("--version").output().expect("the compiler");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains(standard["version"].as_str().expect("a text")), "{standard} of {said}");
+    assert_eq!(standard["licenses"][0]["expression"], "MIT OR Apache-2.0");
+    let first = bill["dependencies"][0]["dependsOn"].as_array().expect("a list");
+    assert!(first.contains(&"rust-std".into()), "{first:?}");
+}
+
+#[test]
 fn whatever_a_bill_refers_to_is_in_it() {
     let bill = bill_of("oarlock-plugin-opencl", &["libOpenCL.so.1".to_owned()]);
     let mut known = texts(&bill["components"], "bom-ref");

@@ -140,6 +140,39 @@ fn a_row_that_there_is_not_is_answered_with_those_that_look_like_it() {
 }
 
 #[test]
+fn a_dry_run_promises_no_wheel_that_cannot_be_built() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    for era in ["1.5", "2.2.1", "2.3.2"] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let said = refusal(root, &[dry, &["build", "--era", era]].concat());
+            assert!(said.ends_with("found none; what others published cannot be built here"), "{said}");
+        }
+    }
+    let own = oarlock_pack::matrix::OWN;
+    for (parts, words) in [
+        ("\"opencl\", \"mkl\"", "found opencl, mkl"),
+        ("\"cpu\", \"core\"", "found `core` among them"),
+        ("\"command\"", "found `command` among them"),
+        ("", "found none; what others"),
+    ] {
+        let matrix = own.replacen("parts = [\"opencl\"]", &format!("parts = [{parts}]"), 1);
+        std::fs::write(place.join("matrix.toml"), matrix).expect("a file");
+        let file = place.join("matrix.toml").display().to_string();
+        let said = refusal(root, &["--dry-run", "build", "--matrix", &file, "--row", "OpenCL"]);
+        assert!(
+            said.starts_with("expected `parts` of `OpenCL` in the matrix") && said.contains(words),
+            "{said}"
+        );
+    }
+    let said = refusal(place, &["--dry-run", "build", "--row", "OpenCL"]);
+    assert!(said.ends_with("expected the root of the sources of Oarlock"), "{said}");
+    let (said, succeeds) = json(root, &["--dry-run", "build", "--row", "OpenCL"]);
+    assert!(succeeds && said["wheels"].as_array().is_some_and(|wheels| wheels.len() == 1), "{said}");
+}
+
+#[test]
 fn who_stops_reading_stops_nothing_else() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut child = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"))

@@ -334,6 +334,29 @@ fn a_server_answers_as_it_is_asked() {
 }
 
 #[test]
+fn what_begins_with_a_dot_is_not_served() {
+    let directory = written();
+    let index = directory.path().join("index");
+    assert!(index.join(".oarlock-index").is_file(), "what the index keeps for itself");
+    std::fs::create_dir(index.join("simple/.git")).expect("a directory");
+    std::fs::write(index.join("simple/.git/config"), "secret").expect("a file");
+    std::fs::write(index.join("simple/more.html"), "served").expect("a file");
+    let port = served(index);
+    for hidden in [
+        "/.oarlock-index",
+        "/%2eoarlock-index",
+        "/%2Eoarlock-index",
+        "/simple/.git/config",
+        "/simple%2f.git/config",
+        "//.oarlock-index",
+    ] {
+        let (head, body) = answer(port, hidden, "*/*");
+        assert!(head.starts_with("HTTP/1.1 404") && body.is_empty(), "{hidden}: {head}{body}");
+    }
+    assert_eq!(answer(port, "/simple/more.html", "*/*").1, "served");
+}
+
+#[test]
 fn a_repository_is_served_too_and_begins_with_what_apt_is_told() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("dists")).expect("a directory");

@@ -81,6 +81,91 @@ fn what_serves_gpus_is_a_version_that_wheels_have_and_says_which() {
 }
 
 #[test]
+fn what_a_gpu_may_have_at_most_is_no_less_than_what_it_must() {
+    let accelerators = "[accelerators.12]\nlowest = \"9.0\"\nhighest = \"5.0\"\n\n[[channels]]";
+    assert_eq!(
+        with("[[channels]]", accelerators),
+        "`matrix.toml`: line 12: expected a `highest` that is not below `lowest`, which is 9.0; found 5.0"
+    );
+}
+
+#[test]
+fn an_address_is_one_that_can_be_fetched_from() {
+    for bad in [
+        "javascript:alert(1)",
+        "//example.org",
+        "example.org",
+        "https://",
+        "https://a b",
+        "https://a/?b",
+        "ftp://a",
+        "https://a'b",
+        "",
+    ] {
+        let said = with("https://example.org/", bad);
+        let wanted = "`matrix.toml`: line 2: expected an address such as `https://example.org/wheels`, without a query";
+        assert_eq!(said, format!("{wanted}, found `{}`", bad.escape_debug()));
+        let pages = with("host =", &format!("pages_host = \"{bad}\"\nhost ="));
+        assert_eq!(pages, said);
+    }
+    for good in ["http://127.0.0.1:8080", "file:///srv/wheels", "https://[::1]/wheels/"] {
+        assert!(!with("https://example.org/", good).contains("expected"), "{good}");
+    }
+}
+
+#[test]
+fn libraries_and_packages_are_named_as_they_are_found() {
+    let part = |line: &str| GOOD.to_owned() + &format!("[parts.it]\npackage = \"it\"\n{line}\n");
+    let last = part("").lines().count();
+    for key in ["opens", "names"] {
+        for good in ["libcuda.so.1", "libopenblas.so", "libnvrtc-builtins.so", "libx_1+.so.1.20"] {
+            assert_eq!(read(&part(&format!("{key} = [\"{good}\"]"))), read(GOOD), "{good}");
+        }
+        for bad in [
+            "cuda.so.1",
+            "libcuda",
+            "lib.so",
+            "libcuda.so.",
+            "libcuda.so.x",
+            "libcuda.so1",
+            "lib/x.so",
+            "/lib/libx.so",
+            "",
+        ] {
+            assert_eq!(
+                read(&part(&format!("{key} = [\"libm.so.6\", \"{bad}\"]"))),
+                format!(
+                    "`matrix.toml`: line {last}: expected the name of a library such as `libcuda.so.1`, found `{bad}`"
+                )
+            );
+        }
+    }
+    for good in ["mkl>=2023.0,<2027", "nvidia-cublas-cu12==12.*", "a~=1.2"] {
+        assert_eq!(read(&part(&format!("libraries = [\"{good}\"]"))), read(GOOD), "{good}");
+    }
+    for bad in [
+        "libmkl_rt.so.2",
+        "mkl",
+        ">=1",
+        "MKL>=1",
+        "mkl>=x",
+        "mkl >=1; extra == 'x'",
+        "mkl>=1 evil",
+        "a b>=1",
+        "",
+    ] {
+        let said = read(&part(&format!("libraries = [\"{bad}\"]")));
+        let wanted = format!(
+            "`matrix.toml`: line {last}: expected a package of Python with the versions that will do"
+        );
+        assert!(
+            said.starts_with(&wanted) && said.contains(&format!("found `{}`", bad.escape_debug())),
+            "{bad}: {said}"
+        );
+    }
+}
+
+#[test]
 fn two_wheels_of_one_name_are_refused() {
     assert_eq!(
         with("distribution = \"example-{device}\"", "distribution = \"example\""),

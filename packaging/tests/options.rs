@@ -4,9 +4,15 @@ use oarlock_pack::matrix::{Matrix, OWN};
 use oarlock_pack::options::{Resolved, resolve};
 
 fn resolved(options: &[&str]) -> Result<Resolved, String> {
+    resolved_on(&[], options)
+}
+
+/// The same on a machine with GPUs of these compute capabilities.
+fn resolved_on(gpus: &[&str], options: &[&str]) -> Result<Resolved, String> {
+    let here = || gpus.iter().map(|gpu| gpu.parse().expect("a number")).collect();
     let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
     let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-    resolve(&matrix, &options).map_err(|error| error.to_string())
+    resolve(&matrix, &options, &here).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -58,7 +64,19 @@ fn what_cannot_be_is_refused_with_what_could() {
         ("WITH_GPUS=ON", "found `WITH_GPUS`; did you mean `WITH_GPU`"),
         ("with_mkl=ON", "did you mean `WITH_MKL`"),
         ("FROBNICATE=ON", "without options the command lists them"),
-        ("CUDA_ARCH_NAME=Abacus", "expected one of All, Auto,"),
+        ("CUDA_ARCH_NAME=Abacus", "expected one of All, Auto, Manual, Kepler,"),
+        (
+            "CUDA_ARCH_NAME=Kepler",
+            "(CUDA 12 from 5.0 to 12.1, CUDA 13 from 7.5 on) for `CUDA_ARCH_NAME`, found those of Kepler, of compute capability 3.0, 3.5, 3.7",
+        ),
+        (
+            "CUDA_ARCH_NAME=Manual",
+            "such as `CUDA_ARCH_BIN=\"7.0 8.6\"` for `CUDA_ARCH_NAME=Manual`, found none",
+        ),
+        (
+            "CUDA_ARCH_BIN=8.0",
+            "expected `CUDA_ARCH_NAME=Manual` beside `CUDA_ARCH_BIN=8.0`, found `CUDA_ARCH_NAME=All`",
+        ),
         ("TENSORRT_ROOT=", "expected a value"),
         ("PY_VERSION=three", "expected a version such as `3.12`"),
         ("PY_VERSION=3.7", "expected a Python for cp311-abi3, found CPython 3.7"),
@@ -78,10 +96,75 @@ fn the_same_options_choose_rows_of_an_era() {
     let matrix = Matrix::of_era("2.2.1").expect("an era");
     let rows = |options: &[&str]| {
         let options: Vec<String> = options.iter().map(|&it| it.to_owned()).collect();
-        resolve(&matrix, &options).expect("rows").rows
+        resolve(&matrix, &options, &Vec::new).expect("rows").rows
     };
     assert!(
         rows(&["WITH_GPU=OFF", "WITH_AVX=OFF", "WITH_MKL=OFF"]).contains(&"cpu-openblas-noavx".to_owned())
     );
     assert!(rows(&["WITH_AVX=OFF"]).contains(&"cuda10.2-cudnn7-mkl-gcc8.2-noavx".to_owned()));
+}
+
+/// The versions of CUDA that were chosen, and the reason that is told.
+fn chosen(gpus: &[&str], options: &[&str]) -> Result<(String, String), String> {
+    let found = resolved_on(gpus, options)?;
+    let versions: Vec<&str> =
+        found.rows.iter().map(|row| row.strip_suffix(", mkl").expect("a row with MKL")).collect();
+    let option = found.options.iter().find(|it| it.name == "CUDA_ARCH_NAME").expect("the option");
+    assert!(option.has_meaning);
+    Ok((versions.join(" "), option.means.clone()))
+}
+
+#[test]
+fn gpus_choose_the_versions_of_cuda_that_serve_them() {
+    for (gpus, name, versions, reason) in [
+        (&[][..], "All", "cuda12 cuda13", "every GPU that a wheel serves"),
+        (
+            &[],
+            "maxwell",
+            "cuda12",
+            "compute capability 5.0, 5.2, of Maxwell: CUDA 12; CUDA 13 does not serve all",
+        ),
+        (&[], "Pascal", "cuda12", "of Pascal: CUDA 12"),
+        (&[], "Volta", "cuda12", "compute capability 7.0, of Volta: CUDA 12; CUDA 13 does not serve it"),
+        (&[], "Turing", "cuda12 cuda13", "compute capability 7.5, of Turing: CUDA 12 and 13"),
+        (&[], "Ampere", "cuda12 cuda13", "8.0, 8.6, of Ampere: CUDA 12 and 13"),
+        (&[], "Blackwell", "cuda12 cuda13", "10.0, 12.0, of Blackwell"),
+        (&[], "Auto", "cuda12 cuda13", "no GPU of NVIDIA is found here, so every GPU"),
+        (
+            &["7.0"],
+            "Auto",
+            "cuda12",
+            "compute capability 7.0, of this machine: CUDA 12; CUDA 13 does not serve it",
+        ),
+        (&["9.0", "9.0"], "AUTO", "cuda12 cuda13", "of this machine: CUDA 12 and 13"),
+        (&["7.0", "9.0"], "Auto", "cuda12", "CUDA 13 does not serve all"),
+        (&["12.2"], "Auto", "cuda13", "CUDA 12 does not serve it"),
+        (&["3.7", "7.0"], "Auto", "cuda12", "that serves 1 of 2, and none serves more"),
+        // What is here does not count where a name is given.
+        (&["9.0"], "Volta", "cuda12", "of Volta"),
+    ] {
+        let found = chosen(gpus, &[&format!("CUDA_ARCH_NAME={name}")]).expect(name);
+        assert_eq!(found.0, versions, "{name} on {gpus:?}");
+        assert!(found.1.contains(reason), "{name} on {gpus:?}: {}", found.1);
+    }
+    for (numbers, versions) in
+        [("7.0 8.6", "cuda12"), ("86", "cuda12 cuda13"), ("8.0,12.2", "cuda13"), ("120", "cuda12 cuda13")]
+    {
+        let options = ["CUDA_ARCH_NAME=Manual", &format!("CUDA_ARCH_BIN={numbers}")];
+        assert_eq!(chosen(&[], &options).expect(numbers).0, versions, "{numbers}");
+    }
+}
+
+#[test]
+fn gpus_that_nothing_serves_are_refused_and_mean_nothing_without_cuda() {
+    let refused = |gpus: &[&str], options: &[&str]| chosen(gpus, options).expect_err("no wheel");
+    let error = refused(&["3.7"], &["CUDA_ARCH_NAME=Auto"]);
+    assert!(error.ends_with("found those of this machine, of compute capability 3.7"), "{error}");
+    for numbers in ["7.0 12.2", "x", "7.x", "7", ","] {
+        let error = refused(&[], &["CUDA_ARCH_NAME=Manual", &format!("CUDA_ARCH_BIN={numbers}")]);
+        assert!(error.starts_with("expected "), "{numbers}: {error}");
+    }
+    let found = resolved(&["WITH_GPU=OFF", "CUDA_ARCH_NAME=Kepler"]).expect("rows");
+    let option = found.options.iter().find(|it| it.name == "CUDA_ARCH_NAME").expect("the option");
+    assert!(!option.has_meaning && option.means == "wheels with cpu are for no GPU of NVIDIA", "{option:?}");
 }

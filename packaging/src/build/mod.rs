@@ -130,7 +130,7 @@ impl Workshop {
             let wheel = put_together(plan, row, &parts)?;
             let target = out.join(row.name.to_string());
             let bytes = wheel.to_bytes(&packer)?;
-            check::check_size(row, bytes.len() as u64)?;
+            check::check_size(row, &wheel, bytes.len() as u64)?;
             compiler.audit(row, &bytes)?;
             file::write(&target, &bytes)?;
             wheels.push((target, bytes.len() as u64));

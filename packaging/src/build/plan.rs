@@ -81,6 +81,7 @@ impl<'m> Plan<'m> {
         }
         let mut needed: Vec<Recipe> = Vec::new();
         for row in &rows {
+            check_parts(matrix, row)?;
             for recipe in recipes(matrix, row)? {
                 if !needed.contains(&recipe) {
                     needed.push(recipe);
@@ -100,6 +101,27 @@ impl<'m> Plan<'m> {
     #[must_use]
     pub fn recipes(&self) -> &[Recipe] {
         &self.recipes
+    }
+}
+
+/// That a row is of something that is put together: the core and after it plugins, or one plugin.
+fn check_parts(matrix: &Matrix, row: &Row) -> Result<(), Error> {
+    let refuse = |found: &str| {
+        Error::new(format!(
+            "expected `parts` of `{}` in the matrix that are built, `core` first or one plugin alone; found {found}",
+            row.label
+        ))
+    };
+    let (core, plugins) = match row.parts.split_first() {
+        None => return Err(refuse("none; what others published cannot be built here")),
+        Some((first, rest)) if first == CORE => (true, rest),
+        Some(_) => (false, &row.parts[..]),
+    };
+    let is_file = |part: &&String| matrix.parts.get(*part).is_some_and(|it| it.file.is_some());
+    match plugins.iter().find(|part| *part == CORE || is_file(part)) {
+        Some(other) => Err(refuse(&format!("`{other}` among them"))),
+        None if !core && plugins.len() > 1 => Err(refuse(&row.parts.join(", "))),
+        None => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use oarlock_pack::build::{Outcome, Plan, Workshop};
 use oarlock_pack::options::resolve;
 use oarlock_pack::packed::Effort;
+use oarlock_pack::select::capabilities_here;
 use serde_json::json;
 
 use super::options::table;
@@ -39,20 +40,20 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let matrix = call.choice.read()?;
     let mut rows = call.rows.clone();
     if !call.options.is_empty() {
-        let resolved = resolve(&matrix, &call.options)?;
+        let resolved = resolve(&matrix, &call.options, &capabilities_here)?;
         if !json {
             eprint!("{}", table(&resolved));
         }
         rows = resolved.rows;
     }
     let plan = Plan::new(&matrix, &rows)?;
+    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
     if dry_run {
         show_plan(&plan, call, json);
         return Ok(());
     }
     let effort = if call.quick { Effort::Usual } else { Effort::Most };
     let progress = Progress::new();
-    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
     let outcome = workshop.build(&plan, &call.out, effort, &|step| {
         progress.step(step.done, step.all, &step.text);
     });

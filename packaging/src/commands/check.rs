@@ -19,8 +19,7 @@ pub(crate) struct Call {
 }
 
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
-    check::wheels(&call.choice.read()?, &call.wheels)?;
-    let count = call.wheels.len();
+    let count = check::wheels(&call.choice.read()?, &call.wheels)?;
     if json {
         say!("{}", serde_json::json!({ "wheels": count }));
     } else {

@@ -25,15 +25,10 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         let found = instructions::found(file)?;
         for (written, found) in &found {
             if !json {
-                say!(
-                    "{}: {} {written} instructions, the first in `{}`",
-                    file.display(),
-                    found.count,
-                    found.first
-                );
+                say!("{}: {} {written} instructions, the first {}", file.display(), found.count, found.first);
             }
             if instructions::needs_avx(written) {
-                wrong.push(format!("`{}` in `{}`", found.first, file.display()));
+                wrong.push(format!("`{}`, {}", file.display(), found.first));
             }
         }
         told.push(serde_json::json!({ "file": file, "instructions": found }));
@@ -43,8 +38,8 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     }
     if call.without_avx && !wrong.is_empty() {
         return Err(format!(
-            "expected no instruction that needs AVX, found some, such as in {}",
-            wrong.join(", ")
+            "expected no instruction that needs AVX, found some, the first in {}",
+            wrong.join("; in ")
         )
         .into());
     }

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use clap::Args;
 use oarlock_pack::options::{Chosen, Resolved, resolve};
+use oarlock_pack::select::capabilities_here;
 
 use super::MatrixChoice;
 use super::say::{self, say};
@@ -18,7 +19,7 @@ pub(crate) struct Call {
 }
 
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
-    let resolved = resolve(&call.choice.read()?, &call.options)?;
+    let resolved = resolve(&call.choice.read()?, &call.options, &capabilities_here)?;
     if json {
         say!("{:#}", serde_json::to_value(&resolved)?);
     } else {

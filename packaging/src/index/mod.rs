@@ -26,6 +26,7 @@ use pep440_rs::LocalSegment;
 
 use self::listed::Listed;
 use crate::error::Error;
+use crate::matrix::checked::check_address;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
 use crate::matrix::{Matrix, Wheel as Row};
 
@@ -91,13 +92,7 @@ impl Index {
     ///
     /// When that is no address.
     pub fn hosted_at(mut self, address: &str) -> Result<Self, Error> {
-        let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._~:/%@+[]".contains(it);
-        let is_known = ["https://", "http://", "file:///"].iter().any(|start| address.starts_with(start));
-        if !is_known || !address.chars().all(is_plain) {
-            return Err(Error::new(format!(
-                "expected an address such as `https://example.org/wheels`, without a query, found `{address}`"
-            )));
-        }
+        check_address(address)?;
         self.host = Some(address.trim_end_matches('/').to_owned());
         Ok(self)
     }

@@ -185,11 +185,16 @@ fn wheel(
         parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
         planned: group.planned.clone(),
         note: group.note.clone(),
-        budget: group.budget_mb.map(|megabytes| u64::from(megabytes) * 1_000_000),
+        budget: group.budget_mb.map(bytes_of),
+        installed_budget: group.installed_budget_mb.map(bytes_of),
         properties: properties(&file.properties, &combination)?,
         label,
         combination,
     })
+}
+
+fn bytes_of(megabytes: u32) -> u64 {
+    u64::from(megabytes) * 1_000_000
 }
 
 /// What a wheel needs of a machine.

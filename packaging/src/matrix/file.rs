@@ -27,14 +27,17 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::axis::Axis;
+use super::checked;
 use crate::number::Number;
 
 /// A file that describes a matrix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixFile {
+    #[serde(deserialize_with = "checked::address")]
     pub(crate) host: String,
     /// Where the pages are, if not there.
+    #[serde(default, deserialize_with = "checked::optional_address")]
     pub(crate) pages_host: Option<String>,
     #[serde(default)]
     pub(crate) file_names: FileNames,
@@ -61,7 +64,7 @@ pub struct MatrixFile {
 
 /// What NVIDIA calls compute capability: from which on it compiles for a GPU, and up to which where that is known.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "checked::Range")]
 pub struct Capabilities {
     /// The first.
     pub lowest: Number,
@@ -113,13 +116,13 @@ pub struct Part {
     #[serde(default)]
     pub has_avx: bool,
     /// Libraries that it opens while it runs, which nothing that reads its header can see.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::sonames")]
     pub opens: Vec<String>,
     /// Libraries that its text names for another reason.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::sonames")]
     pub names: Vec<String>,
     /// Packages of Python that bring such libraries to a machine that has none.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::requirements")]
     pub libraries: Vec<String>,
 }
 
@@ -147,7 +150,10 @@ pub(crate) struct Group {
     pub(crate) planned: Option<String>,
     /// What has to be known of it.
     pub(crate) note: Option<String>,
+    /// How large the file may be.
     pub(crate) budget_mb: Option<u32>,
+    /// How large its files may be together once they are installed.
+    pub(crate) installed_budget_mb: Option<u32>,
     #[serde(flatten)]
     pub(crate) selection: Selection,
 }

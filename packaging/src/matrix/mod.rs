@@ -5,6 +5,7 @@
 //! label, directory, version and distribution do not follow from each other: they never did where they grew over years.
 
 mod axis;
+pub(crate) mod checked;
 mod expand;
 pub mod file;
 mod property;
@@ -73,6 +74,8 @@ pub struct Wheel {
     pub note: Option<String>,
     /// How large the file may be.
     pub budget: Option<u64>,
+    /// How large its files may be together once they are installed.
+    pub installed_budget: Option<u64>,
     /// What it needs of a machine.
     pub properties: Vec<Property>,
 }

@@ -1,5 +1,7 @@
 //! The options that there were, with the values that held where none was given.
 
+use super::gpus;
+
 /// An option.
 pub(super) struct Known {
     pub(super) name: &'static str,
@@ -13,17 +15,19 @@ pub(super) enum Means {
     Device(&'static str),
     /// Whether AVX may lie in them.
     Avx,
+    /// The GPUs of NVIDIA that the wheels are for, which chooses among the versions of CUDA.
+    Gpus,
+    /// Those GPUs by number, where `CUDA_ARCH_NAME` is `Manual`.
+    Capabilities,
     /// Whether MKL multiplies matrices, or OpenBLAS.
     Mkl,
     /// The Python that they are for.
     Python,
     /// Nothing that a wheel could differ in: what holds, or is to be done, instead.
     Nothing(&'static str),
-    /// The same, for one of some words.
-    NoneOf(&'static [&'static str], &'static str),
 }
 
-use Means::{Avx, Device, Mkl, NoneOf, Nothing, Python};
+use Means::{Avx, Capabilities, Device, Gpus, Mkl, Nothing, Python};
 
 const fn option(name: &'static str, default: &'static str, means: Means) -> Known {
     Known { name, default, means }
@@ -56,20 +60,14 @@ pub(super) const LISTED: &[Known] = &[
     option("WITH_DISTRIBUTE", "OFF", Nothing(ALONE)),
     option("WITH_BRPC_RDMA", "OFF", Nothing(ALONE)),
     option("ON_INFER", "OFF", Nothing(FASTER)),
-    option(
-        "CUDA_ARCH_NAME",
-        "All",
-        NoneOf(
-            &["All", "Auto", "Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere"],
-            "kernels are compiled for the GPU that is there, when they are first used",
-        ),
-    ),
+    option("CUDA_ARCH_NAME", gpus::ALL, Gpus),
     option("TENSORRT_ROOT", "/usr", Nothing(LOADED)),
 ];
 
 /// Those that commands had beside them.
 pub(super) const OTHERS: &[Known] = &[
     option("PY_VERSION", "any", Python),
+    option("CUDA_ARCH_BIN", "none", Capabilities),
     option("WITH_XPU", "OFF", Device("xpu")),
     option("WITH_ASCEND_CL", "OFF", Device("npu")),
     option("WITH_IPU", "OFF", Device("ipu")),

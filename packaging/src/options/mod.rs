@@ -4,6 +4,7 @@
 //! They choose rows and nothing else. What is built is named by its row, so that options which are given anew can never mean
 //! what was built for others.
 
+mod gpus;
 mod known;
 
 use serde::Serialize;
@@ -41,12 +42,13 @@ pub struct Chosen {
 }
 
 /// Finds the rows of a matrix that options stand for, each such as `WITH_GPU=ON`. Of an option that is given several times
-/// the last counts.
+/// the last counts. `here` finds the compute capabilities of the GPUs of this machine, which is asked for `CUDA_ARCH_NAME=Auto`
+/// alone.
 ///
 /// # Errors
 ///
 /// When one is unknown or has a value that it cannot have, or when there is no such wheel.
-pub fn resolve(matrix: &Matrix, given: &[String]) -> Result<Resolved, Error> {
+pub fn resolve(matrix: &Matrix, given: &[String], here: &dyn Fn() -> Vec<Number>) -> Result<Resolved, Error> {
     let given: Vec<(&Known, String)> = given.iter().map(|text| read(text)).collect::<Result<_, _>>()?;
     let of = |known: &Known| {
         given.iter().rev().find(|(other, _)| other.name == known.name).map(|(_, value)| value)
@@ -54,7 +56,7 @@ pub fn resolve(matrix: &Matrix, given: &[String]) -> Result<Resolved, Error> {
     let value = |known: &Known| of(known).map_or(known.default, String::as_str);
     let device = device(&given, &value)?;
     let mut wanted = vec![(Axis::Device, vec![Some(device)])];
-    let mut python = None;
+    let (mut python, mut gpus, mut numbers) = (None, gpus::ALL, None);
     for known in all() {
         match known.means {
             Means::Avx if value(known) == ON => {
@@ -65,11 +67,23 @@ pub fn resolve(matrix: &Matrix, given: &[String]) -> Result<Resolved, Error> {
                 let library = if value(known) == ON { "mkl" } else { "openblas" };
                 wanted.push((Axis::Blas, vec![Some(library)]));
             }
+            Means::Gpus => gpus = value(known),
+            Means::Capabilities => numbers = of(known).map(String::as_str),
             Means::Python => python = of(known).map(|text| python_of(text)).transpose()?,
             _ => {}
         }
     }
-    let wheels = wheels(matrix, &wanted, python)?;
+    let mut wheels = wheels(matrix, &wanted, python)?;
+    let for_gpus = if device == "cuda" {
+        let chosen = gpus::choose(matrix, &wheels, gpus, numbers, here)?;
+        if let Some(versions) = &chosen.versions {
+            wheels
+                .retain(|it| it.combination.get(&Axis::Accelerator).is_some_and(|it| versions.contains(it)));
+        }
+        chosen.reason
+    } else {
+        format!("wheels with {device} are for no GPU of NVIDIA")
+    };
     let mut rows: Vec<String> = wheels.iter().map(|wheel| wheel.label.clone()).collect();
     rows.dedup();
     let is_shown =
@@ -82,8 +96,12 @@ pub fn resolve(matrix: &Matrix, given: &[String]) -> Result<Resolved, Error> {
             name: known.name,
             value: value.to_owned(),
             is_given: of(known).is_some(),
-            has_meaning: !matches!(known.means, Means::Nothing(_) | Means::NoneOf(..)),
-            means: known.means.in_words(value),
+            has_meaning: match known.means {
+                Means::Nothing(_) => false,
+                Means::Gpus | Means::Capabilities => device == "cuda",
+                _ => true,
+            },
+            means: known.means.in_words(value, &for_gpus),
         }
     };
     Ok(Resolved {
@@ -109,9 +127,9 @@ fn read(text: &str) -> Result<(&'static Known, String), Error> {
     let known = all().find(|known| known.name == name).ok_or_else(|| unknown(name))?;
     let wrong = |expected: &str| Error::new(format!("expected {expected} for `{name}`, found `{value}`"));
     let value = match (&known.means, known.default) {
-        (Means::NoneOf(words, _), _) => {
-            let word = words.iter().find(|word| word.eq_ignore_ascii_case(value));
-            (*word.ok_or_else(|| wrong(&format!("one of {}", words.join(", "))))?).to_owned()
+        (Means::Gpus, _) => {
+            let words = || gpus::words().collect::<Vec<_>>().join(", ");
+            gpus::word(value).ok_or_else(|| wrong(&format!("one of {}", words())))?.to_owned()
         }
         (_, ON | OFF) => match &*value.to_ascii_uppercase() {
             "ON" | "YES" | "TRUE" | "1" => ON.to_owned(),
@@ -217,8 +235,8 @@ fn planned(wheel: &Wheel) -> Error {
 }
 
 impl Means {
-    /// What a value comes to.
-    fn in_words(&self, value: &str) -> String {
+    /// What a value comes to; `for_gpus` is what those of the GPUs do.
+    fn in_words(&self, value: &str, for_gpus: &str) -> String {
         let is_on = value == ON;
         match self {
             Self::Device(device) => format!("{} {device}", if is_on { "with" } else { "without" }),
@@ -226,7 +244,9 @@ impl Means {
             Self::Avx => "no instruction of AVX lies in the file".to_owned(),
             Self::Mkl => format!("products of matrices by {}", if is_on { "MKL" } else { "OpenBLAS" }),
             Self::Python => "the Python that loads the wheels".to_owned(),
-            Self::Nothing(instead) | Self::NoneOf(_, instead) => (*instead).to_owned(),
+            Self::Gpus => for_gpus.to_owned(),
+            Self::Capabilities => "compute capabilities for `CUDA_ARCH_NAME=Manual`".to_owned(),
+            Self::Nothing(instead) => (*instead).to_owned(),
         }
     }
 }

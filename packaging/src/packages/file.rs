@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::matrix::checked::address;
 
 /// A file that describes packages.
 #[derive(Debug, Deserialize)]
@@ -12,6 +13,8 @@ use crate::error::Error;
 pub struct Packages {
     /// Who answers for them.
     pub(crate) maintainer: String,
+    /// Where people read more.
+    #[serde(deserialize_with = "address")]
     pub(crate) homepage: String,
     /// What counts packages of one version of Oarlock.
     pub revision: u32,

@@ -20,6 +20,11 @@ use crate::error::Error;
 /// Our own, as `packaging/packages.toml` has them.
 pub const OWN: &str = include_str!("../../packages.toml");
 
+/// Where people read more of Oarlock: packages and wheels say the same.
+pub(crate) fn homepage() -> Result<String, Error> {
+    Packages::read("packaging/packages.toml", OWN).map(|packages| packages.homepage)
+}
+
 /// What packages are made of, and what they have in common.
 pub(crate) struct Maker<'m> {
     /// Where the sources lie.

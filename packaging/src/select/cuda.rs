@@ -14,6 +14,36 @@ pub(super) fn choose(
     let brings_none = wheels
         .iter()
         .any(|it| it.combination.get(&Axis::Device).is_some_and(|it| it == "cuda") && it.parts.is_empty());
+    let known = known(wheels);
+    if brings_none { installed(&known, machine) } else { driven(matrix, &known, machine) }
+}
+
+/// What is wrong with a CUDA that was asked for by its number, on a machine that it does not fit, and what would fit.
+pub(super) fn warning(matrix: &Matrix, wheels: &[&Wheel], machine: &Machine, asked: &str) -> Option<String> {
+    let Some(driver) = machine.cuda_driver else {
+        return Some("no driver is here, so the device cannot be tried".to_owned());
+    };
+    let gpus = capabilities(machine);
+    let served = served(matrix, &gpus, asked);
+    let is_too_old = asked.parse().is_ok_and(|number: Number| number > driver);
+    let wrong = if is_too_old {
+        format!("the driver runs CUDA up to {driver}, so CUDA {asked} does not work here")
+    } else if served < gpus.len() {
+        let (all, in_words) = (gpus.len(), in_words(&gpus));
+        format!("CUDA {asked} serves {served} of {all} GPUs, whose compute capabilities are {in_words}")
+    } else {
+        return None;
+    };
+    let advice = match driven(matrix, &known(wheels), machine) {
+        Ok((best, _)) if best == asked => "none serves more".to_owned(),
+        Ok((best, _)) => format!("`--device cuda{best}` fits best"),
+        Err(problem) => problem.to_string(),
+    };
+    Some(format!("{wrong}; {advice}"))
+}
+
+/// The versions that there are wheels for, the oldest first.
+fn known<'w>(wheels: &[&'w Wheel]) -> Vec<(Number, &'w String)> {
     let mut known: Vec<(Number, &String)> = wheels
         .iter()
         .filter_map(|wheel| wheel.combination.get(&Axis::Accelerator))
@@ -21,7 +51,17 @@ pub(super) fn choose(
         .collect();
     known.sort_unstable();
     known.dedup();
-    if brings_none { installed(&known, machine) } else { driven(matrix, &known, machine) }
+    known
+}
+
+/// How many GPUs of these compute capabilities a CUDA serves.
+fn served(matrix: &Matrix, gpus: &[Number], cuda: &str) -> usize {
+    let capabilities = matrix.accelerators.get(cuda);
+    gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.serve(**gpu))).count()
+}
+
+fn in_words(gpus: &[Number]) -> String {
+    gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The one that is installed, for wheels that bring nothing of it.
@@ -48,11 +88,8 @@ fn driven(
 ) -> Result<(String, Vec<String>), Error> {
     let driver = machine.cuda_driver.ok_or_else(|| Error::new("expected a driver of NVIDIA, found none"))?;
     let gpus = capabilities(machine);
-    let in_words = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let served = |cuda: &str| {
-        let capabilities = matrix.accelerators.get(cuda);
-        gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.serve(**gpu))).count()
-    };
+    let in_words = in_words(&gpus);
+    let served = |cuda: &str| served(matrix, &gpus, cuda);
     let of_use: Vec<(Number, &String)> =
         known.iter().filter(|(_, cuda)| gpus.is_empty() || served(cuda) > 0).copied().collect();
     if of_use.is_empty() {

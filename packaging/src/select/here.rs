@@ -109,10 +109,7 @@ fn gpus(has_driver: bool) -> Vec<Gpu> {
         "0x8086" => Some(Vendor::Intel),
         _ => None,
     };
-    let mut command = Command::new("nvidia-smi");
-    command.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
-    let text = said(command).unwrap_or_default();
-    let mut capabilities = text.lines().filter_map(|line| line.trim().parse().ok());
+    let mut capabilities = capabilities_here().into_iter();
     let found: Vec<Vendor> =
         devices.filter(|device| computes(device)).filter_map(|device| vendor(&device)).collect();
     let mut gpu = |vendor: Vendor| Gpu {
@@ -124,6 +121,15 @@ fn gpus(has_driver: bool) -> Vec<Gpu> {
         gpus.push(gpu(Vendor::Nvidia));
     }
     gpus
+}
+
+/// The compute capabilities of the GPUs of NVIDIA of this machine, as the tool of their driver says.
+#[must_use]
+pub fn capabilities_here() -> Vec<Number> {
+    let mut command = Command::new("nvidia-smi");
+    command.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
+    let text = said(command).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
 /// The CUDA in a directory, by the file that it says its version in.

@@ -7,6 +7,7 @@ mod machine;
 
 use serde::{Deserialize, Serialize};
 
+pub use here::capabilities_here;
 pub use machine::{DRIVERS, Gpu, Machine, Python, System, Vendor};
 
 use self::demand::{Demand, first};
@@ -77,6 +78,7 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
         return Ok(of_one_file(matrix, wheel, reasons));
     }
     let core = first(&cores, &demands)?;
+    reasons.extend(note(core));
     let mut added = Vec::new();
     demands.pop();
     let beside: Vec<&Wheel> = wheels.iter().copied().filter(|it| !it.is_whole()).collect();
@@ -115,6 +117,11 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
     Ok(Choice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
 }
 
+/// What has to be known of a wheel, as a reason to think twice.
+fn note(wheel: &Wheel) -> Option<String> {
+    wheel.note.as_ref().map(|note| format!("the wheel for this Python is {note}"))
+}
+
 /// That somebody asks for nothing that there are no wheels of yet.
 fn check_planned(matrix: &Matrix, axis: Axis, value: &str) -> Result<(), Error> {
     let is_it = |it: &&Wheel| it.combination.get(&axis).is_some_and(|it| it == value);
@@ -147,9 +154,8 @@ fn device(
     });
     if let Some(device) = by_number {
         reasons.push(format!("{}{}, as was asked for", device.0, device.1.as_deref().unwrap_or_default()));
-        if machine.cuda_driver.is_none() {
-            reasons.push("no driver is here, so the device cannot be tried".to_owned());
-        }
+        let number = device.1.as_deref().unwrap_or_default();
+        reasons.extend(cuda::warning(matrix, wheels, machine, number));
         return Ok(device);
     }
     let device = match &wish.device {
@@ -204,6 +210,7 @@ fn device(
 
 /// The way to a wheel that holds everything.
 fn of_one_file(matrix: &Matrix, wheel: &Wheel, mut reasons: Vec<String>) -> Choice {
+    reasons.extend(note(wheel));
     let page = matrix
         .pages
         .iter()

@@ -171,6 +171,19 @@ fn without_a_python_the_distribution_says_how_to_get_one() {
 }
 
 #[test]
+fn without_what_says_what_the_machine_is_there_is_a_sentence() {
+    let machine = Pretended::new();
+    fs::remove_file(machine.0.path().join("bin/uname")).expect("a file");
+    let output = machine.asked(&[]);
+    let told = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && told.starts_with("error: expected `uname`, which"),
+        "{output:?}"
+    );
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
 fn a_python_of_the_system_is_left_alone() {
     let machine = Pretended::new();
     machine.command("python3", "echo python 3.12 yes 64 no yes");

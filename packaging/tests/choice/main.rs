@@ -23,6 +23,8 @@ struct Case {
     #[serde(default)]
     wish: Wish,
     gives: String,
+    /// One of the reasons that are told with it.
+    says: Option<String>,
 }
 
 impl Case {
@@ -50,6 +52,9 @@ fn each_machine_gets_what_runs_on_it() {
             Ok(choice) => choice.command(),
             Err(error) => format!("error: {error}"),
         };
+        if let (Some(says), Ok(choice)) = (&case.says, case.choice()) {
+            assert!(choice.reasons.contains(says), "{}: {:?}", case.name, choice.reasons);
+        }
         let Case { name, gives, .. } = case;
         let is_right = match gives.strip_prefix("error: ") {
             Some(part) => found.starts_with("error: ") && found.contains(part),

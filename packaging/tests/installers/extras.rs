@@ -45,3 +45,19 @@ pub(crate) fn uv_takes_from_our_index_alone_what_a_stranger_has_too() {
     let found = environment.installed();
     assert!(found.contains("oarlock_cuda12/__init__.py") && !found.contains("stranger.py"), "{found:?}");
 }
+
+pub(crate) fn one_file_has_no_extras_and_installers_say_so() {
+    let ours = Served::matrix();
+    let wanted = format!("oarlock[mkl]=={VERSION}+cpu.mkl");
+    for installer in pips().iter().chain([&Installer::Uv]) {
+        let environment = Environment::new();
+        let from = ["--index-url", &ours.simple(), "--find-links", &ours.page("/cpu-mkl")];
+        let told = environment.installs(installer, &[&from[..], &[&wanted]].concat());
+        let words = match installer {
+            Installer::Pip(_) => format!("oarlock {VERSION}+cpu.mkl does not provide the extra 'mkl'"),
+            Installer::Uv => "does not have an extra named `mkl`".to_owned(),
+        };
+        assert!(told.contains(&words), "{installer:?}: {told}");
+        assert!(!environment.installed().iter().any(|path| path.starts_with("oarlock_mkl")));
+    }
+}

@@ -42,6 +42,10 @@ const TESTS: &[(&str, fn())] = &[
         extras::uv_takes_from_our_index_alone_what_a_stranger_has_too,
     ),
     (
+        "extras/one_file_has_no_extras_and_installers_say_so",
+        extras::one_file_has_no_extras_and_installers_say_so,
+    ),
+    (
         "flavours/a_flavour_takes_the_place_of_another_and_leaves_nothing",
         flavours::a_flavour_takes_the_place_of_another_and_leaves_nothing,
     ),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use oarlock_pack::assemble::{self, Plugin};
+use oarlock_pack::matrix::wheel_name::WheelVersion;
 use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
 use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
@@ -36,18 +37,6 @@ pub(crate) fn small(distribution: &str, version: &str, tags: &str, files: &[&str
     wheel
 }
 
-/// The core of a version.
-fn core(version: &str, row: &Row) -> Wheel {
-    let tags = format!("{}-{}", row.name.python, row.name.platform);
-    let mut wheel = small("oarlock", version, &tags, &["oarlock/__init__.py"]);
-    let library = match row.name.python.as_str() {
-        "cp314-cp314t" => "oarlock/_oarlock.cpython-314t-x86_64-linux-gnu.so",
-        _ => "oarlock/_oarlock.abi3.so",
-    };
-    wheel.add_executable(library, built::library("core"));
-    wheel
-}
-
 /// A wheel as a row of the matrix says, with small libraries.
 fn wheel(row: &Row) -> Wheel {
     let plugins: Vec<Plugin> =
@@ -55,9 +44,11 @@ fn wheel(row: &Row) -> Wheel {
     if plugins.len() == row.parts.len() {
         return assemble::plugin(row, &plugins[0]).expect("a wheel");
     }
-    let core = built::core(core(VERSION, row));
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    assemble::whole(&matrix, row, &core, &plugins).expect("a wheel")
+    let library = match row.name.python.as_str() {
+        "cp314-cp314t" => "oarlock/_oarlock.cpython-314t-x86_64-linux-gnu.so",
+        _ => "oarlock/_oarlock.abi3.so",
+    };
+    built::core_of(row, library, built::library("core"), &plugins)
 }
 
 /// All wheels that can be built of our matrix, by name.
@@ -97,12 +88,10 @@ impl Served {
 
     /// The core in this version and in an older one; `yanked` says which of them should not be installed any more.
     pub(crate) fn two_releases(yanked: &str) -> Self {
-        let row = &rows()[0];
-        let name = |version: &str| format!("oarlock-{version}-{}-{}.whl", row.name.python, row.name.platform);
         let wheels = ["0.0.9", VERSION].map(|version| {
-            let mut wheel = core(version, row);
-            built::bring_cpu(&mut wheel);
-            (name(version), wheel)
+            let mut row = rows().swap_remove(0);
+            row.name.version = version.parse().map(WheelVersion::Valid).expect("a version");
+            (row.name.to_string(), wheel(&row))
         });
         Self::of(wheels, yanked, &[])
     }

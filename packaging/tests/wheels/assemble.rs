@@ -1,11 +1,11 @@
 //! Wheels that are put together of what was built.
 
-use oarlock_pack::assemble::{self, Core};
+use oarlock_pack::assemble::{self, Core, Plugin};
 use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
 use oarlock_pack::packed::Effort;
 use oarlock_pack::wheel::Wheel;
 
-use crate::built::{self, plugin};
+use crate::built::{self, built};
 
 fn matrix() -> Matrix {
     Matrix::read("matrix.toml", OWN).expect("our own matrix")
@@ -13,6 +13,16 @@ fn matrix() -> Matrix {
 
 fn row(label: &str) -> Row {
     matrix().wheels.into_iter().find(|row| row.label == label).unwrap_or_else(|| panic!("no row `{label}`"))
+}
+
+/// A part of the matrix that is a plugin; that of CUDA is the same for any version.
+fn plugin(part: &str) -> Plugin {
+    let name = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    Plugin {
+        built: built(part, &format!("oarlock-plugin-{name}"), &["libfar.so.1"]),
+        library: vec![0x7f, b'E', b'L', b'F'],
+        manifest: Some("name = \"x\"\npackage = \"y\"\n".to_owned()),
+    }
 }
 
 fn core() -> Core {

@@ -2,32 +2,26 @@
 
 use std::process::Command;
 
-use oarlock_pack::assemble::{Built, Core, Plugin};
-use oarlock_pack::matrix::{Matrix, OWN};
+use oarlock_pack::assemble::{self, Built, Core, Plugin};
+use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
 use oarlock_pack::wheel::Wheel;
 use sha2::{Digest as _, Sha256};
 
 /// A function without any instruction of AVX.
 pub(crate) const PLAIN: &str = "int sum(int one, int other) { return one + other; }";
 
-fn built(part: &str, package: &str, opens: &[&str]) -> Built {
+/// What is told of a part, which opens these libraries.
+pub(crate) fn built(part: &str, package: &str, opens: &[&str]) -> Built {
+    let opened: Vec<_> = opens.iter().map(|soname| serde_json::json!({ "name": soname })).collect();
+    let about = serde_json::json!({ "name": package, "version": env!("CARGO_PKG_VERSION") });
+    let bill = serde_json::json!({ "bomFormat": "CycloneDX", "metadata": { "component": about }, "components": opened });
     Built {
         part: part.to_owned(),
         package: package.to_owned(),
         opens: opens.iter().map(ToString::to_string).collect(),
-        bill: "{}\n".to_owned(),
+        bill: bill.to_string(),
         licences: "of others".to_owned(),
         licence: "ours".to_owned(),
-    }
-}
-
-/// A part of the matrix that is a plugin; that of CUDA is the same for any version.
-pub(crate) fn plugin(part: &str) -> Plugin {
-    let name = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    Plugin {
-        built: built(part, &format!("oarlock-plugin-{name}"), &["libfar.so.1"]),
-        library: vec![0x7f, b'E', b'L', b'F'],
-        manifest: Some("name = \"x\"\npackage = \"y\"\n".to_owned()),
     }
 }
 
@@ -48,24 +42,45 @@ pub(crate) fn compiled(source: &str) -> Vec<u8> {
     std::fs::read(library).expect("a library")
 }
 
+fn matrix() -> Matrix {
+    Matrix::read("matrix.toml", OWN).expect("our own matrix")
+}
+
 /// A library that names what a part of our matrix opens.
 pub(crate) fn library(part: &str) -> Vec<u8> {
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    compiled(&format!("{PLAIN}const char *names = \"{} \";", matrix.parts[part].opens.join(" ")))
+    compiled(&format!("{PLAIN}const char *names = \"{} \";", matrix().parts[part].opens.join(" ")))
 }
 
 /// A plugin of a part that hosts of this release take.
 pub(crate) fn loadable(part: &str) -> Plugin {
-    let library = library(part);
-    let hash: String = Sha256::digest(&library).iter().map(|byte| format!("{byte:02x}")).collect();
-    let manifest = format!("name = \"{part}\"\ncontract = \"1.0..1.1\"\nsha256 = \"{hash}\"\n");
-    Plugin { library, manifest: Some(manifest), ..plugin(part) }
+    with_library(part, library(part))
 }
 
-/// Puts the CPU device where every core has it.
-pub(crate) fn bring_cpu(wheel: &mut Wheel) {
-    let cpu = loadable("cpu");
-    let bundled = |ending: &str| format!("oarlock/plugins/liboarlock_plugin_cpu.{ending}");
-    wheel.add(&bundled("oarlock.toml"), cpu.manifest.expect("a manifest").into_bytes());
-    wheel.add_executable(&bundled("so"), cpu.library);
+/// The same with another library.
+pub(crate) fn with_library(part: &str, library: Vec<u8>) -> Plugin {
+    let hash: String = Sha256::digest(&library).iter().map(|byte| format!("{byte:02x}")).collect();
+    let package = matrix().parts[part].package.clone();
+    let name = package.strip_prefix("oarlock-plugin-").expect("a plugin");
+    let kind = match name {
+        "openblas" | "mkl" => "kind = \"kernels\"".to_owned(),
+        _ => format!("kind = \"device\"\ndevice_type = \"{name}\""),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let manifest = format!(
+        "name = \"oarlock-{name}\"\nversion = \"{version}\"\n{kind}\ncontract = \"1.0..1.1\"\n\
+         architecture = \"x86_64-linux\"\nsha256 = \"{hash}\"\n"
+    );
+    let opens = matrix().parts[part].opens.clone();
+    let built = built(part, &package, &opens.iter().map(String::as_str).collect::<Vec<_>>());
+    Plugin { built, library, manifest: Some(manifest) }
+}
+
+/// A wheel of the core as maturin makes it, with a library at a path and the CPU device, put together for a row.
+pub(crate) fn core_of(row: &Row, path: &str, library: Vec<u8>, plugins: &[Plugin]) -> Wheel {
+    let mut wheel = Wheel::new("oarlock-0");
+    wheel.add("oarlock/__init__.py", b"# Python\n".to_vec());
+    let about = "Metadata-Version: 2.4\nName: oarlock\nVersion: 0\nRequires-Python: >=3.11\n\n";
+    wheel.say("METADATA", about.as_bytes().to_vec());
+    wheel.add_executable(path, library);
+    assemble::whole(&matrix(), row, &core(wheel), plugins).expect("a wheel")
 }

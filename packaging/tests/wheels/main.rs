@@ -3,4 +3,5 @@
 mod assemble;
 mod built;
 mod check;
+mod rows;
 mod verify;

@@ -114,6 +114,20 @@ def test_the_doctor_finds_owners_of_any_name(site):
     assert "acme-models" in site.ask("-m", "oarlock", "doctor").stdout
 
 
+def test_the_doctor_says_which_wheel_the_package_came_in(site):
+    flavour = {"label": "cpu, mkl, noavx", "version": f"{ol.__version__}+cpu.mkl.noavx", "parts": ["core", "cpu", "mkl"], "has_avx": False}
+    site.install("oarlock", flavour["version"])
+    said = site.directory / "oarlock" / "wheel.json"
+    for text in (None, "{", "[]", '{"label": "core"}'):
+        if text is not None:
+            said.write_text(text)
+        assert json.loads(site.ask("-m", "oarlock", "doctor", "--json").stdout)["wheel"] is None
+    said.write_text(json.dumps(flavour))
+    assert json.loads(site.ask("-m", "oarlock", "doctor", "--json").stdout)["wheel"] == flavour
+    words = f"the wheel `cpu, mkl, noavx` {flavour['version']}, of core, cpu, mkl, without any instruction of AVX"
+    assert words in site.ask("-m", "oarlock", "doctor").stdout.splitlines()
+
+
 def test_in_an_environment_pip_is_what_mends_it(monkeypatch):
     from oarlock import _owners
 

@@ -22,6 +22,16 @@ class Checked:
     problem: str | None
 
 
+@dataclass(frozen=True)
+class Flavour:
+    """A wheel of the core: the row of `packaging/matrix.toml` that it is, and what is in it."""
+
+    label: str
+    version: str
+    parts: list[str]
+    has_avx: bool
+
+
 def check(device: Device) -> Checked:
     """Multiplies and adds whole numbers on a device, where it has kernels for that, and compares with what Python makes of
     them."""
@@ -86,6 +96,7 @@ def examined() -> dict[str, Any]:
     package = os.path.dirname(os.path.abspath(_plugins.__file__))
     return {
         "version": _oarlock.__version__,
+        "wheel": asdict(found) if (found := wheel(package)) else None,
         "python": f"{sys.implementation.name} {sys.version.split()[0]}, {sys.executable}",
         "package": package,
         "owners": _owners.problem(package),
@@ -96,6 +107,15 @@ def examined() -> dict[str, Any]:
         "packages": [package._asdict() for package in _plugins.announced()],
         "advice": _missing.advice(_missing.here(), {device.type for device in there}, _missing.packages()),
     }
+
+
+def wheel(package: str) -> Flavour | None:
+    """What the package says of the wheel that it came in; nothing where it came in another way, as from sources or with Debian."""
+    try:
+        with open(os.path.join(package, "wheel.json"), encoding="utf-8") as about:
+            return Flavour(**json.load(about))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def problems(report: dict[str, Any]) -> list[str]:
@@ -119,7 +139,12 @@ def refused(plugin: dict[str, Any]) -> str:
 
 def in_words(report: dict[str, Any]) -> str:
     """The report for people."""
-    lines = [f"Oarlock {report['version']} at {report['package']}", report["python"], "", "devices"]
+    lines = [f"Oarlock {report['version']} at {report['package']}"]
+    if report["wheel"]:
+        about = Flavour(**report["wheel"])
+        avx = "with AVX where the processor has it" if about.has_avx else "without any instruction of AVX"
+        lines.append(f"the wheel `{about.label}` {about.version}, of {', '.join(about.parts)}, {avx}")
+    lines += [report["python"], "", "devices"]
     for device in report["devices"]:
         lines.append(f"  {device['device']}  {device['description']}: {'does not work' if device['problem'] else 'works'}")
     lines += ["", "plugins"]

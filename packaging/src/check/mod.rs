@@ -1,29 +1,35 @@
 //! Holds wheels to the matrix, wherever they come from: that each is whole, and is what its name says.
 
+mod files;
+mod manifest;
+mod said;
+
 use std::collections::BTreeSet;
 use std::path::Path;
-
-use oarlock_abi::Versions;
 
 use crate::assemble::file_of;
 use crate::build::{CORE, CORE_LIBRARY, is_without_avx};
 use crate::error::Error;
 use crate::headers::Headers;
-use crate::library::{self, Limits};
+use crate::library::{self, Limits, is_compiled};
 use crate::matrix::wheel_name::WheelName;
 use crate::matrix::{Matrix, Part, Wheel as Row};
-use crate::wheel::{Wheel, sha256};
+use crate::wheel::Wheel;
 
-/// Checks wheels of a matrix.
+/// Checks wheels of a matrix, each once however often it is named; gives how many there are.
 ///
 /// # Errors
 ///
 /// When one is none of the matrix, is not whole, or holds something else than its row says.
-pub fn wheels(matrix: &Matrix, files: &[impl AsRef<Path>]) -> Result<(), Error> {
-    files
-        .iter()
-        .map(AsRef::as_ref)
-        .try_for_each(|file| wheel(matrix, file).map_err(|error| error.of_file(file.display())))
+pub fn wheels(matrix: &Matrix, files: &[impl AsRef<Path>]) -> Result<usize, Error> {
+    let mut seen = BTreeSet::new();
+    for file in files.iter().map(AsRef::as_ref) {
+        let of_file = |error: Error| error.of_file(file.display());
+        if seen.insert(file.canonicalize().map_err(Error::from).map_err(of_file)?) {
+            wheel(matrix, file).map_err(of_file)?;
+        }
+    }
+    Ok(seen.len())
 }
 
 fn wheel(matrix: &Matrix, file: &Path) -> Result<(), Error> {
@@ -47,16 +53,19 @@ pub(crate) fn contents(
 ) -> Result<(), Error> {
     check_tags(name, wheel)?;
     if row.name == *name {
-        check_size(row, size)?;
+        check_size(row, wheel, size)?;
     }
+    files::check_information(name, wheel)?;
     // What nobody here builds, nobody here knows the parts of.
     if row.parts.is_empty() || row.planned.is_some() {
         return Ok(());
     }
     let is_of_release = row.name.version == name.version;
+    files::check_places(row, wheel)?;
     let mut left: Vec<(&str, &Part)> =
         row.parts.iter().filter_map(|part| Some((part.as_str(), matrix.parts.get(part)?))).collect();
-    for path in wheel.paths().filter(|path| path.ends_with(".so")) {
+    let is_library = |(path, bytes): &(&str, &[u8])| path.ends_with(".so") || is_compiled(bytes);
+    for (path, library) in wheel.files().filter(is_library) {
         let place = left.iter().position(|(part, about)| is_library_of(path, part, about));
         let place = place.ok_or_else(|| {
             Error::new(format!("expected the libraries of {}, found `{path}`", row.parts.join(", ")))
@@ -67,17 +76,22 @@ pub(crate) fn contents(
             part: is_of_release.then_some(about),
             without_avx: is_without_avx(row, about) && name.platform.ends_with("x86_64"),
         };
-        let library = wheel.file(path)?;
         let judged = library::check(library, library, limits).and_then(|_| match part {
             CORE => check_python(name, path),
-            _ => check_manifest(wheel, path, library, is_of_release),
+            _ if is_of_release => manifest::check(wheel, path, library)
+                .and_then(|it| it.check_of_release(matrix, row, about, &name.platform)),
+            _ => manifest::check(wheel, path, library).map(drop),
         });
         judged.map_err(|error| Error::new(format!("`{path}`: {error}")))?;
     }
-    match left.first() {
-        Some((missing, _)) => Err(Error::new(format!("expected a library of `{missing}`, found none"))),
-        None => Ok(()),
+    if let Some((missing, _)) = left.first() {
+        return Err(Error::new(format!("expected a library of `{missing}`, found none")));
     }
+    if is_of_release {
+        files::check_of_release(matrix, row, wheel)?;
+        said::check(matrix, row, wheel)?;
+    }
+    Ok(())
 }
 
 /// The part of a row whose library a path is.
@@ -87,15 +101,21 @@ pub(crate) fn part_of<'r>(matrix: &Matrix, row: &'r Row, path: &str) -> Option<&
     row.parts.iter().find(is_it).map(String::as_str)
 }
 
-/// That a wheel is no larger than its row allows.
-pub(crate) fn check_size(row: &Row, found: u64) -> Result<(), Error> {
-    match row.budget {
-        Some(budget) if found > budget => Err(Error::new(format!(
-            "expected at most {budget} bytes for `{}`, its `budget_mb` in the matrix, found {found}; leave something out, or allow it more",
-            row.label
-        ))),
-        _ => Ok(()),
+/// That a wheel is no larger than its row allows, `packed` as a file and installed.
+pub(crate) fn check_size(row: &Row, wheel: &Wheel, packed: u64) -> Result<(), Error> {
+    let installed = wheel.installed_size();
+    for (budget, found, words, key) in [
+        (row.budget, packed, "", "budget_mb"),
+        (row.installed_budget, installed, " once it is installed", "installed_budget_mb"),
+    ] {
+        if let Some(budget) = budget.filter(|budget| found > *budget) {
+            return Err(Error::new(format!(
+                "expected at most {budget} bytes for `{}`{words}, its `{key}` in the matrix, found {found}; leave something out, or allow it more",
+                row.label
+            )));
+        }
     }
+    Ok(())
 }
 
 /// That a wheel says in itself for which Pythons and platforms it is as its name does, where several stand in one field.
@@ -143,55 +163,4 @@ fn check_python(name: &WheelName, path: &str) -> Result<(), Error> {
         "expected `{wanted}`, which alone a Python of `{}` loads; found another",
         name.python
     )))
-}
-
-/// That a host which reads what stands beside a plugin takes it.
-fn check_manifest(wheel: &Wheel, path: &str, library: &[u8], is_of_release: bool) -> Result<(), Error> {
-    let place = path.replace(".so", ".oarlock.toml");
-    let text = wheel.file(&place).map_err(|_| {
-        Error::new(format!(
-            "expected its manifest `{place}`, by which a host knows a plugin without starting it; found none"
-        ))
-    })?;
-    let text = String::from_utf8_lossy(text);
-    let manifest: toml::Table =
-        toml::from_str(&text).map_err(|error| Error::of_syntax("the manifest", &text, &error))?;
-    let said = |name: &str| manifest.get(name).and_then(toml::Value::as_str);
-    let hash = sha256(library);
-    if let Some(other) = said("sha256").filter(|it| !it.eq_ignore_ascii_case(&hash)) {
-        return Err(Error::new(format!(
-            "expected a library with the hash {other} of its manifest, found {hash}"
-        )));
-    }
-    let contract = said("contract").unwrap_or_default();
-    let spoken = versions(contract).ok_or_else(|| {
-        Error::new(format!(
-            "expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`"
-        ))
-    })?;
-    if is_of_release && !Versions::OURS.meet(spoken) {
-        return Err(Error::new(format!(
-            "expected a plugin that speaks contract {}, found one that speaks {spoken}, by its manifest; \
-             build it with the same release of `oarlock-sdk`",
-            Versions::OURS
-        )));
-    }
-    Ok(())
-}
-
-/// Versions of the contract as manifests have them: both ends, or one version.
-fn versions(text: &str) -> Option<Versions> {
-    let ends: Option<Vec<(u32, u32)>> = text
-        .splitn(2, "..")
-        .map(|end| {
-            end.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-        })
-        .collect();
-    let ends = ends?;
-    let (oldest, newest) = (ends.first()?, ends.last()?);
-    (oldest.0 == newest.0 && oldest.1 <= newest.1).then_some(Versions {
-        major: oldest.0,
-        oldest_minor: oldest.1,
-        newest_minor: newest.1,
-    })
 }

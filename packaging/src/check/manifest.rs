@@ -1,0 +1,113 @@
+//! What stands beside a plugin, by which a host knows it without starting it.
+
+use oarlock_abi::Versions;
+
+use crate::assemble::name_of;
+use crate::error::Error;
+use crate::matrix::{Axis, Matrix, Part, Wheel as Row};
+use crate::wheel::{Wheel, sha256};
+
+/// A manifest whose hash, where it says one, and contract are known to be well.
+pub(super) struct Manifest {
+    said: toml::Table,
+    spoken: Versions,
+}
+
+/// Reads the manifest beside a library.
+pub(super) fn check(wheel: &Wheel, path: &str, library: &[u8]) -> Result<Manifest, Error> {
+    let place = path.replace(".so", ".oarlock.toml");
+    let text = wheel.file(&place).map_err(|_| {
+        Error::new(format!(
+            "expected its manifest `{place}`, by which a host knows a plugin without starting it; found none"
+        ))
+    })?;
+    let text = String::from_utf8_lossy(text);
+    let said: toml::Table =
+        toml::from_str(&text).map_err(|error| Error::of_syntax("the manifest", &text, &error))?;
+    let word = |name: &str| said.get(name).and_then(toml::Value::as_str);
+    let hash = sha256(library);
+    if let Some(other) = word("sha256").filter(|it| !it.eq_ignore_ascii_case(&hash)) {
+        return Err(Error::new(format!(
+            "expected a library with the hash {other} of its manifest, found {hash}"
+        )));
+    }
+    let contract = word("contract").unwrap_or_default();
+    let spoken = versions(contract).ok_or_else(|| {
+        Error::new(format!(
+            "expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`"
+        ))
+    })?;
+    Ok(Manifest { said, spoken })
+}
+
+impl Manifest {
+    /// That a host of this release takes the plugin, and that the manifest says of it what its part in the matrix does.
+    pub(super) fn check_of_release(
+        &self,
+        matrix: &Matrix,
+        row: &Row,
+        part: &Part,
+        platform: &str,
+    ) -> Result<(), Error> {
+        if !Versions::OURS.meet(self.spoken) {
+            return Err(Error::new(format!(
+                "expected a plugin that speaks contract {}, found one that speaks {}, by its manifest; \
+                 build it with the same release of `oarlock-sdk`",
+                Versions::OURS,
+                self.spoken
+            )));
+        }
+        if !self.said.contains_key("sha256") {
+            return Err(Error::new(
+                "expected `sha256` in the manifest, by which a host knows that the library is whole; found none",
+            ));
+        }
+        self.says("architecture", architecture(platform).as_deref())?;
+        self.says("version", Some(env!("CARGO_PKG_VERSION")))?;
+        self.says("package", Some(&row.name.distribution))?;
+        let name = name_of(&part.package);
+        let is_on = |axis: Axis| matrix.axes.get(&axis).is_some_and(|all| all.iter().any(|it| it == name));
+        let (kind, device) = match (is_on(Axis::Device), is_on(Axis::Blas)) {
+            (true, _) => ("device", Some(name)),
+            (false, true) => ("kernels", None),
+            (false, false) => return Ok(()),
+        };
+        self.says("kind", Some(kind))?;
+        self.says("device_type", device)
+    }
+
+    /// That a field has a value, or is not there.
+    fn says(&self, field: &str, wanted: Option<&str>) -> Result<(), Error> {
+        let found = self.said.get(field);
+        if found.and_then(toml::Value::as_str) == wanted && found.is_some() == wanted.is_some() {
+            return Ok(());
+        }
+        let wanted = wanted.map_or_else(|| format!("no `{field}`"), |it| format!("`{field} = \"{it}\"`"));
+        let found = found.map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
+        Err(Error::new(format!("expected {wanted} in the manifest, found {found}")))
+    }
+}
+
+/// What manifests call the machines of a platform, such as `x86_64-linux` of `manylinux_2_28_x86_64`.
+fn architecture(platform: &str) -> Option<String> {
+    let rest = platform.strip_prefix("manylinux_").or_else(|| platform.strip_prefix("musllinux_"));
+    let processor = rest.and_then(|rest| rest.splitn(3, '_').nth(2));
+    processor.or_else(|| platform.strip_prefix("linux_")).map(|processor| format!("{processor}-linux"))
+}
+
+/// Versions of the contract as manifests have them: both ends, or one version.
+fn versions(text: &str) -> Option<Versions> {
+    let ends: Option<Vec<(u32, u32)>> = text
+        .splitn(2, "..")
+        .map(|end| {
+            end.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
+        })
+        .collect();
+    let ends = ends?;
+    let (oldest, newest) = (ends.first()?, ends.last()?);
+    (oldest.0 == newest.0 && oldest.1 <= newest.1).then_some(Versions {
+        major: oldest.0,
+        oldest_minor: oldest.1,
+        newest_minor: newest.1,
+    })
+}

@@ -1,0 +1,300 @@
+//! Wheels of this release have what their rows give them, say what follows from these, and nothing else.
+
+use oarlock_pack::assemble::{self, Plugin};
+use oarlock_pack::check;
+use oarlock_pack::index::Index;
+use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
+use oarlock_pack::packed::Effort;
+use oarlock_pack::wheel::Wheel;
+
+use crate::built::{core_of, library, loadable};
+use crate::check::{directory, matrix, refusal, row, wheel, written};
+
+/// The wheel of a row with the plugins that it has, as it is built.
+fn whole(label: &str) -> (Row, Wheel) {
+    let row = row(label);
+    let plugins: Vec<Plugin> =
+        row.parts.iter().filter(|part| *part != "core").map(|it| loadable(it)).collect();
+    let wheel = match row.parts.len() == plugins.len() {
+        true => assemble::plugin(&row, &plugins[0]).expect("a wheel"),
+        false => core_of(&row, "oarlock/_oarlock.abi3.so", library("core"), &plugins),
+    };
+    (row, wheel)
+}
+
+/// Why the wheel of a row is refused after something was done to it.
+fn refusal_after(label: &str, change: &dyn Fn(&mut Wheel)) -> String {
+    let (row, mut wheel) = whole(label);
+    change(&mut wheel);
+    refusal(&written(&directory(), &row.name.to_string(), &wheel))
+}
+
+#[test]
+fn every_row_passes_as_it_is_built() {
+    let directory = directory();
+    for label in ["core", "core, without AVX", "CUDA 12", "mkl", "OpenCL", "cpu, openblas", "cuda13, mkl"] {
+        let (row, wheel) = whole(label);
+        written(&directory, &row.name.to_string(), &wheel);
+    }
+    let index = Index::of_directory(directory.path(), &matrix(), &Default::default(), |_, _| ());
+    assert_eq!(index.expect("an index").count(), 7);
+}
+
+#[test]
+fn files_that_a_row_does_not_have_are_refused() {
+    for (label, path, words) in [
+        ("core", "numpy/__init__.py", "expected nothing beside `oarlock/`"),
+        ("core", "oarlock.pth", "found `oarlock.pth`"),
+        ("core", "oarlock-0.1.0.data/scripts/oarlock", "found `oarlock-0.1.0.data/scripts/oarlock`"),
+        ("OpenCL", "oarlock/__init__.py", "expected nothing beside `oarlock_opencl/`"),
+        ("OpenCL", "oarlock_opencl/more.py", "no file that `OpenCL` does not have, found"),
+        (
+            "core",
+            "oarlock/plugins/more.py",
+            "no file that `core` does not have, found `oarlock/plugins/more.py`",
+        ),
+        (
+            "core",
+            "oarlock-0.1.0.dist-info/direct_url.json",
+            "found `oarlock-0.1.0.dist-info/direct_url.json`",
+        ),
+        (
+            "core",
+            "oarlock-0.1.0.dist-info/sboms/more.cyclonedx.json",
+            "found `oarlock-0.1.0.dist-info/sboms/more",
+        ),
+    ] {
+        let error = refusal_after(label, &|wheel| wheel.add(path, b"x".to_vec()));
+        assert!(error.contains(words), "{path}: {error}");
+    }
+    // What is compiled is a library whatever it is called.
+    let error = refusal_after("core", &|wheel| wheel.add("oarlock/tool", library("core")));
+    assert!(error.contains("expected the libraries of core, cpu, found `oarlock/tool`"), "{error}");
+}
+
+#[test]
+fn files_that_a_row_has_are_missed() {
+    for (label, path) in [
+        ("core", "oarlock/__init__.py"),
+        ("core", "oarlock/wheel.json"),
+        ("core", "oarlock-0.1.0.dist-info/licenses/LICENSE"),
+        ("core", "oarlock-0.1.0.dist-info/licenses/THIRD-PARTY-oarlock-python.txt"),
+        ("core", "oarlock-0.1.0.dist-info/sboms/oarlock-plugin-cpu.cyclonedx.json"),
+        ("mkl", "oarlock_mkl/__init__.py"),
+        ("mkl", "oarlock_mkl-0.1.0.dist-info/entry_points.txt"),
+        ("mkl", "oarlock_mkl-0.1.0.dist-info/sboms/oarlock-plugin-mkl.cyclonedx.json"),
+    ] {
+        let error = refusal_after(label, &|wheel| *wheel = without(wheel, path));
+        assert!(error.ends_with(&format!("expected `{path}`, found none")), "{error}");
+    }
+    let path = "oarlock-0.1.0.dist-info/licenses/LICENSE";
+    let error = refusal_after("core", &|wheel| wheel.add(path, Vec::new()));
+    assert!(error.ends_with(&format!("expected a text in `{path}`, found nothing")), "{error}");
+}
+
+/// The same without a file.
+fn without(wheel: &Wheel, path: &str) -> Wheel {
+    let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");
+    let names: Vec<String> =
+        archive.file_names().map(|name| name.expect("a name in UTF-8").into_owned()).collect();
+    let (named, _) = names.last().and_then(|it| it.split_once(".dist-info/")).expect("a list of files");
+    let mut left = Wheel::new(named);
+    for name in names.iter().filter(|name| *name != path && !name.ends_with("/RECORD")) {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut archive.by_name(name).expect("a file"), &mut bytes).expect("a file");
+        left.add(name, bytes);
+    }
+    left
+}
+
+#[test]
+fn metadata_that_says_something_else_than_the_row_is_refused() {
+    for (label, old, new, words) in [
+        (
+            "core",
+            ">=3.11",
+            ">=2.7",
+            "expected `Requires-Python: >=3.11` in METADATA, found `Requires-Python: >=2.7`",
+        ),
+        (
+            "mkl",
+            "Requires-Python: >=3.11\n",
+            "",
+            "expected `Requires-Python: >=3.11` in METADATA, found none",
+        ),
+        (
+            "mkl",
+            "License-File: L",
+            "Requires-Dist: evil\nLicense-File: L",
+            "found `Requires-Dist: evil` beside it",
+        ),
+        (
+            "mkl",
+            "License-File: L",
+            "Requires-Dist:evil\nLicense-File: L",
+            "found `Requires-Dist: evil` beside it",
+        ),
+        ("mkl", "Name: o", "Version: 9\nName: o", "expected one `Version` in METADATA, found several"),
+        (
+            "mkl",
+            "License-File: L",
+            "requires-dist: evil\nLicense-File: L",
+            "found `Requires-Dist: evil` beside it",
+        ),
+        (
+            "core",
+            "cuda12==0.1.0 ;",
+            "cuda12>=0.1.0 ;",
+            "extra == 'cuda12-local'` in METADATA, found `Requires-Dist: oarlock-cuda12>=0.1.0 ; extra",
+        ),
+        (
+            "mkl",
+            "Requires-External: libmkl_rt.so.2\n",
+            "",
+            "expected `Requires-External: libmkl_rt.so.2` in METADATA",
+        ),
+        (
+            "mkl",
+            "https://oarlock",
+            "https://other",
+            "expected `Project-URL: Homepage, https://oarlock.example`",
+        ),
+    ] {
+        let (row, mut wheel) = whole(label);
+        let path =
+            format!("{}-{}.dist-info/METADATA", row.name.distribution.replace('-', "_"), row.name.version);
+        let text = text_of(&wheel, &path);
+        assert!(text.contains(old), "{old} in {text}");
+        wheel.add(&path, text.replacen(old, new, 1).into_bytes());
+        let error = refusal(&written(&directory(), &row.name.to_string(), &wheel));
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+/// The text of a file of a wheel.
+fn text_of(wheel: &Wheel, path: &str) -> String {
+    let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");
+    std::io::read_to_string(archive.by_name(path).expect("a file")).expect("a text")
+}
+
+#[test]
+fn what_else_a_wheel_says_is_held_to_its_row() {
+    let says = |label: &str, name: &str, text: &str| {
+        refusal_after(label, &|wheel| wheel.say(name, text.as_bytes().to_vec()))
+    };
+    let error = says("core", "entry_points.txt", "[console_scripts]\npython = evil:main\n");
+    assert!(
+        error.ends_with("expected no command in `entry_points.txt`, found `[console_scripts]`"),
+        "{error}"
+    );
+    let error = says("mkl", "entry_points.txt", "[oarlock.plugins]\nmkl = numpy\n");
+    assert!(
+        error.contains("expected `[oarlock.plugins]\\nmkl = oarlock_mkl` in `entry_points.txt`"),
+        "{error}"
+    );
+    let bill = "sboms/oarlock-plugin-mkl.cyclonedx.json";
+    assert!(says("mkl", bill, "{").contains(&format!("{bill}`: expected a bill of materials as JSON")));
+    assert!(says("mkl", bill, "{}").ends_with("expected `CycloneDX` as `bomFormat`, found null"));
+    let text = text_of(&whole("mkl").1, &format!("oarlock_mkl-0.1.0.dist-info/{bill}"));
+    assert!(
+        says("mkl", bill, &text.replace("libmkl_rt.so.2", "x"))
+            .contains("expected `libmkl_rt.so.2`, which the part opens")
+    );
+    let error = refusal_after("core", &|wheel| wheel.add("oarlock/wheel.json", b"{}".to_vec()));
+    assert!(error.contains("expected `oarlock/wheel.json` to tell of `core`"), "{error}");
+    let (row, _) = whole("core");
+    let (_, other) = whole("core, without AVX");
+    let error = refusal(&written(&directory(), &row.name.to_string(), &other));
+    assert!(error.contains("found oarlock==0.1.0+noavx in its METADATA"), "{error}");
+}
+
+#[test]
+fn what_is_said_lies_where_the_name_of_the_wheel_says() {
+    let (row, wheel) = whole("mkl");
+    let mut moved = Wheel::new("oarlock_mkl-0.2.0");
+    moved.say("METADATA", text_of(&wheel, "oarlock_mkl-0.1.0.dist-info/METADATA").into_bytes());
+    moved.say("WHEEL", text_of(&wheel, "oarlock_mkl-0.1.0.dist-info/WHEEL").into_bytes());
+    let error = refusal(&written(&directory(), &row.name.to_string(), &moved));
+    assert!(
+        error.ends_with(
+            "expected the directory `oarlock_mkl-0.1.0.dist-info`, found `oarlock_mkl-0.2.0.dist-info`"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_manifest_that_says_something_else_than_the_matrix_is_refused() {
+    let refused = |part: &str, old: &str, new: &str| {
+        let plugin = loadable(part);
+        let text = plugin.manifest.as_ref().expect("a manifest");
+        assert!(text.contains(old), "{old} in {text}");
+        let manifest = Some(text.replacen(old, new, 1));
+        refusal(&wheel(&directory(), &Plugin { manifest, ..plugin }))
+    };
+    for (part, old, new, words) in [
+        (
+            "mkl",
+            "x86_64-linux",
+            "aarch64-linux",
+            "expected `architecture = \"x86_64-linux\"` in the manifest, found `\"aarch64-linux\"`",
+        ),
+        (
+            "mkl",
+            "architecture = \"x86_64-linux\"\n",
+            "",
+            "expected `architecture = \"x86_64-linux\"` in the manifest, found none",
+        ),
+        (
+            "mkl",
+            "version = \"0",
+            "version = \"9",
+            "expected `version = \"0.1.0\"` in the manifest, found `\"9.1.0\"`",
+        ),
+        (
+            "mkl",
+            "kind =",
+            "device_type = \"cpu\"\nkind =",
+            "expected no `device_type` in the manifest, found `\"cpu\"`",
+        ),
+        (
+            "cuda12",
+            "\"cuda\"",
+            "\"rocm\"",
+            "expected `device_type = \"cuda\"` in the manifest, found `\"rocm\"`",
+        ),
+        ("cuda12", "kind = \"device\"", "kind = \"layer\"", "expected `kind = \"device\"` in the manifest"),
+        ("mkl", "sha256 =", "other =", "expected `sha256` in the manifest, by which a host knows"),
+    ] {
+        let error = refused(part, old, new);
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_wheel_is_no_larger_installed_than_its_row_allows() {
+    let own = OWN.replace("installed_budget_mb = 30", "installed_budget_mb = 1");
+    let small = Matrix::read("matrix.toml", &own).expect("a matrix");
+    let (row, mut wheel) = whole("core");
+    wheel.add("oarlock/zeros.py", vec![0; 1_000_000]);
+    let directory = directory();
+    let file = written(&directory, &row.name.to_string(), &wheel);
+    check::wheels(&matrix(), &[&file]).expect("a wheel of a megabyte");
+    let error = check::wheels(&small, &[&file]).expect_err("a wheel of a megabyte").to_string();
+    assert!(
+        error.contains(
+            "expected at most 1000000 bytes for `core` once it is installed, its `installed_budget_mb`"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_wheel_that_is_named_twice_counts_once() {
+    let directory = directory();
+    let file = wheel(&directory, &loadable("mkl"));
+    let again = directory.path().join(".").join(file.file_name().expect("a name"));
+    assert_eq!(check::wheels(&matrix(), &[&file, &again, &file]), Ok(1));
+}
