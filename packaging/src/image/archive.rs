@@ -75,6 +75,7 @@ pub fn write(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<A
 
 #[cfg(test)]
 mod tests {
+    use super::super::images::Kind;
     use super::super::layer::Packed;
     use super::*;
 
@@ -87,6 +88,7 @@ mod tests {
             Described { name: "more", purpose: "to be more", packed: &packed },
         ];
         let config = Config {
+            kind: Kind::Prod,
             title: "An image".to_owned(),
             version: "1.0".to_owned(),
             architecture: "amd64".to_owned(),
