@@ -20,7 +20,7 @@
 set -eu
 
 # Where the sources are, and where their owner is at home.
-tree=${OARLOCK_TREE:-/oarlock}
+tree=${SOURCES:-/oarlock}
 home=/home/oarlock
 
 say() { printf '==> %s\n' "$*"; }
@@ -122,8 +122,11 @@ serve() {
     chown -R "$owner:$group" "$home/.ssh"
     chmod 700 "$home/.ssh"
     chmod 600 "$home/.ssh/authorized_keys" "$home/.ssh/environment"
+    # What the scripts of the package would have made: the user that it names, and keys of the machine.
+    systemd-sysusers
     ssh-keygen -A
-    exec /usr/sbin/sshd -D -e -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
+    # The settings as the package brings them, but that nobody has a password.
+    exec /usr/sbin/sshd -D -e -f /usr/share/openssh/sshd_config -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
         -o PermitRootLogin=prohibit-password -o PermitUserEnvironment=yes -o AllowUsers=oarlock
 }
 

@@ -48,7 +48,7 @@ impl Container {
         let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").expect("a path"));
         let mut sh = Command::new("sh");
         sh.arg(SCRIPT).args(arguments).env_clear().env("PATH", path).env("HOME", self.directory.path());
-        sh.env("NOTED", self.path("noted")).env("OARLOCK_TREE", self.path("tree"));
+        sh.env("NOTED", self.path("noted")).env("SOURCES", self.path("tree"));
         sh.envs(settings.iter().copied()).output().expect("a shell")
     }
 

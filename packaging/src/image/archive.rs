@@ -82,7 +82,7 @@ mod tests {
     fn image() -> Archive {
         let mut tree = Tree::default();
         tree.put("usr/bin/x", Entry::program(*b"text")).expect("a path");
-        let packed = Packed::new(&tree, 1_700_000_000).expect("a layer");
+        let packed = Packed::new(&tree, 1_700_000_000, Kind::Prod).expect("a layer");
         let layers = [
             Described { name: "base", purpose: "to be there", packed: &packed },
             Described { name: "more", purpose: "to be more", packed: &packed },

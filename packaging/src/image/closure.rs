@@ -235,7 +235,7 @@ Version: 2
 
     fn locked(packages: &str, roots: &str) -> Result<Lock, Error> {
         let text = format!(
-            "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\n\
+            "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\nonly.backports = []\n\
              [layers.base]\npurpose = \"p\"\ndebian = [\"base\"]\n[layers.more]\npurpose = \"p\"\ndebian = {roots}\n\
              [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"base\", \"more\"]\nbudget_mb = 1\n"
         );

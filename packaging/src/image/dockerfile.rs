@@ -67,7 +67,7 @@ mod tests {
     use crate::tree::Tree;
 
     fn rendered(kind: Kind, has_entry: bool) -> String {
-        let packed = Packed::new(&Tree::default(), 0).expect("a layer");
+        let packed = Packed::new(&Tree::default(), 0, kind).expect("a layer");
         let layers = [
             Described { name: "base", purpose: "the C library", packed: &packed },
             Described { name: "library", purpose: "what it is all for", packed: &packed },

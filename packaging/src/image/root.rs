@@ -124,6 +124,10 @@ impl Root {
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
         self.tree.put("var/lib/dpkg/status", Entry::file(status.into_bytes()))?;
+        if self.installed.contains_key("dpkg") {
+            // That names of lists say the kind of machine, without which it finds none of them.
+            self.tree.put("var/lib/dpkg/info/format", Entry::file(*b"1\n"))?;
+        }
         let is_authority =
             |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
         let authorities = self.tree.files().filter(|(path, _)| is_authority(path));
@@ -233,6 +237,7 @@ mod tests {
             root.install(package(name, "Multi-Arch: same\n"), &[&manual]).expect("a package");
         }
         root.settle().expect("settled");
+        assert!(root.tree().get("var/lib/dpkg/info/format").is_none());
         let text = |path: &str| String::from_utf8_lossy(root.tree().file(path).expect(path)).into_owned();
         assert_eq!(text("usr/lib/aa.so"), "aa");
         assert_eq!(text("var/lib/dpkg/info/aa:amd64.list"), "/.\n/lib\n/lib/aa.so\n/usr\n/usr/share\n");
@@ -244,6 +249,14 @@ mod tests {
         let names: Vec<_> = status.iter().map(|it| (it.get("Package"), it.get("Status"))).collect();
         let installed = Some("install ok installed");
         assert_eq!(names, [(Some("aa"), installed), (Some("zz"), installed)]);
+    }
+
+    #[test]
+    fn dpkg_in_an_image_knows_what_its_lists_are_called() {
+        let mut root = Root::new().expect("a root");
+        root.install(package("dpkg", ""), &[]).expect("a package");
+        root.settle().expect("settled");
+        assert_eq!(root.tree().file("var/lib/dpkg/info/format"), Some(&b"1\n"[..]));
     }
 
     #[test]

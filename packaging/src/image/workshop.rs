@@ -248,7 +248,7 @@ impl<'w> Workshop<'w> {
         let new = root.tree().beyond(&before);
         root.lay(bytecode::of_modules(root.tree(), &new, &self.scratch)?)?;
         root.lay(loader::list(root.tree(), &self.scratch)?)?;
-        let packed = Packed::new(&root.tree().beyond(&before), self.seconds)?;
+        let packed = Packed::new(&root.tree().beyond(&before), self.seconds, layer.kind)?;
         let stage = Rc::new(Stage { root, packed });
         self.stages.insert(layers.to_vec(), Rc::clone(&stage));
         Ok(stage)
