@@ -2,7 +2,7 @@
 # Builds the sources that are mounted at /oarlock, as whom they belong to, and leaves what comes of them in build/:
 #
 #     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev                   builds
-#     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev oarlock-dev plan  says what would be built, and how
+#     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev plan              says what would be built, and how
 #     docker run --rm -it -v $PWD:/oarlock oarlock:VERSION-dev bash          runs a shell, or any other command
 #     docker run -d -p 2222:22 -v $PWD:/oarlock -e SSH_KEY="$(cat ~/.ssh/id_ed25519.pub)" oarlock:VERSION-dev sshd
 #                                                       lets the owner of that key in, as `ssh -p 2222 oarlock@HOST`
@@ -64,7 +64,7 @@ settle() {
         stop "expected $tree to belong to user $(id -u), found user $(stat -c %u "$tree"); leave out --user, or give that one"
     build=$tree/build
     export CARGO_HOME="${CARGO_HOME:-$build/cargo}" CARGO_TARGET_DIR="$build/target"
-    printf '%s\n' "GPU=$GPU   ${device:-no} device for GPUs" "AVX=$AVX   the CPU device ${noavx:+without instructions of AVX}" \
+    printf '%s\n' "GPU=$GPU   ${device:-no} device for GPUs" "AVX=$AVX   the CPU device${noavx:+ without any instruction of AVX}" \
         "TEST=$TEST" "user      $(id -u):$(id -g), to whom $tree belongs" "crates    in $CARGO_HOME" \
         "packages  $packages" "image     $image"
 }
