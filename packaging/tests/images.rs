@@ -10,6 +10,8 @@ use std::process::{Command, Output};
 
 use oarlock_pack::deb::Package;
 use oarlock_pack::deb::control::Paragraph;
+use oarlock_pack::image::images::Kind;
+use oarlock_pack::image::lock::Locked;
 use oarlock_pack::image::own::Own;
 use oarlock_pack::image::workshop::Workshop;
 use oarlock_pack::image::{Images, Lock, Pool, images, lock};
@@ -135,12 +137,13 @@ fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_roo
         "vim",
         "vim-tiny",
     ];
-    for package in &lock.packages {
+    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
+    let runs = |layer: &String| images.layer(layer).expect("a layer").kind == Kind::Prod;
+    for package in lock.packages.iter().filter(|package| package.layers.iter().any(runs)) {
         let name =
             package.name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '-' || last == '.');
         assert!(!unwanted.contains(&name), "{}", package.name);
     }
-    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
     let slim = images.chosen(&["slim".into()]).expect("an image");
     let of_slim: Vec<&str> = lock
         .packages
@@ -152,13 +155,79 @@ fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_roo
 }
 
 #[test]
+fn our_own_images_to_build_with_have_compilers_and_neither_editors_nor_toolkits_for_gpus() {
+    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
+    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
+    let dev = images.chosen(&["dev".into()]).expect("an image")[0];
+    let of_dev: Vec<&str> = lock
+        .packages
+        .iter()
+        .filter(|package| package.layers.iter().any(|layer| dev.layers.contains(layer)))
+        .map(|package| package.name.as_str())
+        .collect();
+    for wanted in [
+        "apt",
+        "cargo",
+        "clang-18",
+        "dpkg",
+        "g++",
+        "git",
+        "openssh-server",
+        "python3-dev",
+        "rustc",
+        "rustfmt",
+    ] {
+        assert!(of_dev.contains(&wanted), "{wanted}");
+    }
+    let is_unwanted = |name: &&&str| {
+        ["ed", "emacs", "nano", "sudo", "vim"].iter().any(|it| name.split('-').next() == Some(it))
+            || ["cuda", "nvidia", "libcu", "hip", "rocm"]
+                .iter()
+                .any(|it| name.starts_with(it) && !name.starts_with("libcurl"))
+    };
+    assert_eq!(of_dev.iter().find(is_unwanted), None);
+    let of_backports: Vec<&str> =
+        lock.packages.iter().filter(|it| it.suite == "trixie-backports").map(|it| it.name.as_str()).collect();
+    assert!(of_backports.iter().all(|name| name.contains("rust") || *name == "cargo"), "{of_backports:?}");
+}
+
+#[test]
+fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
+    let place = Place::new();
+    let images = IMAGES
+        .replace(
+            "[layers.more]\n",
+            "[layers.more]\nkind = \"dev\"\nentry = true\nlinks = { \"usr/lib/link.so\" = \"more.so\" }\n",
+        )
+        .replace("[layers.base]\n", "[layers.base]\nkind = \"dev\"\n")
+        .replace("own = [\"ours\"]\n", "")
+        .replace("budget_mb = 1", "budget_mb = 1\nenvironment = { GPU = \"OFF\" }");
+    let finished = place.make(&images, &place.path("out")).expect("an image");
+    // Without packages of ours it is of the version of what makes it.
+    assert_eq!(finished.name.to_string(), format!("example:{}-small", env!("CARGO_PKG_VERSION")));
+    let text = std::fs::read_to_string(finished.dockerfile.expect("a directory").join("Dockerfile"))
+        .expect("a file");
+    assert!(text.contains("GPU=\"OFF\"") && !text.contains("HEALTHCHECK"), "{text}");
+    let archive = Tree::of_tar(&std::fs::read(&finished.file).expect("a file")).expect("an archive");
+    let layers = archive.files().filter(|(_, bytes)| bytes.starts_with(&[0x1f, 0x8b]));
+    let layers = layers.map(|(_, bytes)| {
+        let mut unpacked = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(bytes), &mut unpacked).expect("a layer");
+        Tree::of_tar(&unpacked).expect("an archive")
+    });
+    let paths: Vec<String> = layers
+        .flat_map(|layer| layer.entries().map(|(path, _)| path.to_owned()).collect::<Vec<_>>())
+        .collect();
+    for path in ["usr/share/man/base.1", "usr/bin/oarlock-dev", "usr/lib/link.so", "oarlock"] {
+        assert!(paths.iter().any(|it| it == path), "{path}");
+    }
+}
+
+#[test]
 fn our_own_images_are_the_same_bytes_twice_where_their_packages_are_kept() {
     let pool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/pack/pool");
     let pool = Pool::at(&pool);
     let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
-    if !lock.packages.iter().all(|package| pool.has(package)) {
-        return eprintln!("skipped: `oarlock-pack image` has fetched no packages of Debian here");
-    }
     let place = Place::new();
     // A package of the tests in place of each of ours.
     let text: String =
@@ -170,6 +239,10 @@ fn our_own_images_are_the_same_bytes_twice_where_their_packages_are_kept() {
             .collect();
     let images = Images::read("packaging/images.toml", &text).expect("images");
     let plain = images.chosen(&["plain".into()]).expect("an image")[0];
+    let is_needed = |package: &&Locked| package.layers.iter().any(|layer| plain.layers.contains(layer));
+    if !lock.packages.iter().filter(is_needed).all(|package| pool.has(package)) {
+        return eprintln!("skipped: `oarlock-pack image` has fetched no packages of Debian here");
+    }
     let file = place.path("debs/ours_1.0-1_amd64.deb");
     let mut ours = Package::read_file(&file).expect("a package");
     ours.control.set("Depends", "python3");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use oarlock_pack::image::images::{self, Image};
+use oarlock_pack::image::images::{self, Image, Kind};
 use oarlock_pack::image::lock::Locked;
 use oarlock_pack::image::mirror::Mirror;
 use oarlock_pack::image::own::Own;
@@ -23,8 +23,8 @@ use super::say::say;
 pub(crate) struct Call {
     #[command(subcommand)]
     command: Option<ImageCommand>,
-    /// Images by what stands behind the version in their tags, such as `slim` or `gpu-cuda12`, or `plain`. Without one all whose
-    /// packages are there
+    /// Images by what stands behind the version in their tags, such as `slim` or `dev`, or `plain`. Without one all to run
+    /// programs whose packages are there
     #[arg(value_name = "NAME")]
     images: Vec<String>,
     /// Where our own packages lie
@@ -129,6 +129,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let mut wanted = Vec::new();
     let mut passed_over = Vec::new();
     for image in chosen {
+        // Those to build the sources are large, and few want them.
+        if call.images.is_empty() && images.kind(image)? == Kind::Dev {
+            continue;
+        }
         let missing = workshop.missing(image)?;
         if missing.is_empty() {
             workshop.name(image)?;
@@ -198,8 +202,9 @@ fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Re
     let mirror = call.mirror.find()?;
     let progress = Progress::new();
     let mut indexes = Vec::new();
-    for (done, suite) in images.debian.suites.iter().enumerate() {
-        progress.step(done, images.debian.suites.len(), &format!("reading the index of {suite}"));
+    let suites: Vec<&String> = images.debian.all_suites().collect();
+    for (done, &suite) in suites.iter().enumerate() {
+        progress.step(done, suites.len(), &format!("reading the index of {suite}"));
         indexes.push((suite.clone(), mirror.index(suite, &images.debian.architecture)?));
     }
     drop(progress);

@@ -75,18 +75,20 @@ pub fn write(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<A
 
 #[cfg(test)]
 mod tests {
+    use super::super::images::Kind;
     use super::super::layer::Packed;
     use super::*;
 
     fn image() -> Archive {
         let mut tree = Tree::default();
         tree.put("usr/bin/x", Entry::program(*b"text")).expect("a path");
-        let packed = Packed::new(&tree, 1_700_000_000).expect("a layer");
+        let packed = Packed::new(&tree, 1_700_000_000, Kind::Prod).expect("a layer");
         let layers = [
             Described { name: "base", purpose: "to be there", packed: &packed },
             Described { name: "more", purpose: "to be more", packed: &packed },
         ];
         let config = Config {
+            kind: Kind::Prod,
             title: "An image".to_owned(),
             version: "1.0".to_owned(),
             architecture: "amd64".to_owned(),

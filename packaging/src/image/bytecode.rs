@@ -87,7 +87,7 @@ fn made(root: &Path, modules: &[&str]) -> Result<Tree, Error> {
 }
 
 /// Writes a tree into an empty directory, as who runs this.
-fn write_to(tree: &Tree, directory: &Path) -> Result<(), Error> {
+pub(super) fn write_to(tree: &Tree, directory: &Path) -> Result<(), Error> {
     for (path, entry) in tree.entries() {
         let place = directory.join(path);
         match &entry.node {

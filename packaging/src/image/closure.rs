@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::images::Images;
+use super::images::{Images, Kind};
 use super::lock::{Lock, Locked};
 use super::mirror::Index;
 use super::version;
@@ -29,11 +29,13 @@ struct Candidate<'i> {
 ///
 /// When a package is nowhere, or it is not plain which one is meant.
 pub fn lock(images: &Images, indexes: &[(String, Index)]) -> Result<Lock, Error> {
-    let known = Known::new(indexes)?;
+    let known = Known::new(images, indexes)?;
+    let nothing = BTreeMap::new();
     let mut layers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut passed_over = BTreeSet::new();
     for (name, layer) in &images.layers {
-        let needed = known.closure(&layer.debian, &images.debian.left_out, &mut passed_over);
+        let left_out = if layer.kind == Kind::Prod { &images.debian.left_out } else { &nothing };
+        let needed = known.closure(&layer.debian, left_out, &mut passed_over);
         for package in needed.map_err(|error| Error::new(format!("layer `{name}`: {error}")))? {
             layers.entry(package).or_default().push(name.clone());
         }
@@ -52,10 +54,12 @@ pub fn lock(images: &Images, indexes: &[(String, Index)]) -> Result<Lock, Error>
 }
 
 impl<'i> Known<'i> {
-    fn new(indexes: &'i [(String, Index)]) -> Result<Self, Error> {
+    fn new(images: &Images, indexes: &'i [(String, Index)]) -> Result<Self, Error> {
         let mut packages: BTreeMap<&str, Candidate<'_>> = BTreeMap::new();
         for (suite, index) in indexes {
-            for paragraph in &index.packages {
+            let only = images.debian.only.get(suite);
+            let is_taken = |paragraph: &&Paragraph| only.is_none_or(|only| only.contains(&source(paragraph)));
+            for paragraph in index.packages.iter().filter(is_taken) {
                 let candidate = Candidate { suite, version: paragraph.need("Version")?, paragraph };
                 let there = packages.entry(paragraph.need("Package")?).or_insert(candidate);
                 if version::compare(candidate.version, there.version).is_gt() {
@@ -148,6 +152,12 @@ impl Candidate<'_> {
     }
 }
 
+/// What a package is built of, which is called as the package where nothing is said.
+fn source(paragraph: &Paragraph) -> String {
+    let named = paragraph.get("Source").or_else(|| paragraph.get("Package")).unwrap_or_default();
+    named.split(' ').next().unwrap_or_default().to_owned()
+}
+
 /// Of a field such as `Depends`, the names of what is as good as each other, without versions and kinds of machines.
 pub(super) fn alternatives<'p>(paragraph: &'p Paragraph, field: &str) -> impl Iterator<Item = Vec<&'p str>> {
     let value = paragraph.get(field).unwrap_or_default();
@@ -188,6 +198,20 @@ Package: two
 Version: 1
 ";
 
+    const BACKPORTS: &str = "\
+Package: python
+Version: 4
+
+Package: tool
+Source: tools (2)
+Version: 2
+Depends: left, tool-library
+
+Package: tool-library
+Source: tools
+Version: 2
+";
+
     fn indexes(packages: &str) -> Vec<(String, Index)> {
         let index = |text: &str, date| {
             let mut packages = Paragraph::read(text).expect("packages");
@@ -205,12 +229,13 @@ Version: 1
             ("security".to_owned(), index(newer, 5)),
             ("main".to_owned(), index(packages, 9)),
             ("old".to_owned(), index("Package: libc\nVersion: 1\n", 1)),
+            ("backports".to_owned(), index(BACKPORTS, 1)),
         ]
     }
 
     fn locked(packages: &str, roots: &str) -> Result<Lock, Error> {
         let text = format!(
-            "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\n\
+            "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\nonly.backports = []\n\
              [layers.base]\npurpose = \"p\"\ndebian = [\"base\"]\n[layers.more]\npurpose = \"p\"\ndebian = {roots}\n\
              [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"base\", \"more\"]\nbudget_mb = 1\n"
         );
@@ -237,6 +262,37 @@ Version: 1
             ]
         );
         assert_eq!(lock.date, 9);
+    }
+
+    #[test]
+    fn of_some_suites_nothing_is_taken_but_what_is_built_of_named_sources() {
+        let images = |only: &str| {
+            let text = format!(
+                "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\nonly.backports = {only}\n\
+                 [layers.run]\npurpose = \"p\"\ndebian = [\"python\"]\n\
+                 [layers.build]\nkind = \"dev\"\npurpose = \"p\"\ndebian = [\"tool\", \"left\"]\n\
+                 [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"run\"]\nbudget_mb = 1\n\
+                 [[images]]\nsuffix = \"-dev\"\ntitle = \"t\"\nlayers = [\"build\"]\nbudget_mb = 1\n"
+            );
+            Images::read("images.toml", &text).expect("images")
+        };
+        let packages = format!("{PACKAGES}\nPackage: left\nVersion: 1\n");
+        let lock = |only: &str| lock(&images(only), &indexes(&packages));
+        let of_tools = lock("[\"tools\"]").expect("a lock");
+        let said = |name: &str| {
+            of_tools
+                .packages
+                .iter()
+                .find(|it| it.name == name)
+                .map(|it| (it.version.as_str(), it.suite.as_str()))
+        };
+        assert_eq!(said("python"), Some(("3", "main")));
+        assert_eq!(said("tool-library"), Some(("2", "backports")));
+        // What images to run programs do without is there where they are built.
+        let of_build: Vec<&str> = of_tools.of_layer("build").map(|it| it.name.as_str()).collect();
+        assert_eq!(of_build, ["left", "tool", "tool-library"]);
+        let error = lock("[\"others\"]").expect_err("a refusal").to_string();
+        assert_eq!(error, "layer `build`: expected the package `tool` in one of the suites, found none");
     }
 
     #[test]

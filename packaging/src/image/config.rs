@@ -2,13 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::images::Kind;
 use super::layer::Packed;
-use super::root::{ENTRY, USER, WORK};
+use super::root::{self, SOURCES, USER, WORK};
 use crate::date;
 
 /// What is known of an image.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What it is for.
+    pub kind: Kind,
     /// What it is, in a few words.
     pub title: String,
     /// The version of what is in it.
@@ -47,25 +50,26 @@ impl Config {
     /// What stands before what a container is told to run.
     #[must_use]
     pub fn entry(&self) -> Option<String> {
-        self.has_entry.then(|| format!("/{ENTRY}"))
+        self.has_entry.then(|| format!("/{}", root::entry(self.kind)))
     }
 
-    /// What says whether a container works.
+    /// What says whether a container works, where it runs Oarlock.
     #[must_use]
-    pub fn health(&self) -> Vec<&'static str> {
-        vec!["oarlock", "doctor"]
+    pub fn health(&self) -> Option<Vec<&'static str>> {
+        (self.kind == Kind::Prod).then(|| vec!["oarlock", "doctor"])
     }
 
-    /// Whom a container runs as.
+    /// Whom a container runs as. One that builds becomes whom the sources belong to, for which it has to be root.
     #[must_use]
     pub fn user(&self) -> String {
-        format!("{USER}:{USER}")
+        let user = if self.kind == Kind::Prod { USER } else { 0 };
+        format!("{user}:{user}")
     }
 
     /// Where a container begins.
     #[must_use]
     pub fn directory(&self) -> String {
-        format!("/{WORK}")
+        format!("/{}", if self.kind == Kind::Prod { WORK } else { SOURCES })
     }
 
     /// What programs that list images show.
@@ -86,18 +90,17 @@ impl Config {
     pub fn to_json(&self, layers: &[Described<'_>]) -> Value {
         let created = date::sortable(self.seconds);
         let labels = self.labels().into_iter().map(|(name, value)| (name, Value::from(value)));
-        let test: Vec<&str> = std::iter::once("CMD").chain(self.health()).collect();
         let mut config = json!({
             "User": self.user(),
             "Env": self.environment,
             "WorkingDir": self.directory(),
             "Labels": Value::Object(labels.collect()),
-            "Healthcheck": {
-                "Test": test,
-                "Interval": HEALTH_EVERY,
-                "Timeout": HEALTH_WITHIN,
-            },
         });
+        if let Some(health) = self.health() {
+            let test: Vec<&str> = std::iter::once("CMD").chain(health).collect();
+            config["Healthcheck"] =
+                json!({ "Test": test, "Interval": HEALTH_EVERY, "Timeout": HEALTH_WITHIN });
+        }
         if let Some(entry) = self.entry() {
             config["Entrypoint"] = json!([entry]);
         }

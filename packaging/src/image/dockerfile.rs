@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tera::{Context, Tera};
 
 use super::config::{Config, Described};
+use super::images::Kind;
 use super::name::Name;
 use crate::error::Error;
 
@@ -49,8 +50,9 @@ pub fn render(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<
     context.insert("environment", &variables.collect::<Vec<_>>());
     context.insert("labels", &labels.collect::<Vec<_>>());
     context.insert("user", &config.user());
+    context.insert("is_root", &(config.kind == Kind::Dev));
     context.insert("directory", &config.directory());
-    context.insert("health", &json!(config.health()).to_string());
+    context.insert("health", &config.health().map(|health| json!(health).to_string()));
     context.insert("entry", &config.entry().map(|entry| json!([entry]).to_string()));
     context.insert("command", &(!command.is_empty()).then(|| json!(command).to_string()));
     let mut templates = Tera::new();
@@ -64,13 +66,14 @@ mod tests {
     use super::*;
     use crate::tree::Tree;
 
-    fn rendered(has_entry: bool) -> String {
-        let packed = Packed::new(&Tree::default(), 0).expect("a layer");
+    fn rendered(kind: Kind, has_entry: bool) -> String {
+        let packed = Packed::new(&Tree::default(), 0, kind).expect("a layer");
         let layers = [
             Described { name: "base", purpose: "the C library", packed: &packed },
             Described { name: "library", purpose: "what it is all for", packed: &packed },
         ];
         let config = Config {
+            kind,
             title: "An image <of> ours".to_owned(),
             version: "1.0".to_owned(),
             architecture: "amd64".to_owned(),
@@ -83,12 +86,22 @@ mod tests {
 
     #[test]
     fn the_text_says_what_the_image_says() {
-        assert_eq!(rendered(true), include_str!("../../tests/images/Dockerfile"));
+        assert_eq!(rendered(Kind::Prod, true), include_str!("../../tests/images/Dockerfile"));
+    }
+
+    #[test]
+    fn an_image_to_build_the_sources_begins_as_root_and_is_not_asked_how_it_is() {
+        let text = rendered(Kind::Dev, true);
+        assert!(
+            text.contains("\nUSER 0:0\nWORKDIR /oarlock\nENTRYPOINT [\"/usr/bin/oarlock-dev\"]\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n# Becomes whom"), "{text}");
     }
 
     #[test]
     fn an_image_without_a_program_to_decide_runs_what_it_is_told() {
-        let text = rendered(false);
+        let text = rendered(Kind::Prod, false);
         assert!(text.ends_with("\nCMD [\"oarlock\",\"--help\"]\n") && !text.contains("ENTRYPOINT"), "{text}");
     }
 }

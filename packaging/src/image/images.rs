@@ -7,10 +7,14 @@
 //! suites = ["trixie", "trixie-security"]
 //! architecture = "amd64"
 //!
-//! [debian.left_out]                        # what packages depend on and images do without
+//! [debian.only]                            # suites of which nothing is taken but what is built of these sources
+//! trixie-backports = ["rustc"]
+//!
+//! [debian.left_out]                        # what packages depend on and images to run programs do without
 //! awk = "no script of a package is run"
 //!
 //! [[left_out]]                             # what packages bring and images do without
+//! kinds = ["prod", "dev"]                  # those to run programs alone, where nothing is said
 //! below = ["usr/share/man"]
 //! why = "nobody reads manuals in a container"
 //!
@@ -21,6 +25,12 @@
 //! [layers.library]
 //! purpose = "the library"
 //! own = ["liboarlock1"]
+//!
+//! [layers.compiler]
+//! kind = "dev"                             # to build the sources with
+//! purpose = "a compiler"
+//! debian = ["gcc"]
+//! links = { "usr/bin/cc" = "gcc" }         # what scripts of packages would make
 //!
 //! [[images]]
 //! suffix = "-slim"
@@ -58,17 +68,34 @@ pub struct Images {
 pub struct Debian {
     /// The suites; of each package the newest is taken, whichever has it.
     pub suites: Vec<String>,
+    /// Suites of which nothing is taken but what is built of these sources.
+    #[serde(default)]
+    pub only: BTreeMap<String, Vec<String>>,
     /// The kind of machine, as Debian calls it.
     pub architecture: String,
-    /// What packages depend on and images do without, and why.
+    /// What packages depend on and images to run programs do without, and why.
     #[serde(default)]
     pub left_out: BTreeMap<String, String>,
+}
+
+/// What an image is for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// To run programs, with nothing in it that they do without.
+    #[default]
+    Prod,
+    /// To build the sources, with all that packages depend on, so that `apt` can add to it.
+    Dev,
 }
 
 /// Directories and files that images do without.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
+    /// The kinds of images that do without them.
+    #[serde(default = "prod_alone")]
+    pub kinds: Vec<Kind>,
     /// Directories with all in them, or files.
     pub below: Vec<String>,
     /// What is kept nevertheless: files whose names begin so.
@@ -82,6 +109,9 @@ pub struct LeftOut {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
+    /// What the images are for that have it.
+    #[serde(default)]
+    pub kind: Kind,
     /// What it is for.
     pub purpose: String,
     /// Packages of Debian, which bring what they depend on.
@@ -93,6 +123,9 @@ pub struct Layer {
     /// Whether it brings the program that decides what a container does, for which it needs a shell.
     #[serde(default)]
     pub entry: bool,
+    /// Links that scripts of its packages would make, by their paths.
+    #[serde(default)]
+    pub links: BTreeMap<String, String>,
     /// Variables of the environment.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -108,6 +141,9 @@ pub struct Image {
     pub title: String,
     /// The names of its layers, from the lowest.
     pub layers: Vec<String>,
+    /// Variables of the environment, beside those of its layers.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// How large it may be, packed, in millions of bytes.
     pub budget_mb: u64,
 }
@@ -140,6 +176,12 @@ impl Images {
             for layer in layers {
                 self.layer(layer)?;
             }
+            let kinds = layers.iter().filter_map(|layer| Some(self.layers.get(layer)?.kind));
+            if kinds.clone().any(|kind| Some(kind) != kinds.clone().next()) {
+                return Err(Error::new(format!(
+                    "expected layers of one kind in the image `{suffix}`, found such to run programs and such to build them"
+                )));
+            }
         }
         let used: BTreeSet<&String> = self.images.iter().flat_map(|image| &image.layers).collect();
         match self.layers.keys().find(|layer| !used.contains(layer)) {
@@ -171,6 +213,21 @@ impl Images {
         Ok(names)
     }
 
+    /// What an image is for.
+    ///
+    /// # Errors
+    ///
+    /// When it has no layers, or one that there is not.
+    pub fn kind(&self, image: &Image) -> Result<Kind, Error> {
+        Ok(self.layer(image.layers.first().map_or("", String::as_str))?.kind)
+    }
+
+    /// What packages bring and images of a kind do without.
+    #[must_use]
+    pub fn left_out(&self, kind: Kind) -> Vec<&LeftOut> {
+        self.left_out.iter().filter(|it| it.kinds.contains(&kind)).collect()
+    }
+
     /// The images whose suffixes these are, with or without the line in front, or all where none is said. The plain image is
     /// `plain`.
     ///
@@ -191,6 +248,17 @@ impl Images {
         });
         found.collect()
     }
+}
+
+impl Debian {
+    /// All suites, also those of which little is taken.
+    pub fn all_suites(&self) -> impl Iterator<Item = &String> {
+        self.suites.iter().chain(self.only.keys())
+    }
+}
+
+fn prod_alone() -> Vec<Kind> {
+    vec![Kind::Prod]
 }
 
 impl Image {
@@ -222,6 +290,11 @@ mod tests {
         let name = refused(|text| text.replace("name = \"x\"", "name = \"X\""));
         assert!(name.contains("lower-case"), "{name}");
         assert!(refused(|text| text.replace("budget_mb", "budget")).contains("line 11"));
+        let mixed = refused(|text| {
+            text.replace("[[images]]", "[layers.tools]\nkind = \"dev\"\npurpose = \"q\"\n[[images]]")
+                .replace("[\"base\"]", "[\"base\", \"tools\"]")
+        });
+        assert!(mixed.contains("expected layers of one kind in the image ``"), "{mixed}");
     }
 
     #[test]

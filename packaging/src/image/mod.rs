@@ -11,6 +11,7 @@ pub mod config;
 pub mod dockerfile;
 pub mod images;
 pub mod layer;
+mod loader;
 pub mod lock;
 pub mod mirror;
 pub mod name;

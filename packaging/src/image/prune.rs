@@ -6,10 +6,10 @@ use super::images::LeftOut;
 use crate::tree::{Node, Tree};
 
 /// A tree without what is left out, and without the directories that are empty without it.
-pub(super) fn prune(tree: &mut Tree, left_out: &[LeftOut]) {
+pub(super) fn prune(tree: &mut Tree, left_out: &[&LeftOut]) {
     let is_kept = |path: &str, node: &Node| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let leaves_out = |it: &LeftOut| {
+        let leaves_out = |it: &&LeftOut| {
             let is_below = it.below.iter().any(|below| {
                 path.strip_prefix(below.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             });
@@ -39,6 +39,7 @@ fn is_child(path: &str, directory: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::images::Kind;
     use super::*;
     use crate::tree::Entry;
 
@@ -57,11 +58,12 @@ mod tests {
         tree.put("usr/share/doc/y/link", Entry::link("README")).expect("a path");
         tree.put("var/empty", Entry::directory()).expect("a path");
         let left_out = LeftOut {
+            kinds: vec![Kind::Prod],
             below: vec!["usr/share/doc".to_owned(), "usr/share/man".to_owned()],
             but: vec!["copyright".to_owned()],
             why: String::new(),
         };
-        prune(&mut tree, &[left_out]);
+        prune(&mut tree, &[&left_out]);
         let paths: Vec<&str> = tree.entries().map(|(path, _)| path).collect();
         assert_eq!(
             paths,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::closure::alternatives;
-use super::images::LeftOut;
+use super::images::{Kind, LeftOut};
 use super::prune::prune;
 use crate::deb::{Package, md5};
 use crate::error::Error;
@@ -24,13 +24,11 @@ pub(super) struct Root {
 /// see that it is not root.
 pub(super) const USER: u32 = 10_001;
 
-/// Where the program lies that decides what a container does.
-pub(super) const ENTRY: &str = "usr/bin/oarlock-entry";
-
 /// Where containers begin, and where those who run them put their files.
 pub(super) const WORK: &str = "work";
 
-const ENTRY_TEXT: &str = include_str!("../../../docker/entry.sh");
+/// The same of images that build the sources, which lie there.
+pub(super) const SOURCES: &str = "oarlock";
 
 const HOME: &str = "home/oarlock";
 
@@ -42,6 +40,12 @@ const DIRECTORIES: [&str; 6] = ["dev", "proc", "root", "run", "sys", "usr/bin"];
 
 /// Who looks names up, and where.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+
+/// Lists of users and groups, and what packages expect to stand in them.
+const LISTS: [(&str, &str); 2] = [
+    ("etc/passwd", "usr/share/base-passwd/passwd.master"),
+    ("etc/group", "usr/share/base-passwd/group.master"),
+];
 
 /// The bits by which a program runs as somebody else than who starts it.
 const AS_OTHERS: u32 = 0o6000;
@@ -86,7 +90,7 @@ impl Root {
     }
 
     /// Lays out a package, and notes that it is there as `dpkg` does, by which programs that look for flaws know it.
-    pub(super) fn install(&mut self, package: Package, left_out: &[LeftOut]) -> Result<(), Error> {
+    pub(super) fn install(&mut self, package: Package, left_out: &[&LeftOut]) -> Result<(), Error> {
         let name = package.name()?.to_owned();
         let of_package = |error: Error| error.of_part(&name);
         let Package { mut control, mut contents, .. } = package;
@@ -120,6 +124,10 @@ impl Root {
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
         self.tree.put("var/lib/dpkg/status", Entry::file(status.into_bytes()))?;
+        if self.installed.contains_key("dpkg") {
+            // That names of lists say the kind of machine, without which it finds none of them.
+            self.tree.put("var/lib/dpkg/info/format", Entry::file(*b"1\n"))?;
+        }
         let is_authority =
             |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
         let authorities = self.tree.files().filter(|(path, _)| is_authority(path));
@@ -127,12 +135,48 @@ impl Root {
         if !authorities.is_empty() {
             self.tree.put("etc/ssl/certs/ca-certificates.crt", Entry::file(authorities))?;
         }
+        LISTS.iter().try_for_each(|(list, expected)| self.add_expected(list, expected))
+    }
+
+    /// Adds to a list of users or groups what packages expect there.
+    fn add_expected(&mut self, list: &str, expected: &str) -> Result<(), Error> {
+        let text = |path: &str| self.tree.file(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let (Some(mut all), Some(expected)) = (text(list), text(expected)) else { return Ok(()) };
+        for line in expected.lines() {
+            let name = line.split_inclusive(':').next().unwrap_or_default();
+            if !all.lines().any(|there| there.starts_with(name)) {
+                _ = writeln!(all, "{line}");
+            }
+        }
+        self.tree.put(list, Entry::file(all.into_bytes()))
+    }
+
+    /// Puts links there that scripts of packages would make.
+    pub(super) fn link(&mut self, links: &BTreeMap<String, String>) -> Result<(), Error> {
+        for (path, target) in links {
+            let (directory, _) = path.rsplit_once('/').unwrap_or_default();
+            let beside = || format!("{directory}/{target}");
+            let place = target.strip_prefix('/').map_or_else(beside, str::to_owned);
+            if self.tree.get(&place).is_none() {
+                return Err(Error::new(format!(
+                    "expected `{place}`, to which `{path}` is to be a link; found none"
+                )));
+            }
+            self.tree.put(path, Entry::link(target))?;
+        }
         Ok(())
     }
 
     /// Puts the program there that decides what a container does.
-    pub(super) fn put_entry(&mut self) -> Result<(), Error> {
-        self.tree.put(ENTRY, Entry::program(ENTRY_TEXT.as_bytes()))
+    pub(super) fn put_entry(&mut self, kind: Kind) -> Result<(), Error> {
+        let text = match kind {
+            Kind::Prod => include_str!("../../../docker/entry.sh"),
+            Kind::Dev => {
+                self.tree.put(SOURCES, Entry::directory())?;
+                include_str!("../../../docker/dev.sh")
+            }
+        };
+        self.tree.put(entry(kind), Entry::program(text.as_bytes()))
     }
 
     /// What a package depends on and is not there.
@@ -152,6 +196,14 @@ impl Root {
             lacking.extend(choices.map(|choice| choice.join("` or `")));
         }
         Ok(lacking)
+    }
+}
+
+/// Where the program lies that decides what a container does.
+pub(super) fn entry(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Prod => "usr/bin/oarlock-entry",
+        Kind::Dev => "usr/bin/oarlock-dev",
     }
 }
 
@@ -175,12 +227,17 @@ mod tests {
     #[test]
     fn a_package_is_noted_as_dpkg_notes_it() {
         let mut root = Root::new().expect("a root");
-        let manual = LeftOut { below: vec!["usr/share/man".to_owned()], but: Vec::new(), why: String::new() };
+        let manual = LeftOut {
+            kinds: vec![Kind::Prod],
+            below: vec!["usr/share/man".to_owned()],
+            but: Vec::new(),
+            why: String::new(),
+        };
         for name in ["zz", "aa"] {
-            root.install(package(name, "Multi-Arch: same\n"), std::slice::from_ref(&manual))
-                .expect("a package");
+            root.install(package(name, "Multi-Arch: same\n"), &[&manual]).expect("a package");
         }
         root.settle().expect("settled");
+        assert!(root.tree().get("var/lib/dpkg/info/format").is_none());
         let text = |path: &str| String::from_utf8_lossy(root.tree().file(path).expect(path)).into_owned();
         assert_eq!(text("usr/lib/aa.so"), "aa");
         assert_eq!(text("var/lib/dpkg/info/aa:amd64.list"), "/.\n/lib\n/lib/aa.so\n/usr\n/usr/share\n");
@@ -192,6 +249,14 @@ mod tests {
         let names: Vec<_> = status.iter().map(|it| (it.get("Package"), it.get("Status"))).collect();
         let installed = Some("install ok installed");
         assert_eq!(names, [(Some("aa"), installed), (Some("zz"), installed)]);
+    }
+
+    #[test]
+    fn dpkg_in_an_image_knows_what_its_lists_are_called() {
+        let mut root = Root::new().expect("a root");
+        root.install(package("dpkg", ""), &[]).expect("a package");
+        root.settle().expect("settled");
+        assert_eq!(root.tree().file("var/lib/dpkg/info/format"), Some(&b"1\n"[..]));
     }
 
     #[test]
@@ -213,6 +278,39 @@ mod tests {
         let left_out = BTreeMap::from([("out".to_owned(), "why".to_owned())]);
         assert_eq!(root.lacks("yy", &left_out), Ok(vec!["a` or `b".to_owned()]));
         assert_eq!(root.lacks("nothing", &left_out), Ok(vec!["nothing".to_owned()]));
+    }
+
+    #[test]
+    fn users_and_groups_that_packages_expect_are_there_once() {
+        let mut package = package("base-passwd", "");
+        let masters = [
+            ("passwd", "root:*:0:0:root:/root:/bin/bash\ndaemon:*:1:1::/:/bin/false\n"),
+            ("group", "tty:*:5:\n"),
+        ];
+        for (name, text) in masters {
+            let path = format!("usr/share/base-passwd/{name}.master");
+            package.contents.put(&path, Entry::file(text.as_bytes())).expect("a path");
+        }
+        let mut root = Root::new().expect("a root");
+        root.install(package, &[]).expect("a package");
+        root.settle().expect("settled");
+        root.settle().expect("settled");
+        let text = |path: &str| String::from_utf8_lossy(root.tree().file(path).expect(path)).into_owned();
+        let users = text("etc/passwd");
+        assert!(users.starts_with("root:x:0:0:root:/root:/bin/sh\noarlock:x:10001:"), "{users}");
+        assert!(users.ends_with("\ndaemon:*:1:1::/:/bin/false\n") && users.lines().count() == 4, "{users}");
+        assert!(text("etc/group").ends_with("\ntty:*:5:\n"));
+    }
+
+    #[test]
+    fn a_link_leads_to_what_is_there() {
+        let mut root = Root::new().expect("a root");
+        root.install(package("gcc", ""), &[]).expect("a package");
+        let links = |target: &str| BTreeMap::from([("usr/lib/cc.so".to_owned(), target.to_owned())]);
+        root.link(&links("gcc.so")).expect("a link");
+        assert_eq!(root.tree().get("usr/lib/cc.so"), Some(&Entry::link("gcc.so")));
+        let error = root.link(&links("clang.so")).expect_err("a refusal").to_string();
+        assert!(error.contains("expected `usr/lib/clang.so`, to which `usr/lib/cc.so`"), "{error}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::config::{Config, Described};
 use super::dockerfile;
 use super::images::{Image, Images};
 use super::layer::Packed;
+use super::loader;
 use super::lock::{self, Lock, Locked};
 use super::name::Name;
 use super::own::Own;
@@ -111,7 +112,12 @@ impl<'w> Workshop<'w> {
     ///
     /// When a package is missing, or no engine would take the name.
     pub fn name(&self, image: &Image) -> Result<Name, Error> {
-        let version = self.own.version(self.images.own_of(image)?.into_iter())?;
+        let own = self.images.own_of(image)?;
+        let version = match own.is_empty() {
+            // Tools go with the sources that this is built of.
+            true => env!("CARGO_PKG_VERSION").to_owned(),
+            false => self.own.version(own.into_iter())?,
+        };
         // Tags have no room for all that versions have.
         Name::new(self.repository, &format!("{}{}", version.replace(['+', '~'], "-"), image.suffix))
     }
@@ -232,21 +238,24 @@ impl<'w> Workshop<'w> {
             .of_file(lock::FILE));
         }
         let is_below = |package: &&Locked| package.layers.iter().any(|it| below.contains(&it.as_str()));
+        let left_out = self.images.left_out(layer.kind);
         for package in self.lock.of_layer(name).filter(|package| !is_below(package)) {
             let read = Package::read(&self.pool.take(package)?);
             let read = read.map_err(|error| error.of_file(package.file()))?;
-            root.install(read, &self.images.left_out)?;
+            root.install(read, &left_out)?;
         }
         for package in &layer.own {
-            root.install(self.own.take(package)?, &self.images.left_out)?;
+            root.install(self.own.take(package)?, &left_out)?;
         }
         if layer.entry {
-            root.put_entry()?;
+            root.put_entry(layer.kind)?;
         }
+        root.link(&layer.links)?;
         root.settle()?;
         let new = root.tree().beyond(&before);
         root.lay(bytecode::of_modules(root.tree(), &new, &self.scratch)?)?;
-        let packed = Packed::new(&root.tree().beyond(&before), self.seconds)?;
+        root.lay(loader::list(root.tree(), &self.scratch)?)?;
+        let packed = Packed::new(&root.tree().beyond(&before), self.seconds, layer.kind)?;
         let stage = Rc::new(Stage { root, packed });
         self.stages.insert(layers.to_vec(), Rc::clone(&stage));
         Ok(stage)
@@ -277,8 +286,10 @@ impl<'w> Workshop<'w> {
             environment.extend(&layer.environment);
             has_entry |= layer.entry;
         }
+        environment.extend(&image.environment);
         let version = name.tag().strip_suffix(image.suffix.as_str()).unwrap_or(name.tag());
         Ok(Config {
+            kind: self.images.kind(image)?,
             title: image.title.clone(),
             version: version.to_owned(),
             architecture: self.images.debian.architecture.clone(),

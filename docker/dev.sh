@@ -1,0 +1,157 @@
+#!/bin/sh
+# Builds the sources that are mounted at /oarlock, as whom they belong to, and leaves what comes of them in build/:
+#
+#     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev                   builds
+#     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev plan              says what would be built, and how
+#     docker run --rm -it -v $PWD:/oarlock oarlock:VERSION-dev bash          runs a shell, or any other command
+#     docker run -d -p 2222:22 -v $PWD:/oarlock -e SSH_KEY="$(cat ~/.ssh/id_ed25519.pub)" oarlock:VERSION-dev sshd
+#                                                       lets the owner of that key in, as `ssh -p 2222 oarlock@HOST`
+#
+# What is built is said by -e NAME=VALUE; each variant of the image has its own defaults:
+#
+#     GPU=OFF          no device for GPUs; ON or cuda12, cuda13, opencl: that device
+#     AVX=ON           a CPU device for processors with and without AVX; OFF: one without any instruction of it
+#     TEST=OFF         no tests; ON: scripts/test before anything is packed
+#     MIRROR=http://…  where the packages of Debian for the image come from, if not from Debian itself
+#     CARGO_HOME=/…    where crates are kept, such as a directory that is mounted too, if not in build/cargo
+#
+# Then `docker build -t oarlock -f build/Dockerfile .` makes an image of what was built.
+
+set -eu
+
+# Where the sources are, and where their owner is at home.
+tree=${SOURCES:-/oarlock}
+home=/home/oarlock
+
+say() { printf '==> %s\n' "$*"; }
+
+stop() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
+
+# Reads the settings, before anything that takes long.
+settle() {
+    : "${GPU:=OFF}" "${AVX:=ON}" "${TEST:=OFF}"
+    case $GPU in
+    OFF) device= ;;
+    ON) device=cuda12 ;;
+    cuda12 | cuda13 | opencl) device=$GPU ;;
+    *) stop "expected GPU=OFF, ON, cuda12, cuda13 or opencl, found \`GPU=$GPU\`" ;;
+    esac
+    case $AVX in
+    ON) noavx= ;;
+    OFF) noavx=-noavx ;;
+    *) stop "expected AVX=ON or OFF, found \`AVX=$AVX\`" ;;
+    esac
+    case $TEST in
+    ON | OFF) ;;
+    *) stop "expected TEST=ON or OFF, found \`TEST=$TEST\`" ;;
+    esac
+    case $device$noavx in
+    '') image=plain ;;
+    -noavx) image=noavx ;;
+    cuda13-noavx | opencl-noavx) stop "expected AVX=ON beside GPU=$GPU, of which there is no image without AVX; found \`AVX=OFF\`" ;;
+    opencl) image=opencl ;;
+    *) image=gpu-$device$noavx ;;
+    esac
+    packages="liboarlock1 liboarlock-dev oarlock oarlock-plugin-cpu$noavx python3-oarlock${device:+ oarlock-plugin-$device}"
+    [ -f "$tree/packaging/images.toml" ] ||
+        stop "expected the sources of Oarlock at $tree, found none; \`docker run -v \$PWD:$tree …\` in their root mounts them"
+    [ -w "$tree" ] ||
+        stop "expected $tree to belong to user $(id -u), found user $(stat -c %u "$tree"); leave out --user, or give that one"
+    build=$tree/build
+    export CARGO_HOME="${CARGO_HOME:-$build/cargo}" CARGO_TARGET_DIR="$build/target"
+    printf '%s\n' "GPU=$GPU   ${device:-no} device for GPUs" "AVX=$AVX   the CPU device${noavx:+ without any instruction of AVX}" \
+        "TEST=$TEST" "user      $(id -u):$(id -g), to whom $tree belongs" "crates    in $CARGO_HOME" \
+        "packages  $packages" "image     $image"
+}
+
+build() {
+    settle
+    cd "$tree"
+    mkdir -p "$build"
+    say 'crates'
+    cargo fetch --quiet --locked || stop "expected the crates that Cargo.lock names in $CARGO_HOME or from the network; give the container" \
+        "a network, or crates that are there: \`-v ~/.cargo:/cargo -e CARGO_HOME=/cargo\`"
+    if [ "$TEST" = ON ]; then
+        say 'tests'
+        scripts/test
+    fi
+    say 'packages'
+    cargo build --quiet --release --locked --package oarlock-pack
+    # Of what was built before nothing is left, also where this one fails.
+    rm -rf "$build/debs" "$build/install" "$build/images" "$build/Dockerfile"
+    # shellcheck disable=SC2086
+    "$CARGO_TARGET_DIR/release/oarlock-pack" deb $packages --out "$build/debs"
+    for package in "$build"/debs/*.deb; do
+        case $package in *-dbgsym_*) ;; *) dpkg-deb --extract "$package" "$build/install" ;; esac
+    done
+    say 'image'
+    "$CARGO_TARGET_DIR/release/oarlock-pack" image "$image" --debs "$build/debs" --out "$build/images" --dockerfile \
+        ${MIRROR:+--mirror "$MIRROR"}
+    # The layers, as they are called from the root of the sources.
+    for file in "$build"/images/*/Dockerfile; do
+        directory=${file%/Dockerfile}
+        sed -e "s|^ADD |&build/images/${directory##*/}/|" -e 's|\(docker build --tag [^ ]*\) \.$|\1 --file build/Dockerfile .|' "$file" >"$build/Dockerfile"
+    done
+    say "build/debs has the packages, build/install what is in them, build/Dockerfile makes an image:
+    $(sed -n 's/^#  *\(docker build .*\)/\1/p' "$build/Dockerfile")"
+}
+
+# As root: calls the owner of the sources `oarlock`, with a home.
+name_owner() {
+    owner=$(stat -c %u "$tree")
+    group=$(stat -c %g "$tree")
+    sed -i "s|^oarlock:.*|oarlock:*:$owner:$group:Oarlock:$home:/bin/bash|" /etc/passwd
+    sed -i "s|^oarlock:.*|oarlock:*:$group:|" /etc/group
+    chown -R "$owner:$group" "$home"
+}
+
+# As root: lets in who has the key, and nobody else.
+serve() {
+    [ -n "${SSH_KEY:-}" ] || stop "expected in SSH_KEY the public key of who may come in, found none;" \
+        "\`-e SSH_KEY=\"\$(cat ~/.ssh/id_ed25519.pub)\"\` gives yours"
+    name_owner
+    mkdir -p "$home/.ssh" /run/sshd
+    printf '%s\n' "$SSH_KEY" >"$home/.ssh/authorized_keys"
+    # What the container was started with holds for who comes in too.
+    env | grep '^[A-Za-z_][A-Za-z_0-9]*=' | grep -v -e '^SSH_KEY=' -e '^HOME=' -e '^PWD=' -e '^HOSTNAME=' >"$home/.ssh/environment"
+    chown -R "$owner:$group" "$home/.ssh"
+    chmod 700 "$home/.ssh"
+    chmod 600 "$home/.ssh/authorized_keys" "$home/.ssh/environment"
+    # What the scripts of the package would have made: the user that it names, and keys of the machine.
+    systemd-sysusers
+    ssh-keygen -A
+    # The settings as the package brings them, but that nobody has a password.
+    exec /usr/sbin/sshd -D -e -f /usr/share/openssh/sshd_config -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
+        -o PermitRootLogin=prohibit-password -o PermitUserEnvironment=yes -o AllowUsers=oarlock
+}
+
+case ${1-} in
+--help | -h)
+    help
+    exit
+    ;;
+sshd)
+    [ "$(id -u)" = 0 ] || stop "expected to begin as root, which sshd needs, found user $(id -u); leave out --user"
+    serve
+    ;;
+esac
+
+if [ "$(id -u)" = 0 ] && [ "$(stat -c %u "$tree")" != 0 ]; then
+    name_owner
+    # The groups that the container was given, such as that of a GPU, but not that of root.
+    groups=$(id -G | tr ' ' '\n' | grep -v '^0$' | paste -s -d , -)
+    exec chroot --userspec="$owner:$group" --groups="$groups" --skip-chdir / env HOME="$home" USER=oarlock "$0" "$@"
+fi
+[ -w "${HOME:-/}" ] || HOME=$(mktemp -d)
+export HOME
+
+case ${1-} in
+'') build ;;
+plan) settle ;;
+*) exec "$@" ;;
+esac

@@ -1,0 +1,37 @@
+//! The list of all libraries that the loader of programs looks into, made by the image's own `ldconfig` where it has one. `ldconfig
+//! -p` shows it, by which scripts see what is installed; without it programs find libraries all the same.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::bytecode::write_to;
+use crate::error::Error;
+use crate::tree::{Entry, Tree};
+
+/// What makes the list, and the list.
+const MAKER: &str = "usr/sbin/ldconfig";
+const LIST: &str = "etc/ld.so.cache";
+
+/// The list of the libraries in a root. It is the same wherever it is made.
+pub(super) fn list(root: &Tree, scratch: &Path) -> Result<Tree, Error> {
+    let mut tree = Tree::default();
+    if root.get(MAKER).is_none() {
+        return Ok(tree);
+    }
+    let mut needed = root.clone();
+    let is_needed = |path: &str| path.contains(".so") || path == MAKER || root.file(path).is_none();
+    needed.retain(is_needed);
+    std::fs::create_dir_all(scratch)?;
+    let place = tempfile::tempdir_in(scratch)?;
+    write_to(&needed, place.path())?;
+    // It is linked with nothing, so that it runs as it is.
+    let mut maker = Command::new(place.path().join(MAKER));
+    maker.arg("-X").arg("-r").arg(place.path()).env_clear();
+    let output = maker.output().map_err(|error| Error::from(error).of_file(MAKER))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::new(format!("`{MAKER}` failed: {}", said.trim())));
+    }
+    tree.put(LIST, Entry::file(std::fs::read(place.path().join(LIST))?))?;
+    Ok(tree)
+}
