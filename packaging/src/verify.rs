@@ -1,5 +1,5 @@
 //! Whether what is published in several forms is the same: of each part, the same bytes in every wheel, package and image that has
-//! it.
+//! it; and whether all of it is as small as it has to be, and images to run programs have nothing that makes some.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +12,8 @@ use crate::check;
 use crate::deb::control::Paragraph;
 use crate::deb::{Package, compression};
 use crate::error::Error;
+use crate::image::Images;
+use crate::image::images::{Image as About, Kind};
 use crate::library::is_compiled;
 use crate::matrix::{Matrix, Wheel as Row};
 use crate::packages::{self, Compiled, Content, Packages};
@@ -22,6 +24,12 @@ use crate::wheel::{Wheel, sha256};
 const LAYERS: &str = "manifest.json";
 const INSTALLED: &str = "var/lib/dpkg/status";
 
+/// Programs that make programs.
+const COMPILERS: [&str; 15] = [
+    "ar", "as", "c++", "c89", "c99", "cargo", "cc", "clang", "clang++", "cpp", "g++", "gcc", "ld", "nvcc",
+    "rustc",
+];
+
 /// More than any layer of ours holds.
 const LARGEST_LAYER: u64 = 4 << 30;
 
@@ -29,6 +37,8 @@ const LARGEST_LAYER: u64 = 4 << 30;
 #[derive(Debug, Default)]
 pub struct Found {
     parts: BTreeMap<String, Vec<Place>>,
+    /// The packages, with how many bytes each has.
+    packages: Vec<(PathBuf, u64)>,
 }
 
 /// Where a part was found.
@@ -78,6 +88,7 @@ impl Found {
     /// When it is broken, or has something compiled that is not told of it.
     pub fn package(&mut self, matrix: &Matrix, packages: &Packages, file: &Path) -> Result<(), Error> {
         let package = Package::read_file(file)?;
+        self.packages.push((file.to_owned(), file.metadata()?.len()));
         let name = package.name()?.to_owned();
         // What debuggers want of it was cut off those bytes, and others' packages are others' business.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
@@ -94,14 +105,31 @@ impl Found {
         })
     }
 
-    /// Looks into an image, as an archive: at what packages of ours have there.
+    /// Looks into an image, as an archive: at what packages of ours have there, at how large it is, and, where it is to run programs,
+    /// for compilers.
     ///
     /// # Errors
     ///
-    /// When it is no archive of an image, or lacks what a package should have brought.
-    pub fn image(&mut self, matrix: &Matrix, packages: &Packages, file: &Path) -> Result<(), Error> {
-        let read = std::fs::read(file).map_err(Error::from).and_then(|bytes| layers(&bytes));
-        let layers = read.map_err(|error| error.of_file(file.display()))?;
+    /// When it is no archive of an image, is larger than it may be, has a compiler, or lacks what a package should have brought.
+    pub fn image(
+        &mut self,
+        matrix: &Matrix,
+        packages: &Packages,
+        images: &Images,
+        file: &Path,
+    ) -> Result<(), Error> {
+        let of_file = |error: Error| error.of_file(file.display());
+        let Archive { tag, packed, layers } =
+            std::fs::read(file).map_err(Error::from).and_then(|bytes| read(&bytes)).map_err(of_file)?;
+        if let Some(image) = images.of_tag(&tag) {
+            check_size(image, packed).map_err(of_file)?;
+            let compiler =
+                layers.iter().flat_map(Tree::files).map(|(path, _)| path).find(|path| is_compiler(path));
+            if let Some(compiler) = compiler.filter(|_| images.kind(image) == Ok(Kind::Prod)) {
+                let message = format!("expected no compiler in an image to run programs, found `{compiler}`");
+                return Err(of_file(Error::new(message)));
+            }
+        }
         let find = |path: &str| layers.iter().rev().find_map(|layer| layer.file(path));
         let missing = |path: &str| {
             Error::new(format!("expected `{path}` in the image, found none")).of_file(file.display())
@@ -121,6 +149,15 @@ impl Found {
             }
         }
         Ok(())
+    }
+
+    /// That packages are together no larger than they may be.
+    ///
+    /// # Errors
+    ///
+    /// When a set of them is.
+    pub fn check_sets(&self, packages: &Packages) -> Result<(), Error> {
+        packages.check_sets(&self.packages)
     }
 
     fn add(
@@ -157,27 +194,61 @@ impl Found {
     }
 }
 
-/// The layers of an image, the lowest first.
-fn layers(archive: &[u8]) -> Result<Vec<Tree>, Error> {
+/// An image in an archive.
+struct Archive {
+    tag: String,
+    /// How many bytes its layers have, packed.
+    packed: u64,
+    /// Its layers, the lowest first.
+    layers: Vec<Tree>,
+}
+
+/// That an image is not larger than it may be.
+fn check_size(image: &About, packed: u64) -> Result<(), Error> {
+    if packed <= image.budget_mb * 1_000_000 {
+        return Ok(());
+    }
+    let (most, found) = (image.budget_mb, packed as f64 / 1e6);
+    Err(Error::new(format!(
+        "expected at most {most} MB, packed, of `{}`; found {found:.1} MB",
+        image.label()
+    )))
+}
+
+/// Whether a file is a program that makes programs, under a name such as `gcc` or `x86_64-linux-gnu-gcc-14`.
+fn is_compiler(path: &str) -> bool {
+    let Some((directory, name)) = path.rsplit_once('/') else { return false };
+    let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || "-.".contains(last));
+    let name = name.rsplit_once("-linux-gnu-").map_or(name, |(_, name)| name);
+    directory.ends_with("bin") && COMPILERS.contains(&name)
+}
+
+/// An archive, taken apart.
+fn read(archive: &[u8]) -> Result<Archive, Error> {
     let files = Tree::of_tar(archive)?;
     let list = files
         .file(LAYERS)
         .ok_or_else(|| Error::new(format!("expected `{LAYERS}` in the archive, found none")))?;
     let images: Vec<Image> =
         serde_json::from_slice(list).map_err(|error| Error::new(format!("`{LAYERS}`: {error}")))?;
-    let names = images.iter().flat_map(|image| &image.layers);
-    let read = |name: &String| {
-        let packed =
+    let tag = images.iter().flat_map(|image| &image.repo_tags).next();
+    let tag = tag.and_then(|name| Some(name.rsplit_once(':')?.1)).unwrap_or_default().to_owned();
+    let (mut packed, mut layers) = (0, Vec::new());
+    for name in images.iter().flat_map(|image| &image.layers) {
+        let bytes =
             files.file(name).ok_or_else(|| Error::new(format!("expected the layer `{name}`, found none")))?;
-        Tree::of_tar(&compression::unpack("layer.tar.gz", packed, LARGEST_LAYER)?)
-    };
-    names.map(read).collect()
+        packed += bytes.len() as u64;
+        layers.push(Tree::of_tar(&compression::unpack("layer.tar.gz", bytes, LARGEST_LAYER)?)?);
+    }
+    Ok(Archive { tag, packed, layers })
 }
 
 /// What Docker wants to know of an image in an archive.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Image {
+    #[serde(default)]
+    repo_tags: Vec<String>,
     layers: Vec<String>,
 }
 

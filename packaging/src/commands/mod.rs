@@ -71,7 +71,8 @@ pub(crate) enum Command {
     App(app::Call),
     /// Say whether wheels are what the matrix says, and go together
     Check(check::Call),
-    /// Say whether each part is the same bytes in all wheels, packages and images that have it
+    /// Say whether each part is the same bytes in all wheels, packages and images that have it, images to run programs have no
+    /// compiler, and all of it is within its sizes
     Verify(verify::Call),
     /// Write images for containers, without an engine
     Image(image::Call),

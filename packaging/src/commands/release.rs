@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 use oarlock_pack::build::{PackagePlan, Plan, Workshop};
-use oarlock_pack::image::images::{self, Image};
+use oarlock_pack::image::images::{self, Image, Kind as ImageKind};
 use oarlock_pack::image::own::Own;
 use oarlock_pack::image::workshop::Workshop as ImageWorkshop;
 use oarlock_pack::image::{Images, Lock, lock};
@@ -38,7 +38,7 @@ pub(crate) struct Call {
     /// built
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
-    /// An image, such as `slim`; may be given several times. Without it all whose packages are built
+    /// An image, such as `slim` or `dev`; may be given several times. Without it all to run programs whose packages are built
     #[arg(long = "image", value_name = "NAME")]
     images: Vec<String>,
     /// Where the release is written, in place of an older one
@@ -120,6 +120,9 @@ fn chosen<'i>(
 ) -> Result<Vec<&'i Image>, Box<dyn Error>> {
     let mut chosen = Vec::new();
     for image in images.chosen(named)? {
+        if named.is_empty() && images.kind(image)? == ImageKind::Dev {
+            continue;
+        }
         match images.own_of(image)?.into_iter().find(|own| !plan.names().any(|it| it == *own)) {
             None => chosen.push(image),
             Some(_) if named.is_empty() => {}
@@ -235,8 +238,9 @@ impl Builder<'_> {
             found.package(self.matrix, self.packages, &file)?;
         }
         for (file, _) in &made {
-            found.image(self.matrix, self.packages, file)?;
+            found.image(self.matrix, self.packages, self.images, file)?;
         }
+        found.check_sets(self.packages)?;
         found.same()?;
         let count = |done, all| progress.count(done, all, "reading what was built");
         Ok(Contents {

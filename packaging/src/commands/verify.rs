@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use oarlock_pack::image::{Images, images};
 use oarlock_pack::packages::{OWN, Packages};
 use oarlock_pack::verify::Found;
 use serde_json::json;
@@ -23,6 +24,7 @@ pub(crate) struct Call {
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     let matrix = call.choice.read()?;
     let packages = Packages::read("packaging/packages.toml", OWN)?;
+    let images = Images::read("packaging/images.toml", images::OWN)?;
     let mut found = Found::default();
     let mut looked_at = 0;
     let usual = ["dist", "dist/deb", "dist/images"].map(PathBuf::from).into_iter().filter(|it| it.is_dir());
@@ -35,13 +37,14 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         for file in files {
             match file.extension().and_then(|it| it.to_str()) {
                 Some("whl") => found.wheel(&matrix, &file)?,
-                Some("tar") => found.image(&matrix, &packages, &file)?,
+                Some("tar") => found.image(&matrix, &packages, &images, &file)?,
                 Some("deb") => found.package(&matrix, &packages, &file)?,
                 _ => continue,
             }
             looked_at += 1;
         }
     }
+    found.check_sets(&packages)?;
     let same = found.same()?;
     if same.is_empty() {
         return Err("expected wheels, packages or images with something compiled in them, found none".into());

@@ -213,6 +213,13 @@ impl Images {
         Ok(names)
     }
 
+    /// The image that a tag is of, whatever the version in it.
+    #[must_use]
+    pub fn of_tag(&self, tag: &str) -> Option<&Image> {
+        let of_it = self.images.iter().filter(|image| tag.ends_with(&image.suffix));
+        of_it.max_by_key(|image| image.suffix.len())
+    }
+
     /// What an image is for.
     ///
     /// # Errors

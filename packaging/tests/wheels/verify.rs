@@ -1,11 +1,13 @@
 //! The same plugin as a wheel and as a package for Debian.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use oarlock_pack::assemble;
 use oarlock_pack::deb::Package;
 use oarlock_pack::deb::control::Paragraph;
+use oarlock_pack::image::Images;
+use oarlock_pack::image::images::OWN as IMAGES;
 use oarlock_pack::matrix::{Matrix, OWN};
 use oarlock_pack::packages::{OWN as PACKAGES, Packages};
 use oarlock_pack::packed::Effort;
@@ -87,19 +89,22 @@ fn a_package_with_something_that_nobody_told_of_is_refused() {
     assert!(error.contains("expected 1 compiled files in `oarlock-plugin-openblas`, found 2"), "{error}");
 }
 
-/// An image that has the package for OpenBLAS, with these bytes as its plugin.
-fn image(directory: &TempDir, plugin: Option<Vec<u8>>) -> PathBuf {
+/// The image without a suffix, which has the package for OpenBLAS with these bytes as its plugin, and another file.
+fn image(directory: &TempDir, plugin: Option<Vec<u8>>, more: &str) -> PathBuf {
     let mut layer = Tree::default();
     let status = "Package: base\nVersion: 1\n\nPackage: oarlock-plugin-openblas\nVersion: 0.1.0-1\n";
     layer.put("var/lib/dpkg/status", Entry::file(status.as_bytes())).expect("a path");
     if let Some(bytes) = plugin {
         layer.put(PLACE, Entry::file(bytes)).expect("a path");
     }
+    layer.put(more, Entry::program(*b"")).expect("a path");
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&layer.to_tar("", 0).expect("an archive")).expect("bytes");
     let mut archive = Tree::default();
     archive.put("layer", Entry::file(packed.finish().expect("bytes"))).expect("a path");
-    archive.put("manifest.json", Entry::file(*br#"[{"Layers": ["layer"]}]"#)).expect("a path");
+    archive
+        .put("manifest.json", Entry::file(*br#"[{"RepoTags": ["oarlock:0.1.0"], "Layers": ["layer"]}]"#))
+        .expect("a path");
     let file = directory.path().join("image.tar");
     std::fs::write(&file, archive.to_tar("", 0).expect("an archive")).expect("a file");
     file
@@ -112,13 +117,31 @@ fn an_image_has_what_its_packages_brought_and_the_same() {
     let library = loadable("openblas").library;
     let published = Published::new(&[(PLACE, library.clone())]);
     let directory = tempfile::tempdir().expect("a directory");
+    let images = Images::read("images.toml", IMAGES).expect("our own images");
+    let image = |plugin, more: &str| image(&directory, plugin, more);
     let mut found = published.found().expect("a wheel and a package");
-    found.image(&matrix, &packages, &image(&directory, Some(library))).expect("an image");
-    assert_eq!(found.same().expect("the same")[0].places.len(), 3);
+    let mut look =
+        |file: &Path| found.image(&matrix, &packages, &images, file).map_err(|error| error.to_string());
+    for (file, is_one) in [
+        ("usr/bin/gcc", true),
+        ("usr/bin/x86_64-linux-gnu-g++-14", true),
+        ("usr/local/bin/clang-19", true),
+        ("usr/share/doc/gcc", false),
+        ("usr/bin/ldd", false),
+    ] {
+        let said = look(&image(Some(library.clone()), file));
+        assert_eq!(
+            said.is_err_and(|error| error
+                .contains(&format!("expected no compiler in an image to run programs, found `{file}`"))),
+            is_one,
+            "{file}"
+        );
+    }
+    assert_eq!(found.same().expect("the same")[0].places.len(), 4);
     let other = compiled("int other(void) { return 1; }");
-    found.image(&matrix, &packages, &image(&directory, Some(other))).expect("an image");
+    found.image(&matrix, &packages, &images, &image(Some(other), "etc/x")).expect("an image");
     assert!(found.same().expect_err("others").to_string().contains("image.tar`"));
-    let error =
-        found.image(&matrix, &packages, &image(&directory, None)).expect_err("nothing there").to_string();
+    let missing = found.image(&matrix, &packages, &images, &image(None, "etc/x"));
+    let error = missing.expect_err("nothing there").to_string();
     assert!(error.contains(&format!("expected `{PLACE}` in the image, found none")), "{error}");
 }
