@@ -14,6 +14,7 @@
 #     TEST=OFF         no tests; ON: scripts/test before anything is packed
 #     MIRROR=http://…  where the packages of Debian for the image come from, if not from Debian itself
 #     CARGO_HOME=/…    where crates are kept, such as a directory that is mounted too, if not in build/cargo
+#     SOURCES=/…       where the sources are mounted, if not at /oarlock
 #
 # Then `docker build -t oarlock -f build/Dockerfile .` makes an image of what was built.
 
@@ -53,7 +54,9 @@ settle() {
     case $device$noavx in
     '') image=plain ;;
     -noavx) image=noavx ;;
-    cuda13-noavx | opencl-noavx) stop "expected AVX=ON beside GPU=$GPU, of which there is no image without AVX; found \`AVX=OFF\`" ;;
+    cuda13-noavx | opencl-noavx)
+        stop "expected AVX=ON beside GPU=$GPU, of which there is no image without AVX; found \`AVX=OFF\`"
+        ;;
     opencl) image=opencl ;;
     *) image=gpu-$device$noavx ;;
     esac
@@ -74,8 +77,9 @@ build() {
     cd "$tree"
     mkdir -p "$build"
     say 'crates'
-    cargo fetch --quiet --locked || stop "expected the crates that Cargo.lock names in $CARGO_HOME or from the network; give the container" \
-        "a network, or crates that are there: \`-v ~/.cargo:/cargo -e CARGO_HOME=/cargo\`"
+    cargo fetch --quiet --locked ||
+        stop "expected the crates that Cargo.lock names in $CARGO_HOME or from the network; give the container a network," \
+            "or crates that are there: \`-v ~/.cargo:/cargo -e CARGO_HOME=/cargo\`"
     if [ "$TEST" = ON ]; then
         say 'tests'
         scripts/test
@@ -95,7 +99,8 @@ build() {
     # The layers, as they are called from the root of the sources.
     for file in "$build"/images/*/Dockerfile; do
         directory=${file%/Dockerfile}
-        sed -e "s|^ADD |&build/images/${directory##*/}/|" -e 's|\(docker build --tag [^ ]*\) \.$|\1 --file build/Dockerfile .|' "$file" >"$build/Dockerfile"
+        sed -e "s|^ADD |&build/images/${directory##*/}/|" \
+            -e 's|\(docker build --tag [^ ]*\) \.$|\1 --file build/Dockerfile .|' "$file" >"$build/Dockerfile"
     done
     say "build/debs has the packages, build/install what is in them, build/Dockerfile makes an image:
     $(sed -n 's/^#  *\(docker build .*\)/\1/p' "$build/Dockerfile")"
@@ -118,7 +123,7 @@ serve() {
     mkdir -p "$home/.ssh" /run/sshd
     printf '%s\n' "$SSH_KEY" >"$home/.ssh/authorized_keys"
     # What the container was started with holds for who comes in too.
-    env | grep '^[A-Za-z_][A-Za-z_0-9]*=' | grep -v -e '^SSH_KEY=' -e '^HOME=' -e '^PWD=' -e '^HOSTNAME=' >"$home/.ssh/environment"
+    env | grep '^[A-Za-z_][A-Za-z_0-9]*=' | grep -v -E '^(SSH_KEY|HOME|PWD|HOSTNAME)=' >"$home/.ssh/environment"
     chown -R "$owner:$group" "$home/.ssh"
     chmod 700 "$home/.ssh"
     chmod 600 "$home/.ssh/authorized_keys" "$home/.ssh/environment"
@@ -126,7 +131,8 @@ serve() {
     systemd-sysusers
     ssh-keygen -A
     # The settings as the package brings them, but that nobody has a password.
-    exec /usr/sbin/sshd -D -e -f /usr/share/openssh/sshd_config -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
+    exec /usr/sbin/sshd -D -e -f /usr/share/openssh/sshd_config \
+        -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
         -o PermitRootLogin=prohibit-password -o PermitUserEnvironment=yes -o AllowUsers=oarlock
 }
 
