@@ -6,6 +6,7 @@ mod apt_repo;
 mod build;
 mod check;
 mod deb;
+mod engine;
 mod image;
 mod index;
 mod inspect;
@@ -70,7 +71,7 @@ pub(crate) enum Command {
     Check(check::Call),
     /// Say whether each part is the same bytes in all wheels, packages and images that have it
     Verify(verify::Call),
-    /// Write images for containers, without an engine
+    /// Write images for containers, without an engine, and give them to one if you like
     Image(image::Call),
     /// Write an index of wheels, from which pip and uv install
     Index(index::Call),
