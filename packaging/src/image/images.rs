@@ -93,6 +93,9 @@ pub struct Layer {
     /// Whether it brings the program that decides what a container does, for which it needs a shell.
     #[serde(default)]
     pub entry: bool,
+    /// Whether it brings the tutorial as notebooks and the program that serves them, which a container then does.
+    #[serde(default)]
+    pub notebook: bool,
     /// Variables of the environment.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,

@@ -14,6 +14,7 @@ pub mod layer;
 pub mod lock;
 pub mod mirror;
 pub mod name;
+mod notebook;
 pub mod own;
 pub mod pool;
 mod prune;

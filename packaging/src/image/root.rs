@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::closure::alternatives;
 use super::images::LeftOut;
+use super::notebook;
 use super::prune::prune;
 use crate::deb::{Package, md5};
 use crate::error::Error;
@@ -42,6 +43,10 @@ const DIRECTORIES: [&str; 6] = ["dev", "proc", "root", "run", "sys", "usr/bin"];
 
 /// Who looks names up, and where.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+
+/// Where libraries lie, and those of which Debian has several.
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+const CHOSEN: [&str; 2] = ["blas/libblas.so.3", "lapack/liblapack.so.3"];
 
 /// The bits by which a program runs as somebody else than who starts it.
 const AS_OTHERS: u32 = 0o6000;
@@ -120,6 +125,7 @@ impl Root {
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
         self.tree.put("var/lib/dpkg/status", Entry::file(status.into_bytes()))?;
+        self.choose_libraries()?;
         let is_authority =
             |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
         let authorities = self.tree.files().filter(|(path, _)| is_authority(path));
@@ -130,9 +136,26 @@ impl Root {
         Ok(())
     }
 
+    /// Of libraries that several packages have, each in a directory of its own, Debian lets an administrator choose one; here it
+    /// is the one that is there.
+    fn choose_libraries(&mut self) -> Result<(), Error> {
+        for name in CHOSEN {
+            let (_, file) = name.rsplit_once('/').unwrap_or(("", name));
+            if self.tree.get(&format!("{LIBRARIES}/{name}")).is_some() {
+                self.tree.put(&format!("{LIBRARIES}/{file}"), Entry::link(name))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts the program there that decides what a container does.
     pub(super) fn put_entry(&mut self) -> Result<(), Error> {
         self.tree.put(ENTRY, Entry::program(ENTRY_TEXT.as_bytes()))
+    }
+
+    /// Puts the tutorial there as notebooks, and the program that serves them.
+    pub(super) fn put_notebook(&mut self) -> Result<(), Error> {
+        notebook::put(&mut self.tree)
     }
 
     /// What a package depends on and is not there.
@@ -192,6 +215,19 @@ mod tests {
         let names: Vec<_> = status.iter().map(|it| (it.get("Package"), it.get("Status"))).collect();
         let installed = Some("install ok installed");
         assert_eq!(names, [(Some("aa"), installed), (Some("zz"), installed)]);
+    }
+
+    #[test]
+    fn a_library_that_is_chosen_among_several_is_the_one_that_is_there() {
+        let mut root = Root::new().expect("a root");
+        let mut blas = package("blas", "");
+        blas.contents.put(&format!("{LIBRARIES}/blas/libblas.so.3"), Entry::file(*b"blas")).expect("a path");
+        root.install(blas, &[]).expect("a package");
+        root.settle().expect("settled");
+        let node =
+            |name: &str| root.tree().get(&format!("{LIBRARIES}/{name}")).map(|entry| entry.node.clone());
+        assert_eq!(node("libblas.so.3"), Some(Node::Link("blas/libblas.so.3".to_owned())));
+        assert_eq!(node("liblapack.so.3"), None);
     }
 
     #[test]

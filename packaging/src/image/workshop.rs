@@ -236,6 +236,9 @@ impl<'w> Workshop<'w> {
         if layer.entry {
             root.put_entry()?;
         }
+        if layer.notebook {
+            root.put_notebook()?;
+        }
         root.settle()?;
         let new = root.tree().beyond(&before);
         root.lay(bytecode::of_modules(root.tree(), &new, &self.scratch)?)?;
@@ -264,11 +267,12 @@ impl<'w> Workshop<'w> {
 
     fn config(&self, image: &Image, name: &Name) -> Result<Config, Error> {
         let mut environment = BTreeMap::new();
-        let mut has_entry = false;
+        let (mut has_entry, mut has_notebook) = (false, false);
         for layer in &image.layers {
             let layer = self.images.layer(layer)?;
             environment.extend(&layer.environment);
             has_entry |= layer.entry;
+            has_notebook |= layer.notebook;
         }
         let version = name.tag().strip_suffix(image.suffix.as_str()).unwrap_or(name.tag());
         Ok(Config {
@@ -276,6 +280,7 @@ impl<'w> Workshop<'w> {
             version: version.to_owned(),
             architecture: self.images.debian.architecture.clone(),
             has_entry,
+            has_notebook,
             environment: environment.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
             seconds: self.seconds,
         })
