@@ -21,9 +21,14 @@ const VERSION: &str = r#"{"Version":"1.2","ApiVersion":"1.41","MinAPIVersion":"1
 impl Socket {
     /// Answers questions for the version, and all others, with these; an answer is all that is sent.
     fn new(version: &str, other: &str) -> Self {
+        Self::with_info(version, "{}", other)
+    }
+
+    /// The same, where the engine says this of itself.
+    fn with_info(version: &str, info: &str, other: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = UnixListener::bind(directory.path().join("socket")).expect("a socket");
-        let (version, other) = (version.to_owned(), other.to_owned());
+        let (version, info, other) = (version.to_owned(), ok(info), other.to_owned());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("somebody who asks");
@@ -31,7 +36,7 @@ impl Socket {
                 let Some(asked) = question(&stream) else { continue };
                 let answer = match asked.as_str() {
                     asked if asked.contains("/version ") => &version,
-                    asked if asked.contains("/info ") => &ok("{}"),
+                    asked if asked.contains("/info ") => &info,
                     _ => &other,
                 };
                 // Who asked may have gone.
@@ -47,6 +52,11 @@ impl Socket {
 
     fn engine(&self) -> Result<Engine, String> {
         Engine::at(Address::Socket(self.path())).map_err(|error| error.to_string())
+    }
+
+    /// What is said where something of some bytes is to have room.
+    fn engine_and_room(&self, bytes: u64) -> Result<(), String> {
+        self.engine()?.check_room(bytes).map_err(|error| error.to_string())
     }
 
     /// What is said when an image is loaded.
@@ -138,6 +148,45 @@ fn an_image_counts_as_loaded_only_where_the_engine_says_so() {
         let error = Socket::new(&ok(VERSION), &other).load();
         assert!(error.contains(expected) && !error.contains('\u{1b}'), "{other:?}: {error}");
     }
+}
+
+#[test]
+fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
+    for (said, expected) in [
+        (
+            "{\"stream\":\"Step 1/2 : FROM a\\n ---> 1234\\nStep 2/2 : RUN b\\nfirst\\nsec\"}\n{\"stream\":\"ond\\n\"}\n\
+             {\"errorDetail\":{\"message\":\"it returned 1\"}}\n",
+            "line 3: expected `RUN b && c` to succeed, found: it returned 1; it wrote last:\n    first\n    second",
+        ),
+        (
+            "{\"stream\":\"STEP 1/2: FROM a\\n\"}\n{\"errorDetail\":{\"message\":\"no such image\"}}\n",
+            "line 1: expected `FROM a` to succeed, found: no such image; the image that it begins with has to be on this engine",
+        ),
+        ("{\"errorDetail\":{\"message\":\"RUN is wrong\"}}\n", "line 3: RUN is wrong"),
+        (
+            "{\"stream\":\"Step 9/9 : RUN b\\n\"}\n{\"errorDetail\":{\"message\":\"odd\"}}\n",
+            "Dockerfile`: odd",
+        ),
+        ("{\"stream\":\"Step 1/2 : FROM a\\n\"}\n", "expected the image `a:1` to be there, found none"),
+    ] {
+        let socket = Socket::new(&ok(VERSION), &ok(said));
+        let place = socket.directory.path().join("context");
+        std::fs::create_dir(&place).expect("a directory");
+        std::fs::write(place.join("Dockerfile"), "FROM a\n# note\nRUN b \\\n  && c\n").expect("a file");
+        let name = Name::new("a", "1").expect("a name");
+        let engine = socket.engine().expect("something that answers");
+        let error = engine.build(&place, &name, &mut |_| ()).expect_err("a refusal").to_string();
+        assert!(error.contains(expected), "{said}: {error}");
+    }
+}
+
+#[test]
+fn an_engine_without_room_is_said_before_it_is_given_anything() {
+    let engine = |info: &str| Socket::with_info(&ok(VERSION), info, "").engine_and_room(u64::MAX);
+    let error = engine(r#"{"DockerRootDir":"/"}"#).expect_err("a refusal");
+    assert!(error.contains(" MB on the disk of the engine, in `/`, found "), "{error}");
+    assert_eq!(engine(r#"{"DockerRootDir":"/nowhere"}"#), Ok(()));
+    assert_eq!(engine("{}"), Ok(()));
 }
 
 #[test]

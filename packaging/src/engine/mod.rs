@@ -155,7 +155,7 @@ impl Engine {
         let answers = self.docker.import_image(ImportImageOptions::default(), body_try_stream(body), None);
         self.listen(answers, &sent, tell, &mut told)
             .map_err(|error| error.of_part(archive.display()).of_part(self.described()))?;
-        // podman puts what has no host under one of its own, and looks for it elsewhere.
+        // podman puts some names under a host of its own, where it does not look for them.
         if let Some(other) = told.loaded().filter(|other| *other != name.to_string()) {
             let called = TagImageOptionsBuilder::default().repo(name.repository()).tag(name.tag()).build();
             self.ask(self.docker.tag_image(other, Some(called)))?;
