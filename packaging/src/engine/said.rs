@@ -16,6 +16,9 @@ pub(super) const MAKE_ROOM: &str =
 /// How many of the last lines of a step are kept for who asks why it failed.
 const KEPT: usize = 12;
 
+/// How many letters of a line or message are shown.
+const LONGEST: usize = 2000;
+
 /// What was heard so far.
 #[derive(Default)]
 pub(super) struct Told {
@@ -70,6 +73,7 @@ impl Told {
     }
 
     fn line(&mut self, line: &str, tell: Tell<'_>) {
+        let line = &plain(line);
         if line.is_empty() {
             return;
         }
@@ -167,14 +171,15 @@ fn not_one(why: &str) -> Error {
 
 /// What an engine says, with what to do where that is known.
 fn of_text(text: &str) -> Error {
-    let mut said = String::new();
-    // What it says is shown on a terminal, and may come from anywhere.
-    for letter in text.trim().chars().take(2000) {
-        let is_plain = letter == '\n' || !letter.is_control();
-        said.push(if is_plain { letter } else { ' ' });
-    }
+    let mut said = plain(text.trim());
     if said.contains("no space left on device") {
         said += &format!("; {MAKE_ROOM}");
     }
     Error::new(said)
+}
+
+/// A text as it may be shown on a terminal: what programs write comes from anywhere, and is as long as they like.
+fn plain(text: &str) -> String {
+    let letters = text.chars().take(LONGEST);
+    letters.map(|letter| if letter == '\n' || !letter.is_control() { letter } else { ' ' }).collect()
 }
