@@ -19,6 +19,9 @@ stop() {
     exit 1
 }
 
+# The version of the workspace.
+version() { sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1; }
+
 # Prints the comment at the top of a script, which is its help.
 help_of() { sed -n '2,/^$/s/^# \{0,1\}//p' "$1"; }
 
@@ -37,6 +40,7 @@ installed() {
     qemu-user) command -v qemu-x86_64 >/dev/null ;;
     libgomp1) ldconfig -p | grep -q 'libgomp\.so\.1' ;;
     ocl-icd-libopencl1) ldconfig -p | grep -q 'libOpenCL\.so\.1' ;;
+    chromium-driver) command -v chromedriver >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }

@@ -13,6 +13,7 @@ pub mod check;
 pub mod crates;
 pub mod date;
 pub mod deb;
+pub mod engine;
 mod error;
 pub mod file;
 mod headers;

@@ -10,7 +10,7 @@ const DOCKERFILE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/ap
 const JOB: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
 
 /// What an engine does not take into an image.
-const IGNORED: &str = ".git\n__pycache__\n*.pyc\n.venv\nDockerfile\n.dockerignore\njob.yaml\n";
+const IGNORED: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\nDockerfile\n.dockerignore\njob.yaml\n";
 
 /// How long names are that systems of names on a network take.
 const LONGEST_NAME: usize = 63;

@@ -3,11 +3,13 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use super::engine;
 use super::say::say;
 
 use clap::Args;
 use oarlock_pack::app::{App, name_of};
 use oarlock_pack::file;
+use oarlock_pack::image::Name;
 use serde_json::json;
 
 #[derive(Args, Debug)]
@@ -58,11 +60,15 @@ pub(crate) struct Call {
     /// Write over files that are there
     #[arg(long)]
     replace: bool,
+    /// Have the engine of this machine, Docker or podman, build the image. Files that are there stay, and are what it builds from
+    #[arg(long)]
+    build: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   oarlock-pack app train.py                                   # an image and a job of a program in Python
+  oarlock-pack app --build train.py                           # the same, and the image is built
   oarlock-pack app --gpus 1 --requirements needs.txt train.py # with a GPU and some modules
   oarlock-pack app --hosts 4 --gpus 8 train.py --epochs 3     # on four hosts
   oarlock-pack app --name bench oarlock bench model.onnx      # a command of the image";
@@ -88,18 +94,27 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         namespace: call.namespace.clone(),
     };
     let files = app.files()?;
-    let places: Vec<PathBuf> = files.iter().map(|(name, _)| call.out.join(name)).collect();
-    if let Some(there) = places.iter().find(|place| place.exists() && !call.replace) {
+    let files: Vec<(PathBuf, String)> =
+        files.into_iter().map(|(name, text)| (call.out.join(name), text)).collect();
+    let (kept, written): (Vec<_>, Vec<_>) =
+        files.iter().partition(|(place, _)| place.exists() && !call.replace);
+    if let Some((there, _)) = kept.first().filter(|_| !call.build) {
         let there = there.display();
         return Err(format!("expected no file `{there}`, found one; `--replace` writes over it").into());
     }
+    // What is wrong with the engine is found before anything is written.
+    let engine = if call.build && !dry_run { Some(engine::find()?) } else { None };
     if !dry_run {
-        for ((_, text), place) in files.iter().zip(&places) {
+        for (place, text) in &written {
             file::write(place, text.as_bytes())?;
         }
     }
+    let built =
+        engine.map(|engine| engine::build(&engine, &call.out, &Name::read(&app.image)?)).transpose()?;
     if json {
-        say!("{:#}", json!({ "files": places }));
+        let places =
+            |files: &[&(PathBuf, String)]| files.iter().map(|(place, _)| place.clone()).collect::<Vec<_>>();
+        say!("{:#}", json!({ "files": places(&written), "kept": places(&kept), "engine": built }));
         return Ok(());
     }
     // The image is made of that directory, with what is copied there later.
@@ -109,10 +124,16 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         eprintln!("note: there is no `{file}` in `{}`, which the image is made of", call.out.display());
     }
     let verb = if dry_run { "would write" } else { "wrote" };
-    places.iter().for_each(|place| say!("{verb} {}", place.display()));
+    written.iter().for_each(|(place, _)| say!("{verb} {}", place.display()));
+    kept.iter().for_each(|(place, _)| say!("kept {}", place.display()));
     let (image, out) = (&app.image, call.out.display());
-    say!(
-        "next: docker build --tag {image} {out} && docker push {image} && kubectl apply --filename {out}/job.yaml"
-    );
+    let build = match &built {
+        Some(id) => {
+            say!("built {image}, {id}");
+            String::new()
+        }
+        None => format!("docker build --tag {image} {out} && "),
+    };
+    say!("next: {build}docker push {image} && kubectl apply --filename {out}/job.yaml");
     Ok(())
 }

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use oarlock_pack::engine::Engine;
 use oarlock_pack::image::images::{self, Image, Kind};
 use oarlock_pack::image::lock::Locked;
 use oarlock_pack::image::mirror::Mirror;
@@ -15,6 +16,7 @@ use oarlock_pack::{date, vendor};
 use serde_json::{Value, json};
 
 use super::counted;
+use super::engine;
 use super::progress::Progress;
 use super::say::say;
 
@@ -43,9 +45,22 @@ pub(crate) struct Call {
     /// Also write a directory from which `docker build` makes the same image: a Dockerfile, and the layers
     #[arg(long)]
     dockerfile: bool,
+    /// Give the images to the engine of this machine, Docker or podman: `load` as they are written, or `build` from their
+    /// Dockerfiles
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "load")]
+    engine: Option<How>,
     /// Show which images there are, of which layers, and what they lack
     #[arg(long)]
     list: bool,
+}
+
+/// How an engine comes to an image.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum How {
+    /// It reads the archive: the same image, byte for byte.
+    Load,
+    /// It builds from the Dockerfile: the same files and settings, packed in its own way.
+    Build,
 }
 
 /// Where packages of Debian lie.
@@ -160,9 +175,29 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         return show_plan(&wanted, &workshop, &pool, call, json);
     }
     let began = Instant::now();
+    // What is wrong with the engine is found before anything that takes long.
+    let engine = call.engine.map(|how| Ok::<_, Box<dyn Error>>((how, engine::find()?))).transpose()?;
+    if let Some((_, engine)) = &engine {
+        engine.check_room(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
+    }
     let finished = make(&wanted, &mut workshop, &pool, call)?;
-    show(&finished, &passed_over, began, json);
+    let known = engine.map(|(how, engine)| give(&finished, how, &engine)).transpose()?;
+    show(&finished, known.as_deref(), &passed_over, began, json);
     Ok(())
+}
+
+/// Gives images to an engine, and says by which number it knows each.
+fn give(finished: &[Finished], how: How, engine: &Engine) -> Result<Vec<String>, Box<dyn Error>> {
+    let unpacked = |image: &Finished| image.layers.iter().map(|(_, _, unpacked)| unpacked).sum::<u64>();
+    let mut known = Vec::new();
+    for image in finished {
+        engine.check_room(unpacked(image))?;
+        known.push(match (how, &image.dockerfile) {
+            (How::Build, Some(directory)) => engine::build(engine, directory, &image.name)?,
+            _ => engine::load(engine, &image.file, &image.name)?,
+        });
+    }
+    Ok(known)
 }
 
 /// Fetches what is not kept yet, and makes the images.
@@ -179,7 +214,8 @@ fn make<'w>(
     for (done, image) in wanted.iter().enumerate() {
         let name = workshop.name(image)?;
         let tell = |layer: &str| progress.step(done, wanted.len(), &format!("{name}, layer {layer}"));
-        finished.push(workshop.make(image, &call.out, call.dockerfile, &tell)?);
+        let with_dockerfile = call.dockerfile || call.engine == Some(How::Build);
+        finished.push(workshop.make(image, &call.out, with_dockerfile, &tell)?);
     }
     Ok(finished)
 }
@@ -269,13 +305,25 @@ fn show_plan(
     }
     fetched.iter().for_each(|file| say!("would fetch {file}"));
     files.iter().for_each(|file| say!("would write {}", file.display()));
+    if call.engine.is_some() {
+        wanted
+            .iter()
+            .try_for_each(|image| workshop.name(image).map(|name| say!("would give {name} to the engine")))?;
+    }
     Ok(())
 }
 
-fn show(finished: &[Finished], passed_over: &[(&Image, Vec<&str>)], began: Instant, json: bool) {
+fn show(
+    finished: &[Finished],
+    known: Option<&[String]>,
+    passed_over: &[(&Image, Vec<&str>)],
+    began: Instant,
+    json: bool,
+) {
     let took = began.elapsed().as_secs_f64();
+    let known = |index: usize| known.and_then(|known| known.get(index));
     if json {
-        let images = finished.iter().map(|image| {
+        let images = finished.iter().enumerate().map(|(index, image)| {
             let layers = image.layers.iter().map(
                 |(name, packed, unpacked)| json!({ "layer": name, "bytes": packed, "unpacked": unpacked }),
             );
@@ -283,6 +331,7 @@ fn show(finished: &[Finished], passed_over: &[(&Image, Vec<&str>)], began: Insta
                 "name": image.name.to_string(),
                 "file": image.file,
                 "dockerfile": image.dockerfile,
+                "engine": known(index),
                 "digest": format!("sha256:{}", image.digest),
                 "bytes": image.bytes(),
                 "budget": image.budget,
@@ -296,14 +345,16 @@ fn show(finished: &[Finished], passed_over: &[(&Image, Vec<&str>)], began: Insta
         return;
     }
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    for image in finished {
+    for (index, image) in finished.iter().enumerate() {
         say!("{} in {}", image.name, image.file.display());
         say!("  sha256:{}", image.digest);
         for (name, packed, unpacked) in &image.layers {
             say!("  {:6.2} MB packed, {:6.2} MB unpacked  {name}", megabytes(*packed), megabytes(*unpacked));
         }
         say!("  {:6.2} MB of at most {:.0} MB", megabytes(image.bytes()), megabytes(image.budget));
-        if let Some(directory) = &image.dockerfile {
+        if let Some(id) = known(index) {
+            say!("  the engine has it as {id}; docker run --rm {}", image.name);
+        } else if let Some(directory) = &image.dockerfile {
             say!("  docker build --tag {} {}", image.name, directory.display());
         }
     }

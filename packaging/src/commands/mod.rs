@@ -6,6 +6,7 @@ mod apt_repo;
 mod build;
 mod check;
 mod deb;
+mod engine;
 mod image;
 mod index;
 mod inspect;
@@ -74,7 +75,7 @@ pub(crate) enum Command {
     /// Say whether each part is the same bytes in all wheels, packages and images that have it, images to run programs have no
     /// compiler, and all of it is within its sizes
     Verify(verify::Call),
-    /// Write images for containers, without an engine
+    /// Write images for containers, without an engine, and give them to one if you like
     Image(image::Call),
     /// Build a release: everything that people install, signed, in one directory
     Release(release::Call),

@@ -38,7 +38,22 @@ impl Progress {
         }
     }
 
-    /// The same of steps that are too short for a line each.
+    /// Says what goes on where nobody knows how far it is.
+    pub(crate) fn note(&self, text: &str) {
+        self.message(text);
+        if self.bar.is_none() {
+            eprintln!("{text}");
+        }
+    }
+
+    /// The same for who watches alone.
+    pub(crate) fn message(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    /// As `step`, of steps that are too short for a line each.
     pub(crate) fn count(&self, done: usize, all: usize, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_length(all as u64);

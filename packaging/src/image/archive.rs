@@ -93,6 +93,7 @@ mod tests {
             version: "1.0".to_owned(),
             architecture: "amd64".to_owned(),
             has_entry: true,
+            has_notebook: true,
             environment: vec!["A=b".to_owned()],
             seconds: 1_700_000_000,
         };
@@ -134,5 +135,7 @@ mod tests {
         assert_eq!(config["created"], "2023-11-14T22:13:20Z");
         assert_eq!(config["config"]["User"], "10001:10001");
         assert_eq!(config["config"]["Entrypoint"][0], "/usr/bin/oarlock-entry");
+        assert_eq!(config["config"]["Cmd"][0], "oarlock-notebook");
+        assert_eq!(config["config"]["ExposedPorts"], json!({ "8888/tcp": {} }));
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::images::Kind;
 use super::layer::Packed;
+use super::notebook;
 use super::root::{self, SOURCES, USER, WORK};
 use crate::date;
 
@@ -20,6 +21,8 @@ pub struct Config {
     pub architecture: String,
     /// Whether a program decides what a container does.
     pub has_entry: bool,
+    /// Whether a container serves notebooks where nothing is said.
+    pub has_notebook: bool,
     /// Variables of the environment, as `NAME=value`.
     pub environment: Vec<String>,
     /// The time that everything in it is of, in seconds since 1970.
@@ -44,7 +47,11 @@ impl Config {
     /// What a container runs where nothing is said.
     #[must_use]
     pub fn command(&self) -> Vec<&'static str> {
-        if self.has_entry { Vec::new() } else { vec!["oarlock", "--help"] }
+        match (self.has_notebook, self.has_entry) {
+            (true, _) => vec![notebook::PROGRAM],
+            (false, true) => Vec::new(),
+            (false, false) => vec!["oarlock", "--help"],
+        }
     }
 
     /// What stands before what a container is told to run.
@@ -56,7 +63,17 @@ impl Config {
     /// What says whether a container works, where it runs Oarlock.
     #[must_use]
     pub fn health(&self) -> Option<Vec<&'static str>> {
-        (self.kind == Kind::Prod).then(|| vec!["oarlock", "doctor"])
+        match self.kind {
+            Kind::Dev => None,
+            Kind::Prod if self.has_notebook => Some(vec![notebook::PROGRAM, "--check"]),
+            Kind::Prod => Some(vec!["oarlock", "doctor"]),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.has_notebook.then_some(notebook::PORT)
     }
 
     /// Whom a container runs as. One that builds becomes whom the sources belong to, for which it has to be root.
@@ -106,6 +123,9 @@ impl Config {
         }
         if !self.command().is_empty() {
             config["Cmd"] = json!(self.command());
+        }
+        if let Some(port) = self.port() {
+            config["ExposedPorts"] = json!({ format!("{port}/tcp"): {} });
         }
         let history = layers.iter().map(|layer| {
             json!({

@@ -52,6 +52,7 @@ pub fn render(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<
     context.insert("user", &config.user());
     context.insert("is_root", &(config.kind == Kind::Dev));
     context.insert("directory", &config.directory());
+    context.insert("port", &config.port());
     context.insert("health", &config.health().map(|health| json!(health).to_string()));
     context.insert("entry", &config.entry().map(|entry| json!([entry]).to_string()));
     context.insert("command", &(!command.is_empty()).then(|| json!(command).to_string()));
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
     use crate::tree::Tree;
 
-    fn rendered(kind: Kind, has_entry: bool) -> String {
+    fn rendered(kind: Kind, has_entry: bool, has_notebook: bool) -> String {
         let packed = Packed::new(&Tree::default(), 0, kind).expect("a layer");
         let layers = [
             Described { name: "base", purpose: "the C library", packed: &packed },
@@ -78,6 +79,7 @@ mod tests {
             version: "1.0".to_owned(),
             architecture: "amd64".to_owned(),
             has_entry,
+            has_notebook,
             environment: vec!["PATH=/usr/bin".to_owned(), "LANG=C.UTF-8".to_owned()],
             seconds: 0,
         };
@@ -86,12 +88,12 @@ mod tests {
 
     #[test]
     fn the_text_says_what_the_image_says() {
-        assert_eq!(rendered(Kind::Prod, true), include_str!("../../tests/images/Dockerfile"));
+        assert_eq!(rendered(Kind::Prod, true, false), include_str!("../../tests/images/Dockerfile"));
     }
 
     #[test]
     fn an_image_to_build_the_sources_begins_as_root_and_is_not_asked_how_it_is() {
-        let text = rendered(Kind::Dev, true);
+        let text = rendered(Kind::Dev, true, false);
         assert!(
             text.contains("\nUSER 0:0\nWORKDIR /oarlock\nENTRYPOINT [\"/usr/bin/oarlock-dev\"]\n"),
             "{text}"
@@ -101,7 +103,21 @@ mod tests {
 
     #[test]
     fn an_image_without_a_program_to_decide_runs_what_it_is_told() {
-        let text = rendered(Kind::Prod, false);
+        let text = rendered(Kind::Prod, false, false);
         assert!(text.ends_with("\nCMD [\"oarlock\",\"--help\"]\n") && !text.contains("ENTRYPOINT"), "{text}");
+    }
+
+    #[test]
+    fn an_image_with_notebooks_serves_them_and_says_where() {
+        let text = rendered(Kind::Prod, true, true);
+        assert!(
+            text.ends_with("\nENTRYPOINT [\"/usr/bin/oarlock-entry\"]\nCMD [\"oarlock-notebook\"]\n"),
+            "{text}"
+        );
+        for line in
+            ["EXPOSE 8888", "HEALTHCHECK --interval=60s --timeout=10s CMD [\"oarlock-notebook\",\"--check\"]"]
+        {
+            assert!(text.lines().any(|it| it == line), "{text}");
+        }
     }
 }

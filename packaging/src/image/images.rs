@@ -126,6 +126,9 @@ pub struct Layer {
     /// Links that scripts of its packages would make, by their paths.
     #[serde(default)]
     pub links: BTreeMap<String, String>,
+    /// Whether it brings the tutorial as notebooks and the program that serves them, which a container then does.
+    #[serde(default)]
+    pub notebook: bool,
     /// Variables of the environment.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,

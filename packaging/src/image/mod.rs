@@ -15,6 +15,7 @@ mod loader;
 pub mod lock;
 pub mod mirror;
 pub mod name;
+mod notebook;
 pub mod own;
 pub mod pool;
 mod prune;

@@ -61,6 +61,12 @@ impl Name {
         }
     }
 
+    /// What stands before the colon of the tag.
+    #[must_use]
+    pub fn repository(&self) -> &str {
+        &self.repository
+    }
+
     /// What stands behind the colon.
     #[must_use]
     pub fn tag(&self) -> &str {

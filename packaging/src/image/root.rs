@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::closure::alternatives;
 use super::images::{Kind, LeftOut};
+use super::notebook;
 use super::prune::prune;
 use crate::deb::{Package, md5};
 use crate::error::Error;
@@ -177,6 +178,11 @@ impl Root {
             }
         };
         self.tree.put(entry(kind), Entry::program(text.as_bytes()))
+    }
+
+    /// Puts the tutorial there as notebooks, and the program that serves them.
+    pub(super) fn put_notebook(&mut self) -> Result<(), Error> {
+        notebook::put(&mut self.tree)
     }
 
     /// What a package depends on and is not there.

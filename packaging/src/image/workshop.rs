@@ -250,6 +250,9 @@ impl<'w> Workshop<'w> {
         if layer.entry {
             root.put_entry(layer.kind)?;
         }
+        if layer.notebook {
+            root.put_notebook()?;
+        }
         root.link(&layer.links)?;
         root.settle()?;
         let new = root.tree().beyond(&before);
@@ -280,11 +283,12 @@ impl<'w> Workshop<'w> {
 
     fn config(&self, image: &Image, name: &Name) -> Result<Config, Error> {
         let mut environment = BTreeMap::new();
-        let mut has_entry = false;
+        let (mut has_entry, mut has_notebook) = (false, false);
         for layer in &image.layers {
             let layer = self.images.layer(layer)?;
             environment.extend(&layer.environment);
             has_entry |= layer.entry;
+            has_notebook |= layer.notebook;
         }
         environment.extend(&image.environment);
         let version = name.tag().strip_suffix(image.suffix.as_str()).unwrap_or(name.tag());
@@ -294,6 +298,7 @@ impl<'w> Workshop<'w> {
             version: version.to_owned(),
             architecture: self.images.debian.architecture.clone(),
             has_entry,
+            has_notebook,
             environment: environment.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
             seconds: self.seconds,
         })

@@ -1,0 +1,194 @@
+//! The engine of this machine takes our images, builds from our Dockerfiles, and says where those of users are broken.
+//!
+//! Docker and podman will do, where `DOCKER_HOST` says or at their usual sockets. Without one there is one test, which is ignored
+//! and says why.
+
+#[path = "common/image.rs"]
+mod image;
+#[path = "common/trials.rs"]
+mod trials;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use bollard::Docker;
+use bollard::models::ImageInspect;
+use oarlock_pack::Error;
+use oarlock_pack::engine::{Engine, Heard};
+use oarlock_pack::image::Name;
+use serde_json::Value;
+
+use crate::image::{IMAGES, Place};
+
+const TESTS: &[(&str, fn())] = &[
+    (
+        "an_image_is_loaded_and_built_with_the_same_settings",
+        an_image_is_loaded_and_built_with_the_same_settings,
+    ),
+    ("a_program_of_a_user_becomes_an_image", a_program_of_a_user_becomes_an_image),
+    ("a_broken_text_of_a_user_is_said_with_its_line", a_broken_text_of_a_user_is_said_with_its_line),
+    ("an_archive_that_is_none_is_refused", an_archive_that_is_none_is_refused),
+];
+
+fn main() -> ExitCode {
+    let missing = find().err().map(|error| error.to_string());
+    if let Ok(engine) = find() {
+        eprintln!("with {}", engine.described());
+    }
+    trials::run(TESTS, missing)
+}
+
+fn find() -> Result<Engine, Error> {
+    Engine::find(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+fn engine() -> Engine {
+    find().expect("the engine that was there a moment ago")
+}
+
+/// An image that nobody else on this machine has, and that goes away with this.
+struct Ours {
+    place: Place,
+    name: String,
+}
+
+impl Ours {
+    fn new(of: &str) -> Self {
+        Self { place: Place::new(), name: format!("oarlock-test-{of}-{}", std::process::id()) }
+    }
+
+    fn images(&self) -> String {
+        IMAGES.replace("name = \"example\"", &format!("name = \"{}\"", self.name))
+    }
+
+    /// Under all of which an engine may have something of this; podman puts what it loads at a host of its own too.
+    fn names(&self) -> impl Iterator<Item = String> {
+        ["1.0-small", "built", "latest"]
+            .into_iter()
+            .flat_map(|tag| [format!("{}:{tag}", self.name), format!("localhost/{}:{tag}", self.name)])
+    }
+
+    fn called(&self, tag: &str) -> Name {
+        Name::new(&self.name, tag).expect("a name")
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        asked(async |docker| {
+            for name in self.names() {
+                // What a test did not come to make is not there.
+                _ = docker
+                    .remove_image(&name, None::<bollard::query_parameters::RemoveImageOptions>, None)
+                    .await;
+            }
+        });
+    }
+}
+
+/// Asks the engine without anything of ours between.
+fn asked<T>(question: impl AsyncFnOnce(Docker) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let described = engine().described();
+    let address = described.rsplit(' ').next().expect("an address").to_owned();
+    runtime.block_on(question(Docker::connect_with_host(&address).expect("an engine")))
+}
+
+fn settings(name: &Name) -> Value {
+    let inspected: ImageInspect =
+        asked(async |docker| docker.inspect_image(&name.to_string()).await.expect("an image"));
+    let mut config = serde_json::to_value(inspected.config).expect("JSON");
+    // An engine moves what it takes for special to the front.
+    if let Some(environment) = config["Env"].as_array_mut() {
+        environment.sort_by_key(ToString::to_string);
+    }
+    // Where nothing is said, one says nothing and the other that it is empty.
+    let mut said = |key: &str| config[key].take();
+    let said = ["User", "Env", "Cmd", "Entrypoint", "WorkingDir"].map(&mut said).into_iter();
+    said.map(|it| if it == Value::Array(Vec::new()) { Value::Null } else { it }).collect()
+}
+
+fn an_image_is_loaded_and_built_with_the_same_settings() {
+    let ours = Ours::new("load");
+    let engine = engine();
+    let finished = ours.place.make(&ours.images(), &ours.place.path("out")).expect("an image");
+    assert_eq!(engine.id(&finished.name), Ok(None));
+    let (mut sent, mut steps) = (Vec::new(), Vec::new());
+    let id = engine
+        .load(&finished.file, &finished.name, &mut |heard| {
+            if let Heard::Sent(_, all) = heard {
+                sent.push(all);
+            }
+        })
+        .expect("loaded");
+    assert!(id.starts_with("sha256:") && engine.id(&finished.name) == Ok(Some(id)));
+    assert!(sent.iter().all(|all| *all == finished.file.metadata().expect("a file").len()));
+    let directory = finished.dockerfile.expect("a directory");
+    let built = ours.called("built");
+    engine
+        .build(&directory, &built, &mut |heard| {
+            if let Heard::Step(number, count, text) = heard {
+                steps.push((number, count, text.split(' ').next().unwrap_or_default().to_owned()));
+            }
+        })
+        .expect("built");
+    let first: Vec<_> = steps.iter().take(3).map(|(number, _, word)| (*number, word.as_str())).collect();
+    assert_eq!(first, [(1, "FROM"), (2, "ADD"), (3, "ADD")]);
+    assert!(steps.iter().all(|(_, count, _)| *count == steps.len()));
+    assert_eq!(settings(&finished.name), settings(&built));
+}
+
+/// What `oarlock-pack app --build` says of a program on an image of ours.
+fn app(ours: &Ours, base: &Name, directory: &Path) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    let (base, image) = (base.to_string(), ours.called("latest").to_string());
+    command.args(["app", "--build", "--base", &base, "--image", &image, "a.py"]).current_dir(directory);
+    let output = command.output().expect("the command");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), said.into_owned())
+}
+
+fn a_program_of_a_user_becomes_an_image() {
+    let ours = Ours::new("app");
+    let finished = ours.place.make(&ours.images(), &ours.place.path("out")).expect("an image");
+    engine().load(&finished.file, &finished.name, &mut |_| ()).expect("loaded");
+    let directory = ours.place.path("app");
+    std::fs::create_dir(&directory).expect("a directory");
+    std::fs::write(directory.join("a.py"), "print(1)").expect("a file");
+    let (is_well, said) = app(&ours, &finished.name, &directory);
+    assert!(is_well && said.contains(&format!("built {}, sha256:", ours.called("latest"))), "{said}");
+    assert_eq!(settings(&ours.called("latest"))[2], serde_json::json!(["a.py"]));
+    // What the user changed stays, and is what is built.
+    let file = directory.join("Dockerfile");
+    let text = std::fs::read_to_string(&file).expect("a file").replace("CMD [\"a.py\"]", "CMD [\"b.py\"]");
+    std::fs::write(&file, text).expect("a file");
+    let (is_well, said) = app(&ours, &finished.name, &directory);
+    assert!(is_well && said.contains("kept ./Dockerfile"), "{said}");
+    assert_eq!(settings(&ours.called("latest"))[2], serde_json::json!(["b.py"]));
+}
+
+fn a_broken_text_of_a_user_is_said_with_its_line() {
+    let ours = Ours::new("broken");
+    let directory = ours.place.path("broken");
+    std::fs::create_dir(&directory).expect("a directory");
+    for (text, expected) in [
+        ("FROM scratch\n\nRUNN a\n", "line 3: expected an instruction such as `RUN`, found `RUNN`"),
+        ("FROM scratch\n# note\nCOPY nothing /\n", "line 3: expected `COPY nothing /` to succeed, found: "),
+        ("FROM scratch\nENV a\n", "line 2: "),
+        (&format!("FROM {}:none\n", ours.name), "has to be on this engine"),
+    ] {
+        std::fs::write(directory.join("Dockerfile"), text).expect("a file");
+        let error =
+            engine().build(&directory, &ours.called("built"), &mut |_| ()).expect_err(text).to_string();
+        assert!(error.contains("Dockerfile`: line ") && error.contains(expected), "{error}");
+    }
+    assert_eq!(engine().id(&ours.called("built")), Ok(None));
+}
+
+fn an_archive_that_is_none_is_refused() {
+    let ours = Ours::new("none");
+    let file = ours.place.path("none.tar");
+    std::fs::write(&file, "no archive").expect("a file");
+    let error = engine().load(&file, &ours.called("built"), &mut |_| ()).expect_err("a refusal").to_string();
+    assert!(error.contains(&format!("`{}`", file.display())), "{error}");
+}
