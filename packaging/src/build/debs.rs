@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::compile::Compiler;
 use super::plan::{Plan, Recipe, recipe};
-use super::{Step, Workshop, make};
+use super::{Step, Workshop, machine, make};
 use crate::assemble::Made;
 use crate::date;
 use crate::error::Error;
@@ -93,6 +93,15 @@ impl<'p> PackagePlan<'p> {
 }
 
 impl Workshop {
+    /// That the machine has what plugins need to say who they are.
+    ///
+    /// # Errors
+    ///
+    /// When a library is missing; the error says which, and for what.
+    pub fn check_machine(&self, plan: &PackagePlan<'_>) -> Result<(), Error> {
+        machine::check(plan.recipes())
+    }
+
     /// Builds packages and writes them, each whole or not at all; `tell` hears what happens next. Gives the files with their
     /// sizes in bytes.
     ///
@@ -109,6 +118,7 @@ impl Workshop {
         let mut steps = 0..all;
         let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
         let seconds = date::of_sources(&self.root)?;
+        self.check_machine(plan)?;
         step("installing maturin, zig and what checks wheels".to_owned());
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
         let debug = self.target.join("debug");

@@ -5,6 +5,7 @@
 mod book;
 mod compile;
 mod debs;
+mod machine;
 mod plan;
 pub(crate) mod tools;
 

@@ -86,6 +86,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let suite = suite(call, &source)?;
     suite.check(&keys, date::now())?;
     release::check_place(&call.out)?;
+    workshop.check_machine(&package_plan)?;
     check_disk(&workshop.place_for(""), &call.out)?;
     let about = About {
         version: &version,
