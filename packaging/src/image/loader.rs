@@ -35,3 +35,27 @@ pub(super) fn list(root: &Tree, scratch: &Path) -> Result<Tree, Error> {
     tree.put(LIST, Entry::file(std::fs::read(place.path().join(LIST))?))?;
     Ok(tree)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_what_the_program_of_the_image_makes_of_its_libraries() {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut root = Tree::default();
+        for path in ["etc/hosts", "usr/lib/liba.so.1", "usr/lib/a.txt"] {
+            root.put(path, Entry::file(*b"")).expect("a path");
+        }
+        assert_eq!(list(&root, place.path()), Ok(Tree::default()));
+        let mut made_by = |lines: &str| {
+            let text = format!("#!/bin/sh\n{lines}\n");
+            root.put(MAKER, Entry::program(text.into_bytes())).expect("a path");
+            list(&root, place.path())
+        };
+        let made = made_by("echo \"$1 $2\" \"$3\"/usr/lib/* | sed \"s|$3||g\" > \"$3/etc/ld.so.cache\"");
+        assert_eq!(made.expect("a list").file(LIST), Some(&b"-X -r /usr/lib/liba.so.1\n"[..]));
+        let error = made_by("echo no room >&2; exit 1").expect_err("a failure").to_string();
+        assert_eq!(error, "`usr/sbin/ldconfig` failed: no room");
+    }
+}
