@@ -3,13 +3,12 @@
 //! `scripts/get-installers` installs those; without them there is one test, which is ignored and says so.
 
 #[path = "wheels/built.rs"]
-#[allow(dead_code, reason = "this needs some of it")]
+#[expect(dead_code, reason = "this needs some of it")]
 mod built;
 #[path = "common/image.rs"]
-#[allow(dead_code, reason = "this needs some of it")]
 mod image;
 #[path = "common/release.rs"]
-#[allow(dead_code, reason = "this needs some of it")]
+#[expect(dead_code, reason = "this needs some of it")]
 mod release;
 #[path = "common/trials.rs"]
 mod trials;

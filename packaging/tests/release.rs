@@ -1,10 +1,9 @@
 //! Releases: the same bytes each time, every file in the list that is signed, and nothing left where one could not be made.
 
 #[path = "wheels/built.rs"]
-#[allow(dead_code, reason = "this needs some of it")]
+#[expect(dead_code, reason = "this needs some of it")]
 mod built;
 #[path = "common/image.rs"]
-#[allow(dead_code, reason = "this needs some of it")]
 mod image;
 #[path = "common/release.rs"]
 mod release;
