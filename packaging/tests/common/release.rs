@@ -36,9 +36,8 @@ impl Built {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
         let crates = Crates::of_workspace(root).expect("the workspace");
         let of_plugin = crates.of_package("oarlock-plugin-openblas", &["shared-object".to_owned()]);
-        let bill =
-            bill::of_packages(&crates, &of_plugin.expect("a plugin"), &["libopenblas.so.0".to_owned()]);
         let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+        let bill = bill::of_packages(&crates, &of_plugin.expect("a plugin"), &matrix.parts["openblas"].opens);
         let row = matrix.wheels.iter().find(|row| row.label == "openblas").expect("a row");
         let mut plugin = loadable("openblas");
         plugin.built.bill.clone_from(&bill);
