@@ -19,6 +19,7 @@ use crate::file;
 
 /// Where all of it lies in the sources.
 const DIRECTORY: &str = "vendor";
+const CRATES: &str = "crates";
 
 /// What says that the directory is filled, in the words of cargo.
 const SETTINGS: &str = "cargo.toml";
@@ -55,9 +56,9 @@ pub(crate) fn python(root: &Path) -> Option<PathBuf> {
     below(root, "python")
 }
 
-/// Where crates lie, whether there are any or not.
-pub(crate) fn crates(root: &Path) -> PathBuf {
-    root.join(DIRECTORY).join("crates")
+/// Where crates lie, in the same case.
+pub(crate) fn crates(root: &Path) -> Option<PathBuf> {
+    below(root, CRATES)
 }
 
 fn below(root: &Path, name: &str) -> Option<PathBuf> {
@@ -144,7 +145,7 @@ impl Vendored {
         cargo
             .args(["vendor", "--quiet", "--locked", "--versioned-dirs", "--sync"])
             .arg(place.join("Cargo.toml"));
-        tools.run(cargo.arg(crates(&self.root)), "vendor").map(drop)
+        tools.run(cargo.arg(self.root.join(DIRECTORY).join(CRATES)), "vendor").map(drop)
     }
 
     /// Takes from PyPI the tools that build wheels, and what the plugins of a plan are asked with.
@@ -216,7 +217,7 @@ mod tests {
     fn cargo_is_told_where_crates_lie() {
         let settings: toml::Table = SETTINGS_TEXT.parse().expect("a file of cargo");
         let place = settings["source"]["vendored"]["directory"].as_str();
-        assert_eq!(place.map(|it| Path::new("").join(it)), Some(crates(Path::new(""))));
+        assert_eq!(place.map(PathBuf::from), Some(Path::new(DIRECTORY).join(CRATES)));
         let ours = include_str!("../../.cargo/config.toml");
         assert!(ours.contains(&format!("\"../{DIRECTORY}/{SETTINGS}\", optional = true")), "{ours}");
     }

@@ -342,7 +342,7 @@ fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     // The directories that crates of registries lie in are called after their hosts. The last that matches counts.
     let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
     renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
-    renamed.push((vendor::crates(root), "/crates".to_owned()));
+    renamed.extend(vendor::crates(root).map(|crates| (crates, "/crates".to_owned())));
     let mut flags: Vec<String> = renamed
         .into_iter()
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
