@@ -16,6 +16,9 @@ use crate::packages::{About, Compiled, Content, Maker, Packages};
 /// The part that says what is made of it, such as pages of manuals.
 const COMMAND: &str = "command";
 
+/// Where it lies when it is compiled.
+const MADE_COMMAND: &str = "made/command";
+
 /// Packages, and the parts that they are put together of.
 #[derive(Debug)]
 pub struct PackagePlan<'p> {
@@ -102,6 +105,23 @@ impl Workshop {
         machine::check(plan.recipes())
     }
 
+    /// Compiles the command `oarlock` as packages have it, to ask plugins with it who they are; gives its file.
+    ///
+    /// # Errors
+    ///
+    /// When it does not compile.
+    pub fn command(&self, matrix: &Matrix, tell: &dyn Fn(&Step)) -> Result<PathBuf, Error> {
+        let compiler = Compiler::new(&self.root, &self.target, None)?;
+        let recipe = recipe(matrix, matrix.core(false)?, COMMAND)?;
+        tell(&Step { done: 0, all: 1, text: self.compiling(&compiler, &recipe) });
+        let debug = self.target.join("debug");
+        let file = self.target.join(MADE_COMMAND);
+        if let (Made::Other(made), _) = make(&compiler, &recipe, &debug, &mut |_| (), &mut Vec::new())? {
+            file::write_program(&file, &made.bytes)?;
+        }
+        Ok(file)
+    }
+
     /// Builds packages and writes them, each whole or not at all; `tell` hears what happens next. Gives the files with their
     /// sizes in bytes.
     ///
@@ -134,7 +154,7 @@ impl Workshop {
             }
             made.insert(compiled.clone(), part);
         }
-        let command = self.target.join("made/command");
+        let command = self.target.join(MADE_COMMAND);
         let said = Compiled { part: COMMAND.to_owned(), without_avx: false };
         if let Some(Made::Other(other)) = made.get(&said) {
             file::write_program(&command, &other.bytes)?;

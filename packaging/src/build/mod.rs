@@ -29,7 +29,7 @@ use crate::wheel::Wheel;
 use compile::Compiler;
 
 /// Where things are built.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Workshop {
     /// The root of the workspace.
     root: PathBuf,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use oarlock_pack::build::{PackagePlan, Plan, Workshop};
+use oarlock_pack::build::{PackagePlan, Plan, Step, Workshop};
 use oarlock_pack::image::images::{self, Image, Kind as ImageKind};
 use oarlock_pack::image::own::Own;
 use oarlock_pack::image::workshop::Workshop as ImageWorkshop;
@@ -66,7 +66,7 @@ pub(crate) struct Call {
 const NEEDED: u64 = 12_000_000_000;
 
 /// What is done, one after the other.
-const STAGES: usize = 6;
+const STAGES: usize = 7;
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
@@ -205,32 +205,32 @@ impl Builder<'_> {
         let needed: Vec<_> = needed.filter(|package| is_needed(&package.layers)).collect();
         super::image::take(&pool, &needed, &progress)?;
         self.workshop.prepare_book()?;
-        stage(2, "wheels");
+        stage(2, "the command, which asks plugins who they are");
+        let tell = |step: &Step| progress.step(step.done, step.all, &step.text);
+        let workshop = self.workshop.clone().with_command(Some(self.workshop.command(self.matrix, &tell)?));
+        stage(3, "wheels");
         let effort = if self.call.quick { Effort::Usual } else { Effort::Most };
-        let outcome = self.workshop.build(plan, &wheels, effort, &|step| {
-            progress.step(step.done, step.all, &step.text);
-        })?;
+        let outcome = workshop.build(plan, &wheels, effort, &tell)?;
         if let Some(note) = outcome.notes.first() {
             return Err(note.clone().into());
         }
-        stage(3, "packages for Debian");
-        self.workshop
-            .packages(package_plan, &debs, &|step| progress.step(step.done, step.all, &step.text))?;
-        stage(4, "images");
+        stage(4, "packages for Debian");
+        workshop.packages(package_plan, &debs, &tell)?;
+        stage(5, "images");
         let own = Own::of_directory(&debs, &self.images.debian.architecture)?;
         let scratch = self.workshop.place_for("scratch");
-        let mut workshop = ImageWorkshop::new(self.images, self.lock, &pool, &own, &scratch);
+        let mut layers = ImageWorkshop::new(self.images, self.lock, &pool, &own, &scratch);
         let mut made = Vec::new();
         for (done, image) in images.iter().enumerate() {
-            let name = workshop.name(image)?;
+            let name = layers.name(image)?;
             let tell = |layer: &str| progress.step(done, images.len(), &format!("{name}, layer {layer}"));
-            let finished = workshop.make(image, &archives, false, &tell)?;
-            let (ours, debian) = workshop.packages(image)?;
+            let finished = layers.make(image, &archives, false, &tell)?;
+            let (ours, debian) = layers.packages(image)?;
             made.push((finished.file, Bill::of_image(&ours, &debian)?));
         }
-        stage(5, "the book");
+        stage(6, "the book");
         self.workshop.book(&book)?;
-        stage(6, "whether everything goes together");
+        stage(7, "whether everything goes together");
         let mut found = Found::default();
         for (file, _) in &outcome.wheels {
             found.wheel(self.matrix, file)?;
