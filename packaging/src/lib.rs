@@ -8,6 +8,7 @@ pub mod app;
 pub mod assemble;
 pub mod bill;
 pub mod build;
+mod build_id;
 pub mod carried;
 pub mod check;
 pub mod crates;

@@ -56,9 +56,9 @@ pub(crate) fn python(root: &Path) -> Option<PathBuf> {
     below(root, "python")
 }
 
-/// Where crates lie, in the same case.
+/// Where crates lie, in the same case, as cargo says it: from where the file is that includes its settings.
 pub(crate) fn crates(root: &Path) -> Option<PathBuf> {
-    below(root, CRATES)
+    below(&root.join(".cargo/.."), CRATES)
 }
 
 fn below(root: &Path, name: &str) -> Option<PathBuf> {

@@ -10,6 +10,7 @@ use crate::assemble::{Built, Core, Other, Plugin, file_of};
 use crate::bill;
 use crate::build::plan::Recipe;
 use crate::build::tools::Tools;
+use crate::build_id;
 use crate::crates::Crates;
 use crate::error::Error;
 use crate::library::{self, Limits};
@@ -219,14 +220,15 @@ impl<'w> Compiler<'w> {
         )?;
         self.tools
             .run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), "strip")?;
-        let library = fs::read(&stripped)?;
+        let (mut library, mut symbols) = (fs::read(&stripped)?, fs::read(&symbols)?);
+        build_id::set(&mut library, &mut symbols)?;
         let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
         let limits = Limits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
         let needs = library::check(&library, bytes, limits)?;
         let id =
             needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
         let place = debug.join(".build-id").join(library::build_id_path(&id));
-        crate::file::write(&place, &fs::read(&symbols)?)?;
+        crate::file::write(&place, &symbols)?;
         Ok(library)
     }
 

@@ -1,0 +1,92 @@
+//! The number by which debuggers find what belongs to a library, made of the library alone.
+//!
+//! A linker makes it of all that it writes, also of what debuggers want, in which there are paths of whoever built it: the C library
+//! that zig brings is compiled where zig lies. What is stripped has none, so of that the same sources are the same number anywhere.
+
+use object::{Object as _, ObjectSection as _};
+use sha1::{Digest as _, Sha1};
+
+use crate::error::Error;
+
+/// Where it stands in a file.
+const SECTION: &str = ".note.gnu.build-id";
+
+/// How many bytes it has.
+const LENGTH: usize = 20;
+
+/// Gives a library the number that it has without one, and what was stripped of it the same.
+pub(crate) fn set(library: &mut [u8], stripped_off: &mut [u8]) -> Result<(), Error> {
+    number(library)?.fill(0);
+    let id = Sha1::digest(&*library);
+    number(library)?.copy_from_slice(&id);
+    number(stripped_off)?.copy_from_slice(&id);
+    Ok(())
+}
+
+/// The number of a library, which ends its section.
+fn number(bytes: &mut [u8]) -> Result<&mut [u8], Error> {
+    let missing = || Error::new(format!("expected a library with a build id of {LENGTH} bytes, found none"));
+    let place = {
+        let file = object::File::parse(&*bytes).map_err(|error| Error::new(error.to_string()))?;
+        let is_whole = file.build_id().ok().flatten().is_some_and(|id| id.len() == LENGTH);
+        let range = file.section_by_name(SECTION).and_then(|section| section.file_range());
+        range.filter(|_| is_whole).and_then(|(start, length)| {
+            let end = usize::try_from(start.checked_add(length)?).ok()?;
+            Some(end.checked_sub(LENGTH)?..end)
+        })
+    };
+    bytes.get_mut(place.ok_or_else(missing)?).ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A library and what was stripped off it, compiled in a directory whose name stands in the latter.
+    fn built(code: &str) -> (Vec<u8>, Vec<u8>) {
+        let place = tempfile::tempdir().expect("a directory");
+        let run = |program: &str, arguments: &[&str]| {
+            let output =
+                Command::new(program).args(arguments).current_dir(place.path()).output().expect(program);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        std::fs::write(place.path().join("code.c"), code).expect("a file");
+        run("gcc", &["-g", "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=sha1", "-o", "whole", "code.c"]);
+        run("strip", &["--strip-unneeded", "-o", "stripped", "whole"]);
+        run("objcopy", &["--only-keep-debug", "whole", "symbols"]);
+        let read = |name: &str| std::fs::read(place.path().join(name)).expect(name);
+        (read("stripped"), read("symbols"))
+    }
+
+    fn id(bytes: &[u8]) -> Vec<u8> {
+        let file = object::File::parse(bytes).expect("a library");
+        file.build_id().expect("notes").expect("a build id").to_vec()
+    }
+
+    #[test]
+    fn the_number_is_the_same_wherever_a_library_was_compiled() {
+        let code = "int one(void) { return 1; }";
+        let (mut here, mut symbols) = built(code);
+        let (mut there, mut other_symbols) = built(code);
+        assert_ne!(id(&here), id(&there), "the directory is not in it");
+        set(&mut here, &mut symbols).expect("a number");
+        set(&mut there, &mut other_symbols).expect("a number");
+        assert_eq!(here, there);
+        assert_eq!(id(&symbols), id(&here));
+        let (mut different, mut symbols) = built("int one(void) { return 2; }");
+        set(&mut different, &mut symbols).expect("a number");
+        assert_ne!(id(&different), id(&here));
+        // The second time changes nothing.
+        let before = here.clone();
+        set(&mut here, &mut other_symbols).expect("a number");
+        assert_eq!(here, before);
+    }
+
+    #[test]
+    fn what_has_no_number_is_refused() {
+        let error = set(&mut b"text".to_vec(), &mut Vec::new()).expect_err("no library");
+        assert!(!error.to_string().is_empty());
+    }
+}
