@@ -42,6 +42,21 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
             assert!(paths.contains(&format!("bills/{name}.{end}.json")), "{name}");
         }
     }
+    // The package carries the bill of what was compiled for it, and the image has that package.
+    for item in &items[1..] {
+        let name = item.path.rsplit('/').next().expect("a name");
+        let bill: Value =
+            serde_json::from_str(&read(&one, &format!("bills/{name}.spdx.json"))).expect("JSON");
+        let names: Vec<&str> = bill["packages"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|it| it["name"].as_str())
+            .collect();
+        for part in ["oarlock-plugin-openblas", "oarlock-sdk", "libopenblas.so.0"] {
+            assert!(names.contains(&part), "{name}: {names:?}");
+        }
+    }
     // What is signed is every file, but for the list, its signatures, and what directories keep for themselves.
     let sums = read(&one, "SHA256SUMS");
     let listed: Vec<&str> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1)).collect();

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Read as _;
 
+use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::date;
-use crate::deb::{Package, compression};
+use crate::deb::Package;
 use crate::error::Error;
 use crate::image::lock::Locked;
 use crate::wheel::Wheel;
@@ -85,9 +87,9 @@ impl Bill {
     pub fn of_package(package: &Package) -> Result<Self, Error> {
         let mut bill = Self::default();
         for (path, bytes) in package.contents.files().filter(|(path, _)| path.ends_with(IN_PACKAGE)) {
-            let read =
-                compression::unpack("bill.gz", bytes, LARGEST).and_then(|bytes| bill.add_carried(&bytes));
-            read.map_err(|error| error.of_part(path))?;
+            let mut unpacked = Vec::new();
+            let read = GzDecoder::new(bytes).take(LARGEST).read_to_end(&mut unpacked).map_err(Error::from);
+            read.and_then(|_| bill.add_carried(&unpacked)).map_err(|error| error.of_part(path))?;
         }
         Ok(bill)
     }

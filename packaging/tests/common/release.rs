@@ -1,5 +1,6 @@
 //! A small release: a wheel, a package, an image and a page of a book.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use oarlock_pack::assemble;
@@ -55,6 +56,10 @@ impl Built {
         }
         let mut package = Package { control, ..Package::default() };
         package.contents.put("usr/bin/ours", Entry::program(*b"ours")).expect("a path");
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(bill.as_bytes()).expect("bytes");
+        let place = "usr/share/doc/ours/oarlock-plugin-openblas.cyclonedx.json.gz";
+        package.contents.put(place, Entry::file(packed.finish().expect("bytes"))).expect("a path");
         built.put("debs/ours_0.1.0-1_amd64.deb", &package.to_bytes(TIME).expect("a package"));
         built.put("book/index.html", b"<p>Read.</p>\n");
         built.put("book/user/install.html", b"<p>Install.</p>\n");
