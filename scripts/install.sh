@@ -166,11 +166,17 @@ find_gpus() {
     done
 }
 
+# Asks the tool of NVIDIA's driver, which never answers where that has died.
+tool_of_nvidia() {
+    if is_there timeout; then set -- timeout 20 nvidia-smi "$@"; else set -- nvidia-smi "$@"; fi
+    "$@" 2>/dev/null </dev/null
+}
+
 # The newest CUDA that the driver of NVIDIA runs: as its tool says, or by the version of the driver.
 find_driver() {
     cuda=''
     if is_there nvidia-smi; then
-        cuda=$(nvidia-smi 2>/dev/null </dev/null | sed -n 's/.*CUDA[A-Z ]* Version: *\([0-9][0-9.]*\).*/\1/p' | head -n 1)
+        cuda=$(tool_of_nvidia | sed -n 's/.*CUDA[A-Z ]* Version: *\([0-9][0-9.]*\).*/\1/p' | head -n 1)
     fi
     if [ -z "$cuda" ] && [ -r "$root/proc/driver/nvidia/version" ]; then
         driver=$(sed -n 's/^NVRM version:.* \([0-9][0-9][0-9]*\)\.[0-9].*/\1/p' "$root/proc/driver/nvidia/version")
@@ -188,7 +194,7 @@ END
 find_capabilities() {
     gpus=''
     is_there nvidia-smi || return 0
-    said=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null </dev/null) || return 0
+    said=$(tool_of_nvidia --query-gpu=compute_cap --format=csv,noheader) || return 0
     gpus=$(printf '%s\n' "$said" | sed -n 's/^ *\([0-9][0-9]*\.[0-9][0-9]*\) *$/\1/p' | tr '\n' ' ')
 }
 
@@ -586,6 +592,11 @@ enter_environment() {
             do_it "$python" -m venv "$venv" || stop 1 "\`$python\` made no virtual environment in \`$venv\`"
         fi
     fi
+    if [ -x "$venv/bin/python" ]; then
+        its=$("$venv/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null </dev/null) || its=$version
+        [ "$its" = "$version" ] ||
+            stop 3 "expected an environment of Python $version as \`$venv\`, found one of $its; name another directory, or leave \`--python\` out"
+    fi
     python=$venv/bin/python
 }
 
@@ -631,6 +642,18 @@ main() {
         set -- "$@" --find-links "$host$core_directory/"
     fi
     enter_environment
+    # To installers, another flavour such as 0.1.0+noavx is what 0.1.0 asks for, and stays.
+    there=$("$python" -c 'import importlib.metadata as it; print(it.version("oarlock"))' 2>/dev/null </dev/null) || there=''
+    case $there in
+    "${core#*==}+"*)
+        because "\`$there\` is installed, and makes room for another flavour"
+        if [ "$uv" = yes ]; then
+            set -- --reinstall-package oarlock "$@"
+        else
+            do_it "$python" -m pip install --force-reinstall --no-deps "$@" || stop 1 'Oarlock is not installed; what is above says why'
+        fi
+        ;;
+    esac
     if [ "$uv" = yes ]; then
         set -- uv pip install --python "$python" "$@"
     else

@@ -168,3 +168,18 @@ fn gpus_that_nothing_serves_are_refused_and_mean_nothing_without_cuda() {
     let option = found.options.iter().find(|it| it.name == "CUDA_ARCH_NAME").expect("the option");
     assert!(!option.has_meaning && option.means == "wheels with cpu are for no GPU of NVIDIA", "{option:?}");
 }
+
+#[test]
+fn options_of_other_machines_and_of_devices_to_come_are_no_wheels_for_others() {
+    for options in [&["WITH_ASCEND=ON"][..], &["WITH_ASCEND=ON", "WITH_ASCEND_CL=ON"]] {
+        let error = resolved(options).expect_err("a device that is planned");
+        assert!(error.contains("found `npu`, which is planned"), "{error}");
+    }
+    for name in ["WITH_ARM", "WITH_AARCH64", "WITH_SW"] {
+        let error = resolved(&[&format!("{name}=ON")]).expect_err("another machine");
+        let wanted =
+            format!("expected a machine that there are wheels for (linux-x86_64), found `{name}=ON`");
+        assert!(error.starts_with(&wanted), "{error}");
+        assert_eq!(resolved(&[&format!("{name}=OFF"), "WITH_GPU=OFF"]).expect("rows").rows, ["cpu, mkl"]);
+    }
+}

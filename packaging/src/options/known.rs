@@ -13,6 +13,8 @@ pub(super) struct Known {
 pub(super) enum Means {
     /// Where it is on: the device that the wheels bring.
     Device(&'static str),
+    /// Where it is on: a machine that there are no wheels for.
+    Machine,
     /// Whether AVX may lie in them.
     Avx,
     /// The GPUs of NVIDIA that the wheels are for, which chooses among the versions of CUDA.
@@ -27,7 +29,7 @@ pub(super) enum Means {
     Nothing(&'static str),
 }
 
-use Means::{Avx, Capabilities, Device, Gpus, Mkl, Nothing, Python};
+use Means::{Avx, Capabilities, Device, Gpus, Machine, Mkl, Nothing, Python};
 
 const fn option(name: &'static str, default: &'static str, means: Means) -> Known {
     Known { name, default, means }
@@ -39,8 +41,6 @@ const ALONE: &str = "Oarlock computes in one process, and nothing of it is distr
 const FASTER: &str = "every model is made faster when it is loaded; `oarlock optimise` writes it down";
 const STABLE: &str =
     "the wheels are for the stable ABI of Python; no file of a Python is needed to build them";
-const MACHINE: &str =
-    "the axis `platform` of `packaging/matrix.toml` says for which machines there are wheels";
 const OWN_PLUGIN: &str = "a device is a plugin, which is built from its own sources with what those need";
 
 /// Those that are always shown: the ones that had a table of their own.
@@ -71,7 +71,7 @@ pub(super) const OTHERS: &[Known] = &[
     option("WITH_XPU", "OFF", Device("xpu")),
     option("WITH_ASCEND_CL", "OFF", Device("npu")),
     option("WITH_IPU", "OFF", Device("ipu")),
-    option("WITH_ASCEND", "OFF", Nothing(OWN_PLUGIN)),
+    option("WITH_ASCEND", "OFF", Device("npu")),
     option("WITH_ASCEND_INT64", "OFF", Nothing(OWN_PLUGIN)),
     option("WITH_XPU_BKCL", "OFF", Nothing(ALONE)),
     option("WITH_NCCL", "ON", Nothing(ALONE)),
@@ -90,9 +90,9 @@ pub(super) const OTHERS: &[Known] = &[
     option("WITH_CRYPTO", "ON", Nothing("models are not encrypted; plugins can be signed")),
     option("WITH_PROFILER", "OFF", Nothing("`oarlock bench` and `oarlock.profiler` are always there")),
     option("WITH_STATIC_LIB", "OFF", Nothing("`scripts/install-capi` builds the library for C and C++")),
-    option("WITH_ARM", "OFF", Nothing(MACHINE)),
-    option("WITH_AARCH64", "OFF", Nothing(MACHINE)),
-    option("WITH_SW", "OFF", Nothing(MACHINE)),
+    option("WITH_ARM", "OFF", Machine),
+    option("WITH_AARCH64", "OFF", Machine),
+    option("WITH_SW", "OFF", Machine),
     option("USE_TENSORRT", "OFF", Nothing("GPUs of NVIDIA run kernels of the plugin itself, and cuBLASLt")),
     option("CUDNN_ROOT", "none", Nothing(LOADED)),
     option("CUDA_TOOLKIT_ROOT_DIR", "none", Nothing(LOADED)),

@@ -70,6 +70,7 @@ pub fn resolve(matrix: &Matrix, given: &[String], here: &dyn Fn() -> Vec<Number>
             Means::Gpus => gpus = value(known),
             Means::Capabilities => numbers = of(known).map(String::as_str),
             Means::Python => python = of(known).map(|text| python_of(text)).transpose()?,
+            Means::Machine if value(known) == ON => return Err(other_machine(matrix, known)),
             _ => {}
         }
     }
@@ -170,10 +171,14 @@ fn device<'v>(
     let asked: Vec<_> = on.iter().filter(|(known, _)| is_given(known)).collect();
     match asked[..] {
         [] => Ok(on.first().map_or("cpu", |(_, device)| device)),
-        [(_, device)] => Ok(device),
-        [(one, _), (other, _), ..] => {
-            Err(Error::new(format!("expected one device, found `{}=ON` and `{}=ON`", one.name, other.name)))
-        }
+        [(first, device), ref more @ ..] => match more.iter().find(|(_, it)| it != device) {
+            // A device may have had several options that were given together.
+            None => Ok(device),
+            Some((other, _)) => Err(Error::new(format!(
+                "expected one device, found `{}=ON` and `{}=ON`",
+                first.name, other.name
+            ))),
+        },
     }
 }
 
@@ -226,6 +231,21 @@ fn wheels<'m>(
     Ok(loaded)
 }
 
+fn other_machine(matrix: &Matrix, known: &Known) -> Error {
+    let mut platforms: Vec<&str> = matrix
+        .wheels
+        .iter()
+        .filter_map(|wheel| wheel.combination.get(&Axis::Platform))
+        .map(String::as_str)
+        .collect();
+    platforms.dedup();
+    Error::new(format!(
+        "expected a machine that there are wheels for ({}), found `{}=ON`; build Oarlock there from its source tree",
+        platforms.join(", "),
+        known.name
+    ))
+}
+
 fn planned(wheel: &Wheel) -> Error {
     let why = wheel.planned.as_deref().unwrap_or_default();
     Error::new(format!(
@@ -246,6 +266,7 @@ impl Means {
             Self::Python => "the Python that loads the wheels".to_owned(),
             Self::Gpus => for_gpus.to_owned(),
             Self::Capabilities => "compute capabilities for `CUDA_ARCH_NAME=Manual`".to_owned(),
+            Self::Machine => "the wheels are for other machines".to_owned(),
             Self::Nothing(instead) => (*instead).to_owned(),
         }
     }

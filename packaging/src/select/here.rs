@@ -2,7 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::machine::{DRIVERS, Gpu, Machine, Python, System, Vendor};
 use crate::error::Error;
@@ -35,9 +39,23 @@ impl Machine {
     }
 }
 
-/// What a program prints, also where it complains; nothing where it cannot be started.
+/// For how long a program is waited for. The tool of a driver that has died never answers.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a program prints, also where it complains; nothing where it cannot be started or does not answer.
 fn said(mut program: Command) -> Option<String> {
-    let output = program.output().ok()?;
+    let child = program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    let (told, heard) = mpsc::channel();
+    let number = Pid::from_child(&child);
+    std::thread::spawn(move || told.send(child.wait_with_output()));
+    let output = match heard.recv_timeout(PATIENCE) {
+        Ok(output) => output.ok()?,
+        Err(_) => {
+            // It ends in a moment, or it waits for a driver that has died, and nothing ends it.
+            _ = kill_process(number, Signal::KILL);
+            return None;
+        }
+    };
     Some([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
 }
 

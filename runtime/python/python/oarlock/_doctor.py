@@ -124,12 +124,23 @@ def problems(report: dict[str, Any]) -> list[str]:
     if not report["devices"] and not report["start"]:
         where = os.path.join(report["package"], "plugins")
         of_devices = [f"expected a device, found none: that of the CPU comes with the package, in `{where}`; {_plugins.ANEW}"]
+    elif missing := missing_parts(report):
+        of_devices += [f"expected `{file}`, which the wheel brought, found none; {_plugins.ANEW}" for file in missing]
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["is_wrong"]]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
     of_layers: list[str] = report["layers left out"]
     of_owners = [report["owners"]] if report["owners"] else []
     return of_owners + of_start + of_devices + of_packages + of_plugins + of_layers
+
+
+def missing_parts(report: dict[str, Any]) -> list[str]:
+    """The files of the parts that the wheel is said to have and that are gone."""
+    if not report["wheel"]:
+        return []
+    plugins = [part.rstrip("0123456789") for part in report["wheel"]["parts"] if part != "core"]
+    files = [os.path.join(report["package"], "plugins", f"liboarlock_plugin_{name}.so") for name in plugins]
+    return [file for file in files if not os.path.exists(file)]
 
 
 def refused(plugin: dict[str, Any]) -> str:

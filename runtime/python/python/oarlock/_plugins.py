@@ -18,7 +18,7 @@ GROUP = "oarlock.plugins"
 
 ENTRY_POINTS = "entry_points.txt"
 
-ANEW = "install it anew with `python -m pip install --force-reinstall oarlock`"
+ANEW = "install it anew: the command that installed it, with `--force-reinstall --no-deps` behind it"
 
 
 class Announced(NamedTuple):
