@@ -267,3 +267,34 @@ fn it_installs_into_an_environment_and_has_the_doctor_look() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output.stderr).contains("Oarlock is not installed"), "{output:?}");
 }
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn another_flavour_makes_room_for_what_was_chosen() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let environment = directory.path().join("environment");
+    let index = index(directory.path(), 0);
+    let install = || {
+        let mut command = script(&["sh"]);
+        command.arg("--venv").arg(&environment).args(["--device", "cpu", "--index", &index]);
+        let output = command.env("PIP_DISABLE_PIP_VERSION_CHECK", "1").output().expect("a shell");
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stderr)
+    };
+    assert!(!install().contains("makes room"));
+    // What installers would take for what `oarlock==0.1.0` asks for.
+    let versions = fs::read_dir(environment.join("lib")).expect("a directory");
+    let python = versions.map(|it| it.expect("a directory").path()).next().expect("a version of Python");
+    let packages = python.join("site-packages");
+    let (plain, other) =
+        (packages.join("oarlock-0.1.0.dist-info"), packages.join("oarlock-0.1.0+noavx.dist-info"));
+    fs::rename(&plain, &other).expect("a directory");
+    let metadata = fs::read_to_string(other.join("METADATA")).expect("a file");
+    fs::write(other.join("METADATA"), metadata.replace("0.1.0", "0.1.0+noavx")).expect("a file");
+    let record = fs::read_to_string(other.join("RECORD")).expect("a file");
+    fs::write(other.join("RECORD"), record.replace("oarlock-0.1.0.", "oarlock-0.1.0+noavx."))
+        .expect("a file");
+    assert!(install().contains("`0.1.0+noavx` is installed, and makes room for another flavour"));
+    assert!(plain.is_dir() && !other.exists());
+    assert!(!install().contains("makes room"));
+}
