@@ -26,17 +26,19 @@ pub(super) fn html(about: &About<'_>, items: &[Item]) -> String {
     if source.tag.is_none() {
         body += "<p><strong>This is a rehearsal: nobody has tagged its sources as a release.</strong></p>\n";
     }
+    let tag = source.tag.as_ref().map_or_else(String::new, |tag| format!("{}, ", escape(tag)));
     body += &format!(
-        "<p>Made of {} (commit <code>{}</code> of {}). Read <a href=\"book/index.html\">the book</a>.</p>\n",
-        escape(source.name()),
+        "<p>Made of {tag}the commit <code>{}</code> of {}. Read <a href=\"book/index.html\">the book</a>.</p>\n",
         escape(&source.commit),
         date::text(source.seconds)
     );
     let has = |kind: Kind| items.iter().any(|item| item.kind == kind);
     body += "<h2>Install</h2>\n";
     if has(Kind::Wheel) {
-        let pip = format!("pip install --extra-index-url {} oarlock", about.address("wheels/simple/"));
-        body += &command("With pip, on any Linux", &pip);
+        // Exactly this one: somebody else may have the name elsewhere.
+        let pip =
+            format!("pip install oarlock=={} --index-url {}", about.version, about.address("wheels/simple/"));
+        body += &command("With pip, on Linux with glibc 2.28 or newer, for CPython 3.11 or newer", &pip);
     }
     if has(Kind::Package) {
         let lines = format!(
@@ -80,17 +82,26 @@ fn command(title: &str, lines: &str) -> String {
     format!("<p>{}:</p>\n<pre>{}</pre>\n", escape(title), escape(lines))
 }
 
+/// How large something is, in words.
+fn size(bytes: u64) -> String {
+    if bytes < 1_000_000 {
+        format!("{} kB", bytes.div_ceil(1000))
+    } else {
+        format!("{:.2} MB", bytes as f64 / 1e6)
+    }
+}
+
 fn table<'i>(items: impl Iterator<Item = &'i Item>) -> String {
     let rows: String = items
         .map(|item| {
             let name = item.path.rsplit('/').next().unwrap_or_default();
             let bill = html::address(name);
             format!(
-                "<tr><td><a href=\"{}\">{}</a></td><td>{:.2} MB</td><td><code>{}</code></td>\
+                "<tr><td><a href=\"{}\">{}</a></td><td>{}</td><td><code>{}</code></td>\
                  <td><a href=\"bills/{bill}.spdx.json\">SPDX</a> <a href=\"bills/{bill}.cdx.json\">CycloneDX</a></td></tr>\n",
                 escape(&html::address(&item.path)),
                 escape(name),
-                item.bytes as f64 / 1e6,
+                size(item.bytes),
                 item.sha256
             )
         })
