@@ -85,6 +85,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let source = Source::of(".".as_ref(), &version, call.rehearsal)?;
     let suite = suite(call, &source)?;
     suite.check(&keys, date::now())?;
+    Index::default().hosted_at(&wheels_at(&call.host))?;
     release::check_place(&call.out)?;
     workshop.check_machine(&package_plan)?;
     check_disk(&workshop.place_for(""), &call.out)?;
@@ -137,6 +138,11 @@ fn chosen<'i>(
         }
     }
     Ok(chosen)
+}
+
+/// Where the index will be, of a release at an address.
+fn wheels_at(host: &str) -> String {
+    format!("{}/wheels", host.trim_end_matches('/'))
 }
 
 fn suite(call: &Call, source: &Source) -> Result<Suite, Box<dyn Error>> {
@@ -246,7 +252,7 @@ impl Builder<'_> {
         let count = |done, all| progress.count(done, all, "reading what was built");
         Ok(Contents {
             wheels: Index::of_directory(&wheels, self.matrix, &[].into(), count)?
-                .hosted_at(&format!("{}/wheels", self.call.host.trim_end_matches('/')))?,
+                .hosted_at(&wheels_at(&self.call.host))?,
             packages: Repository::of_files(&Repository::files(&debs)?, count)?,
             suite,
             images: made,

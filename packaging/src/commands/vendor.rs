@@ -34,7 +34,11 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let debian: Vec<_> = lock.packages.iter().collect();
     let packages = counted(debian.len(), "package");
     if dry_run {
-        say!("would put crates, tools from PyPI and {packages} of Debian into vendor");
+        if json {
+            say!("{:#}", json!({ "vendor": "vendor", "debian": debian.len() }));
+        } else {
+            say!("would put crates, tools from PyPI and {packages} of Debian into vendor");
+        }
         return Ok(());
     }
     let progress = Progress::new();
