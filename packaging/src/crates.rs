@@ -22,10 +22,11 @@ pub struct Crates {
 
 /// The compiler, whose standard library is in everything.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Compiler {
-    pub(crate) version: String,
+pub struct Compiler {
+    /// Its version.
+    pub version: String,
     /// Of which sources it is; nothing where its builder does not say.
-    pub(crate) commit: Option<String>,
+    pub commit: Option<String>,
 }
 
 /// A crate and what it says of itself.
@@ -164,7 +165,7 @@ impl Crates {
 
 impl Compiler {
     /// The one that cargo starts in a workspace.
-    fn of(root: &Path) -> Result<Self, Error> {
+    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
         let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let said = Command::new(program).arg("-vV").current_dir(root).output()?;
         Self::read(&String::from_utf8_lossy(&said.stdout))

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::build::Plan;
+use crate::build::book::{MAKER, SCRIPT};
 use crate::build::tools::{self, Tools};
 use crate::error::Error;
 use crate::file;
@@ -40,10 +41,6 @@ directory = \"vendor/crates\"
 [net]
 offline = true
 ";
-
-/// What makes the book, and the script that knows in which version.
-const MAKER: &str = "mdbook";
-const SCRIPT: &str = "scripts/tools";
 
 /// Where packages of Debian lie, where sources have been given what building them takes.
 #[must_use]

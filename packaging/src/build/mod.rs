@@ -2,7 +2,7 @@
 //! older glibc than that of the builder; putting together and packing is kept too, so that a run that was interrupted goes on
 //! where it stood.
 
-mod book;
+pub(crate) mod book;
 mod compile;
 mod debs;
 mod machine;
@@ -137,6 +137,12 @@ impl Workshop {
             wheels.push((target, bytes.len() as u64));
         }
         Ok(Outcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
+    }
+
+    /// Where something that a release is put together of lies for as long as that takes.
+    #[must_use]
+    pub fn place_for(&self, what: &str) -> PathBuf {
+        self.target.join("release").join(what)
     }
 
     /// What is said before a part is compiled.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::images::Image;
 use crate::error::Error;
 
 /// What images are made of that is not ours.
@@ -77,6 +78,14 @@ impl Lock {
     pub fn to_text(&self) -> Result<String, Error> {
         let text = toml::to_string(self).map_err(|error| Error::new(error.to_string()))?;
         Ok(format!("{HEAD}{text}"))
+    }
+
+    /// What images need.
+    pub fn of_images<'l>(&'l self, images: &[&Image]) -> Vec<&'l Locked> {
+        let is_needed = |package: &&Locked| {
+            package.layers.iter().any(|layer| images.iter().any(|image| image.layers.contains(layer)))
+        };
+        self.packages.iter().filter(is_needed).collect()
     }
 
     /// What a layer needs.

@@ -123,11 +123,9 @@ impl<'w> Workshop<'w> {
     }
 
     /// The packages of Debian that images are made of.
+    #[must_use]
     pub fn needed(&self, images: &[&Image]) -> Vec<&'w Locked> {
-        let is_needed = |package: &&Locked| {
-            package.layers.iter().any(|layer| images.iter().any(|image| image.layers.contains(layer)))
-        };
-        self.lock.packages.iter().filter(is_needed).collect()
+        self.lock.of_images(images)
     }
 
     /// The packages of an image: ours, and those of Debian.

@@ -119,12 +119,6 @@ impl Bill {
         bill.need_parts()
     }
 
-    /// How many parts there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.parts.len()
-    }
-
     /// Adds what a bill that something carries says.
     fn add_carried(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let carried: Carried = serde_json::from_slice(bytes)

@@ -137,7 +137,7 @@ impl Contents {
             items = listed(files.path())?;
             self.write_bills(files, about, &items)?;
             let statement = provenance::statement(about, &self.materials, &items);
-            files.write(PROVENANCE, provenance::envelope(&statement, keys)?.as_bytes())?;
+            files.write(PROVENANCE, provenance::envelope(&statement, keys).as_bytes())?;
             files.write(KEYRING, &keys.iter().flat_map(Key::public_bytes).collect::<Vec<u8>>())?;
             let texts = keys.iter().map(Key::public_text).collect::<Result<Vec<_>, _>>()?;
             files.write(KEY, texts.concat().as_bytes())?;

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::bills::address;
 use super::{About, Item};
-use crate::crates::Locked as Crate;
-use crate::error::Error;
+use crate::crates::{Compiler, Locked as Crate};
 use crate::image::lock::Locked;
 use crate::openpgp::Key;
 
@@ -16,7 +15,7 @@ use crate::openpgp::Key;
 const KIND: &str = "application/vnd.in-toto+json";
 
 /// What else a release is built of.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Materials {
     /// The crates of the workspace, as its lock has them.
     pub crates: Vec<Crate>,
@@ -24,8 +23,8 @@ pub struct Materials {
     pub debian: Vec<Locked>,
     /// The tools from PyPI that build wheels, such as `maturin==1.16.0`.
     pub tools: Vec<String>,
-    /// What the compiler says of itself, a line for each fact.
-    pub compiler: String,
+    /// What compiles all of it.
+    pub compiler: Compiler,
 }
 
 /// The statement about files.
@@ -49,14 +48,11 @@ pub fn statement(about: &About<'_>, materials: &Materials, items: &[Item]) -> Va
         let (name, version) = tool.split_once("==").unwrap_or((tool, ""));
         json!({ "uri": address("pypi", name, version) })
     }));
-    let compiler = |fact: &str| {
-        let mut lines = materials.compiler.lines();
-        lines.find_map(|line| line.strip_prefix(fact)?.strip_prefix(": ")).unwrap_or_default()
-    };
-    built_of.push(json!({
-        "uri": address("generic", "rustc", compiler("release")),
-        "digest": { "gitCommit": compiler("commit-hash") },
-    }));
+    let mut compiler = json!({ "uri": address("generic", "rustc", &materials.compiler.version) });
+    if let Some(commit) = &materials.compiler.commit {
+        compiler["digest"] = json!({ "gitCommit": commit });
+    }
+    built_of.push(compiler);
     json!({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": subjects.collect::<Vec<_>>(),
@@ -84,11 +80,8 @@ pub fn statement(about: &About<'_>, materials: &Materials, items: &[Item]) -> Va
 }
 
 /// A statement in an envelope, signed by all keys.
-///
-/// # Errors
-///
-/// When it cannot be written.
-pub fn envelope(statement: &Value, keys: &[Key]) -> Result<String, Error> {
+#[must_use]
+pub fn envelope(statement: &Value, keys: &[Key]) -> String {
     let payload = format!("{statement:#}\n");
     let signed =
         [format!("DSSEv1 {} {KIND} {} ", KIND.len(), payload.len()).as_bytes(), payload.as_bytes()].concat();
@@ -100,5 +93,5 @@ pub fn envelope(statement: &Value, keys: &[Key]) -> Result<String, Error> {
         "payload": STANDARD.encode(&payload),
         "signatures": signatures.collect::<Vec<_>>(),
     });
-    Ok(format!("{envelope}\n"))
+    format!("{envelope}\n")
 }

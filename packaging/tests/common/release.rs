@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use oarlock_pack::assemble;
 use oarlock_pack::bill;
-use oarlock_pack::crates::{self, Crates};
+use oarlock_pack::crates::{self, Compiler, Crates};
 use oarlock_pack::deb::Package;
 use oarlock_pack::deb::control::Paragraph;
 use oarlock_pack::index::Index;
@@ -100,7 +100,7 @@ impl Built {
                 crates: crates::locked(root)?,
                 debian: self.image.lock.packages.clone(),
                 tools: vec!["maturin==1.0".to_owned()],
-                compiler: "rustc 1.2.3\ncommit-hash: 0123abcd\nrelease: 1.2.3\n".to_owned(),
+                compiler: Compiler { version: "1.2.3".to_owned(), commit: Some("0123abcd".to_owned()) },
             },
         };
         let source = Source {
