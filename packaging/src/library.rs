@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use object::elf::{DT_NEEDED, FileHeader64};
+use object::elf::{DT_NEEDED, DT_SONAME, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _};
 use object::{Architecture, Endianness, Object as _};
 
@@ -58,7 +58,7 @@ pub struct Needs {
     pub libraries: BTreeSet<String>,
     /// The versions of glibc whose functions it calls.
     pub glibc: BTreeSet<(u32, u32)>,
-    /// Libraries that its text names, which it may open while it runs.
+    /// Libraries that its text names beside itself, which it may open while it runs.
     pub named: BTreeSet<String>,
     /// What its debug information is found by.
     pub build_id: Option<String>,
@@ -78,9 +78,21 @@ impl Needs {
         let mut needs = Self { named: named(bytes), ..Self::default() };
         if let Some((entries, link)) = sections.dynamic(endian, bytes).map_err(refuse)? {
             let strings = sections.strings(endian, bytes, link).map_err(refuse)?;
-            for entry in entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED) {
-                let name = entry.string(endian, strings).map_err(refuse)?;
-                needs.libraries.insert(String::from_utf8_lossy(name).into_owned());
+            for entry in entries {
+                let name = || {
+                    let name = entry.string(endian, strings).map_err(refuse)?;
+                    Ok::<_, Error>(String::from_utf8_lossy(name).into_owned())
+                };
+                match entry.tag(endian) {
+                    DT_NEEDED => {
+                        needs.libraries.insert(name()?);
+                    }
+                    // Rust 1.96 and newer write it into every library.
+                    DT_SONAME => {
+                        needs.named.remove(&name()?);
+                    }
+                    _ => {}
+                }
             }
         }
         if let Some((mut files, link)) = sections.gnu_verneed(endian, bytes).map_err(refuse)? {
@@ -227,6 +239,8 @@ fn version(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -248,6 +262,18 @@ mod tests {
         let needs = Needs::of(&this_program()).expect("a program");
         assert!(needs.libraries.contains("libc.so.6"), "{needs:?}");
         assert!(needs.glibc.contains(&(2, 2)) || needs.glibc.last() > Some(&(2, 2)), "{needs:?}");
+    }
+
+    #[test]
+    fn a_library_may_name_itself() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (source, library) = (place.path().join("one.c"), place.path().join("one.so"));
+        std::fs::write(&source, "const char *opened = \"libother.so.3\";").expect("a source");
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-shared", "-nostdlib", "-Wl,-soname,libone.so.2", "-o"]).args([&library, &source]);
+        assert!(compiler.status().expect("gcc").success());
+        let needs = Needs::of(&std::fs::read(&library).expect("a library")).expect("a library");
+        assert_eq!(needs.named.into_iter().collect::<Vec<_>>(), ["libother.so.3"]);
     }
 
     #[test]
