@@ -144,27 +144,36 @@ fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_roo
             package.name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '-' || last == '.');
         assert!(!unwanted.contains(&name), "{}", package.name);
     }
-    let slim = images.chosen(&["slim".into()]).expect("an image");
-    let of_slim: Vec<&str> = lock
-        .packages
-        .iter()
-        .filter(|package| package.layers.iter().any(|layer| slim[0].layers.contains(layer)))
-        .map(|package| package.name.as_str())
-        .collect();
+    let of_slim: Vec<&str> = of_image(&lock, &images, "slim").map(|package| &*package.name).collect();
     assert_eq!(of_slim, ["base-files", "gcc-14-base", "libc6", "libgcc-s1"]);
+}
+
+/// The packages of Debian that an image has.
+fn of_image<'l>(lock: &'l Lock, images: &Images, image: &str) -> impl Iterator<Item = &'l Locked> {
+    lock.of_images(&images.chosen(&[image.to_owned()]).expect("an image")).into_iter()
+}
+
+#[test]
+fn what_is_not_free_is_in_the_images_for_cuda_alone() {
+    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
+    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
+    for image in &images.images {
+        let packages = of_image(&lock, &images, image.label());
+        let found: Vec<&str> =
+            packages.filter(|package| !package.path.starts_with("pool/main/")).map(|it| &*it.name).collect();
+        let wanted: &[&str] = match image.label() {
+            "gpu-cuda12" | "gpu-cuda12-noavx" => &["libcublaslt12", "libnvrtc-builtins12.4", "libnvrtc12"],
+            _ => &[],
+        };
+        assert_eq!(found, wanted, "{}", image.label());
+    }
 }
 
 #[test]
 fn our_own_images_to_build_with_have_compilers_and_neither_editors_nor_toolkits_for_gpus() {
     let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
     let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
-    let dev = images.chosen(&["dev".into()]).expect("an image")[0];
-    let of_dev: Vec<&str> = lock
-        .packages
-        .iter()
-        .filter(|package| package.layers.iter().any(|layer| dev.layers.contains(layer)))
-        .map(|package| package.name.as_str())
-        .collect();
+    let of_dev: Vec<&str> = of_image(&lock, &images, "dev").map(|package| &*package.name).collect();
     for wanted in [
         "apt",
         "cargo",

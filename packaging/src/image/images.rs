@@ -9,6 +9,7 @@
 //!
 //! [debian.only]                            # suites of which nothing is taken but what is built of these sources
 //! trixie-backports = ["rustc"]
+//! "trixie/non-free" = ["nvidia-cuda-toolkit"]   # another part of a suite than `main`
 //!
 //! [debian.left_out]                        # what packages depend on and images to run programs do without
 //! awk = "no script of a package is run"

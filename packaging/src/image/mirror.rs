@@ -86,7 +86,7 @@ impl Mirror {
 
     /// What lies at a path beside a suite; nothing where nothing does.
     pub(crate) fn get(&self, suite: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        let mirror = if suite.ends_with("-security") { &self.security } else { &self.main };
+        let mirror = if parts_of(suite).0.ends_with("-security") { &self.security } else { &self.main };
         let address = format!("{mirror}/{path}");
         let failed = |error: ureq::Error| Error::new(error.to_string()).of_file(&address);
         let mut response = self.agent.get(&address).call().map_err(failed)?;
@@ -108,6 +108,7 @@ impl Mirror {
     ///
     /// When there is none, it is not signed by Debian, or is not what was signed.
     pub fn index(&self, suite: &str, architecture: &str) -> Result<Index, Error> {
+        let (suite, part) = parts_of(suite);
         let need = |path: &str| {
             let path = format!("dists/{suite}/{path}");
             let bytes = self.get(suite, &path)?;
@@ -115,7 +116,7 @@ impl Mirror {
         };
         let release =
             Paragraph::read_one(&signed(&need("InRelease")?)?).map_err(|error| error.of_part(suite))?;
-        let path = format!("main/binary-{architecture}/Packages.xz");
+        let path = format!("{part}/binary-{architecture}/Packages.xz");
         let wanted = hash_of(&release, &path)
             .ok_or_else(|| Error::new(format!("`{suite}`: expected the hash of `{path}`, found none")))?;
         let packed = need(&path)?;
@@ -130,6 +131,11 @@ impl Mirror {
         let text = String::from_utf8(text).map_err(|_| Error::new(format!("`{suite}`: expected UTF-8")))?;
         Ok(Index { packages: Paragraph::read(&text)?, date: date::read(release.need("Date")?)? })
     }
+}
+
+/// A suite, and which part of it is meant: the one that is Debian, where nothing stands behind a slash.
+fn parts_of(suite: &str) -> (&str, &str) {
+    suite.split_once('/').unwrap_or((suite, "main"))
 }
 
 /// What a mirror's text says, when Debian signed it.
@@ -214,6 +220,12 @@ mod tests {
         put(&more.join("b.save"), "deb http://no/debian x main\n");
         let found = addresses(place.path()).expect("addresses");
         assert_eq!(found, ["http://one/debian", "http://two/debian", "http://three/debian-security"]);
+    }
+
+    #[test]
+    fn a_suite_may_be_written_with_a_part_of_it() {
+        assert_eq!(parts_of("trixie-security"), ("trixie-security", "main"));
+        assert_eq!(parts_of("trixie-security/non-free"), ("trixie-security", "non-free"));
     }
 
     #[test]
