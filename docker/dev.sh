@@ -136,6 +136,9 @@ serve() {
         -o PermitRootLogin=prohibit-password -o PermitUserEnvironment=yes -o AllowUsers=oarlock
 }
 
+# The first process of a container hears neither Ctrl-C nor `docker stop`, so that is another one, which passes them on.
+[ $$ != 1 ] || exec tini -g -- "$0" "$@"
+
 case ${1-} in
 --help | -h)
     help

@@ -1,7 +1,7 @@
 //! The number by which debuggers find what belongs to a library, made of the library alone.
 //!
-//! A linker makes it of all that it writes, also of what debuggers want, in which there are paths of whoever built it: the C library
-//! that zig brings is compiled where zig lies. What is stripped has none, so of that the same sources are the same number anywhere.
+//! A linker makes it of all that it writes, also of what debuggers want, which tells more of who built it than a library does. So it is
+//! made of what is stripped, of which the same sources are the same bytes anywhere.
 
 use object::{Object as _, ObjectSection as _};
 use sha1::{Digest as _, Sha1};

@@ -305,6 +305,9 @@ impl<'w> Compiler<'w> {
         command
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none");
+        // The parts of the C library that zig compiles while it links would tell debuggers where zig lies. It keeps them, so
+        // not beside those of others.
+        command.env("CCC_OVERRIDE_OPTIONS", "#+-g0").env("ZIG_GLOBAL_CACHE_DIR", self.target.join("zig"));
         let mut flags = self.flags.clone();
         if recipe.leaves_out_avx() {
             flags.extend(WITHOUT_AVX.map(str::to_owned));
