@@ -143,8 +143,9 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     fn this_program_has_instructions_in_functions_with_names() {
         let kinds = found(&std::env::current_exe().expect("this program")).expect("instructions");
-        let legacy = &kinds["legacy"];
-        assert!(legacy.count > 10_000 && legacy.first.function.is_some(), "{legacy:?}");
+        assert!(kinds["legacy"].count > 10_000, "{kinds:?}");
+        // The first of all may lie in a part of it that has no name.
+        assert!(kinds.values().any(|found| found.first.function.is_some()), "{kinds:?}");
     }
 
     #[test]

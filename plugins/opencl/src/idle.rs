@@ -23,11 +23,12 @@ pub(crate) struct Idle {
 pub(crate) fn read(device: Found) -> Result<Device<OpenCl>, ClError> {
     let is_rounded = device.single_fp_config()? & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0;
     let rounding = if is_rounded { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
-    // Warnings are for whoever writes kernels, and some drivers print them.
-    let options = format!("-cl-std=CL1.2 -w{rounding}");
     let text = |text: String| text.trim().replace('\0', "");
     let (name, version) = (text(device.name()?), text(device.version()?));
     let driver = text(device.driver_version()?);
+    let optimisation = if ends_where_it_optimises(&version, &driver) { " -cl-opt-disable" } else { "" };
+    // Warnings are for whoever writes kernels, and some drivers print them.
+    let options = format!("-cl-std=CL1.2 -w{rounding}{optimisation}");
     let facts = Facts {
         name: name.clone(),
         vendor: text(device.vendor()?),
@@ -50,6 +51,13 @@ pub(crate) fn read(device: Found) -> Result<Device<OpenCl>, ClError> {
     Ok(Device::new(facts, idle))
 }
 
+/// Whether a driver ends the process while it optimises some kernels, as that of Debian 13 does:
+/// <https://github.com/pocl/pocl/issues/1608>.
+fn ends_where_it_optimises(version: &str, driver: &str) -> bool {
+    let Version { major, minor, .. } = numbers(driver);
+    version.contains("PoCL") && (major, minor) == (6, 0)
+}
+
 /// The first numbers of a text, as a version.
 pub(crate) fn numbers(text: &str) -> Version {
     let start = text.find(|letter: char| letter.is_ascii_digit()).unwrap_or(text.len());
@@ -64,6 +72,17 @@ pub(crate) fn numbers(text: &str) -> Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_driver_that_ends_the_process_is_known() {
+        assert!(ends_where_it_optimises(
+            "OpenCL 3.0 PoCL HSTR: cpu-x86_64-pc-linux-gnu-skylake",
+            "6.0+debian"
+        ));
+        for (version, driver) in [("OpenCL 3.0 PoCL HSTR: cpu", "7.1"), ("OpenCL 3.0 CUDA", "6.0")] {
+            assert!(!ends_where_it_optimises(version, driver), "{version} {driver}");
+        }
+    }
 
     #[test]
     fn versions_are_read_out_of_what_drivers_say() {

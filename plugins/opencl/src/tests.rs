@@ -1,14 +1,14 @@
 //! The driver on a device that is there. Without one nothing is tested, which is said.
 
-use std::fmt::Display;
 use std::io::Write;
 
 use oarlock_portable::testing::{check_driver, devices, sources};
 use oarlock_portable::{Gpu, Language};
+use oarlock_sdk::Error;
 
 use crate::gpu::OpenCl;
 
-fn skipped(test: &str, reason: &dyn Display) {
+fn skipped(test: &str, reason: &Error) {
     // Written past the capture of the test harness.
     writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
 }
@@ -25,13 +25,6 @@ fn sources_with_indices_of_64_bits_compile() {
         Err(reason) => return skipped("wide indices", &reason),
     };
     let session = gpus.session(0).unwrap();
-    let identity = session.gpu().identity().unwrap();
-    if identity.contains("PoCL") && identity.contains("\n6.0") {
-        return skipped(
-            "wide indices",
-            &"the compiler of PoCL 6.0 ends the process, as PoCL's issue 1608 says",
-        );
-    }
     let sources = sources(Language::OpenCl);
     // Every kernel is run with indices of 32 bits elsewhere; a few of all kinds do here.
     for source in sources.iter().step_by(40) {
