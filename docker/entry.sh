@@ -1,6 +1,10 @@
 #!/bin/sh
 # What a container does: a program in Python by its name alone, the command of Oarlock where nothing or an option is said, or
 # whatever else is said.
+
+# The first process of a container does not hear `docker stop`, so that is another one, which passes it on.
+[ $$ != 1 ] || exec tini -- "$0" "$@"
+
 case ${1-} in
 '') exec oarlock --help ;;
 -*) exec oarlock "$@" ;;

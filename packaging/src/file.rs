@@ -5,9 +5,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Access, CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::{Builder, TempDir};
+
+use crate::error::Error;
 
 /// How the names begin of what is not finished. It is locked as long as somebody works on it.
 const UNFINISHED: &str = ".unfinished-";
@@ -73,16 +75,24 @@ pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write().map_err(|error| of_file(file, error))
 }
 
-/// How many bytes may still be written where a directory is or will be.
+/// That so many bytes may be written where a directory is or will be, which is better known before all of them are made.
 ///
 /// # Errors
 ///
-/// When nothing above it is there.
-pub fn free_bytes(directory: &Path) -> io::Result<u64> {
+/// When the disk has less room, or does not let this user write.
+pub fn check_room(directory: &Path, bytes: u64) -> Result<(), Error> {
     let there = directory.ancestors().find(|it| it.exists()).unwrap_or(Path::new("."));
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
-    let said = rustix::fs::statvfs(there).map_err(io::Error::from)?;
-    Ok(said.f_bavail.saturating_mul(said.f_frsize))
+    let at = |error: Errno| of_file(directory, error.into());
+    rustix::fs::access(there, Access::WRITE_OK).map_err(at)?;
+    let disk = rustix::fs::statvfs(there).map_err(at)?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free >= bytes {
+        return Ok(());
+    }
+    let megabytes = |bytes: u64| bytes / 1_000_000;
+    let (wanted, found) = (megabytes(bytes), megabytes(free));
+    Err(Error::new(format!("expected {wanted} MB of free disk, found {found}")).of_file(directory.display()))
 }
 
 /// A directory that takes the place of another when it is finished, and goes away when it never is.

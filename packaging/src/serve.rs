@@ -4,8 +4,9 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, IF_RANGE, LAST_MODIFIED, RANGE, VARY};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -67,6 +68,7 @@ pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<
         // Who looks with a browser finds what there is.
         .route("/", get(|| async move { Redirect::temporary(&start) }))
         .fallback_service(ServeDir::new(directory))
+        .layer(middleware::from_fn(the_rest_of_the_same))
         .layer(middleware::from_fn(as_asked))
         .layer(middleware::from_fn(but_hidden))
         .layer(middleware::from_fn(told));
@@ -98,6 +100,18 @@ async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Answers with the rest of a file who has the beginning of the same file, and with all of it who has that of another, such as apt where
+/// a repository was made anew. The server of files does not look which it is.
+async fn the_rest_of_the_same(mut request: Request, next: Next) -> Response {
+    let Some(begun) = request.headers().get(IF_RANGE).cloned() else { return next.run(request).await };
+    let mut rest = Request::new(Body::empty());
+    *rest.uri_mut() = request.uri().clone();
+    *rest.headers_mut() = request.headers().clone();
+    request.headers_mut().remove(RANGE);
+    let whole = next.clone().run(request).await;
+    if whole.headers().get(LAST_MODIFIED) == Some(&begun) { next.run(rest).await } else { whole }
 }
 
 /// Answers from `/json/` in place of `/simple/` who asks for JSON.

@@ -45,6 +45,9 @@ fn jobs_are_what_kubernetes_takes() {
             &["--gpus", "2", "--gpu-resource", "amd.com/gpu", "--port", "80", "train.py", "--epochs", "3"][..],
             1,
         ),
+        // What reads as another kind of value where it stands without quotes.
+        (&["true.py"], 1),
+        (&["--namespace", "123", "1e3.py"], 1),
         (&["--hosts", "4", "--gpus", "8", "--namespace", "team", "--cpu", "500m", "train.py"][..], 2),
     ] {
         let place = tempfile::tempdir().expect("a directory");

@@ -85,6 +85,12 @@ impl App {
         // Each host is called after the job, with its number.
         let room = if self.hosts > 1 { 1 + (self.hosts - 1).to_string().len() } else { 0 };
         check_label("the name of a job", &self.name, LONGEST_NAME - room)?;
+        if self.hosts > 1 && self.name.starts_with(|first: char| first.is_ascii_digit()) {
+            return Err(Error::new(format!(
+                "expected a name that begins with a letter, which clusters want where hosts are called after it; found `{}`",
+                self.name
+            )));
+        }
         if let Some(namespace) = &self.namespace {
             check_label("a namespace", namespace, LONGEST_NAME)?;
         }

@@ -24,7 +24,7 @@ pub(crate) struct Call {
     /// What its image is called; after the job, if you do not say
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// The image that it begins with; with GPUs, the one for CUDA 12, if you do not say
+    /// The image that it begins with; with GPUs of NVIDIA the one for CUDA 12, with others that for OpenCL, if you do not say
     #[arg(long, value_name = "IMAGE")]
     base: Option<String>,
     /// The file with the modules of Python that it needs, as pip reads it
@@ -75,8 +75,12 @@ Examples:
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let version = env!("CARGO_PKG_VERSION");
-    let ours =
-        if call.gpus > 0 { format!("oarlock:{version}-gpu-cuda12") } else { format!("oarlock:{version}") };
+    let device = match call.gpus {
+        0 => "",
+        _ if call.gpu_resource.starts_with("nvidia.com/") => "-gpu-cuda12",
+        _ => "-opencl",
+    };
+    let ours = format!("oarlock:{version}{device}");
     let name = call.name.clone().unwrap_or_else(|| name_of(&call.command[0]));
     let app = App {
         image: call.image.clone().unwrap_or_else(|| format!("{name}:latest")),
@@ -104,6 +108,15 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     // What is wrong with the engine is found before anything is written.
     let engine = if call.build && !dry_run { Some(engine::find()?) } else { None };
+    let missing = missing(call);
+    // A path from the root is one in the image, whatever this machine has there.
+    if let Some(file) = missing.iter().find(|file| engine.is_some() && !file.starts_with('/')) {
+        let out = call.out.display();
+        return Err(format!(
+            "`{out}`: expected `{file}`, for the image is made of what is there; found none"
+        )
+        .into());
+    }
     if !dry_run {
         for (place, text) in &written {
             file::write(place, text.as_bytes())?;
@@ -117,10 +130,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         say!("{:#}", json!({ "files": places(&written), "kept": places(&kept), "engine": built }));
         return Ok(());
     }
-    // The image is made of that directory, with what is copied there later.
-    let is_missing = |file: &&String| !call.out.join(file).exists();
-    let program = call.command.first().filter(|it| it.ends_with(".py"));
-    for file in program.into_iter().chain(&app.requirements).filter(is_missing) {
+    for file in missing {
         eprintln!("note: there is no `{file}` in `{}`, which the image is made of", call.out.display());
     }
     let verb = if dry_run { "would write" } else { "wrote" };
@@ -135,5 +145,17 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         None => format!("docker build --tag {image} {out} && "),
     };
     say!("next: {build}docker push {image} && kubectl apply --filename {out}/job.yaml");
+    if !image.contains('/') {
+        eprintln!(
+            "note: `--image registry.example.org/team/{image}` says from where a cluster takes the image"
+        );
+    }
     Ok(())
+}
+
+/// The files that the program needs and that are not where the image is made.
+fn missing(call: &Call) -> Vec<&String> {
+    let program = call.command.first().filter(|it| it.ends_with(".py"));
+    let files = program.into_iter().chain(&call.requirements);
+    files.filter(|file| file.starts_with('/') || !call.out.join(file).exists()).collect()
 }

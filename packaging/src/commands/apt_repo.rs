@@ -102,6 +102,6 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
 
 pub(super) fn key(file: &Path) -> Result<Key, Box<dyn Error>> {
     let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|error| of_file(&error))?;
-    Ok(Key::read(&text).map_err(|error| of_file(&error))?)
+    let bytes = std::fs::read(file).map_err(|error| of_file(&error))?;
+    Ok(Key::read(&String::from_utf8_lossy(&bytes)).map_err(|error| of_file(&error))?)
 }

@@ -12,7 +12,7 @@ use oarlock_pack::image::mirror::Mirror;
 use oarlock_pack::image::own::Own;
 use oarlock_pack::image::workshop::{Finished, Workshop};
 use oarlock_pack::image::{Images, Lock, Name, Pool, closure, lock};
-use oarlock_pack::{date, vendor};
+use oarlock_pack::{date, file, vendor};
 use serde_json::{Value, json};
 
 use super::counted;
@@ -180,6 +180,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     if let Some((_, engine)) = &engine {
         engine.check_room(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
     }
+    file::check_room(&call.out, wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
     let finished = make(&wanted, &mut workshop, &pool, call)?;
     let known = engine.map(|(how, engine)| give(&finished, how, &engine)).transpose()?;
     show(&finished, known.as_deref(), &passed_over, began, json);
@@ -247,7 +248,7 @@ fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Re
     let lock = closure::lock(images, &indexes)?;
     let text = lock.to_text()?;
     if !dry_run {
-        oarlock_pack::file::write(&call.out, text.as_bytes())?;
+        file::write(&call.out, text.as_bytes())?;
     }
     let bytes: u64 = lock.packages.iter().map(|package| package.size).sum();
     if json {

@@ -54,7 +54,7 @@ Examples:
   oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
-  oarlock-pack apt-repo dist --key archive.key # a signed repository of Debian packages, for apt
+  oarlock-pack apt-repo dist/deb --key archive.key # a signed repository of Debian packages, for apt
   oarlock-pack release --key release.key       # all of it, of sources that are tagged as a release
   oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
 

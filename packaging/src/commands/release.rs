@@ -1,7 +1,7 @@
 //! `oarlock-pack release`.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
@@ -88,7 +88,9 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     Index::default().hosted_at(&wheels_at(&call.host))?;
     release::check_place(&call.out)?;
     workshop.check_machine(&package_plan)?;
-    check_disk(&workshop.place_for(""), &call.out)?;
+    for place in [&workshop.place_for(""), &call.out] {
+        file::check_room(place, NEEDED)?;
+    }
     let about = About {
         version: &version,
         source,
@@ -154,23 +156,6 @@ fn suite(call: &Call, source: &Source) -> Suite {
         made: source.seconds,
         ends: source.seconds.saturating_add(u64::from(call.valid_for) * date::DAY),
     }
-}
-
-/// That there is room for what is written.
-fn check_disk(target: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
-    for place in [target, out] {
-        let free = file::free_bytes(place)?;
-        if free < NEEDED {
-            return Err(format!(
-                "`{}`: expected {} GB of free disk, found {:.1}",
-                place.display(),
-                NEEDED / 1_000_000_000,
-                free as f64 / 1e9
-            )
-            .into());
-        }
-    }
-    Ok(())
 }
 
 /// What builds the contents of a release.

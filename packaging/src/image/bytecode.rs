@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::file::NewDirectory;
 use crate::tree::{Entry, Node, Tree};
 
 /// Where modules lie.
@@ -32,8 +33,7 @@ pub(super) fn of_modules(all: &Tree, new: &Tree, scratch: &Path) -> Result<Tree,
             modules[0]
         )));
     };
-    std::fs::create_dir_all(scratch)?;
-    let place = tempfile::tempdir_in(scratch)?;
+    let place = NewDirectory::beside(&scratch.join("modules"))?;
     let root = place.path().canonicalize()?;
     write_to(all, &root)?;
     let libraries = root.join(linker.rsplit_once('/').map_or("", |(directory, _)| directory));

@@ -66,7 +66,8 @@ impl Config {
         match self.kind {
             Kind::Dev => None,
             Kind::Prod if self.has_notebook => Some(vec![notebook::PROGRAM, "--check"]),
-            Kind::Prod => Some(vec!["oarlock", "doctor"]),
+            // Not `doctor`, for which a machine without the driver of a plugin is one where something is wrong.
+            Kind::Prod => Some(vec!["oarlock", "devices"]),
         }
     }
 
@@ -94,7 +95,6 @@ impl Config {
     pub fn labels(&self) -> Vec<(String, String)> {
         let labels = [
             ("created", date::sortable(self.seconds)),
-            ("licenses", env!("CARGO_PKG_LICENSE").to_owned()),
             ("source", env!("CARGO_PKG_REPOSITORY").to_owned()),
             ("title", self.title.clone()),
             ("version", self.version.clone()),

@@ -249,15 +249,19 @@ impl Images {
         if wanted.is_empty() {
             return Ok(self.images.iter().collect());
         }
-        let found = wanted.iter().map(|name| {
+        let mut chosen: Vec<&Image> = Vec::new();
+        for name in wanted {
             let image = self.images.iter().find(|image| image.label() == name.trim_start_matches('-'));
-            image.ok_or_else(|| {
+            let image = image.ok_or_else(|| {
                 let labels: Vec<String> =
                     self.images.iter().map(|image| format!("`{}`", image.label())).collect();
                 Error::new(format!("expected one of {}; found `{name}`", labels.join(", ")))
-            })
-        });
-        found.collect()
+            })?;
+            if !chosen.iter().any(|it| it.suffix == image.suffix) {
+                chosen.push(image);
+            }
+        }
+        Ok(chosen)
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::bytecode::write_to;
 use crate::error::Error;
+use crate::file::NewDirectory;
 use crate::tree::{Entry, Tree};
 
 /// What makes the list, and the list.
@@ -21,8 +22,7 @@ pub(super) fn list(root: &Tree, scratch: &Path) -> Result<Tree, Error> {
     let mut needed = root.clone();
     let is_needed = |path: &str| path.contains(".so") || path == MAKER || root.file(path).is_none();
     needed.retain(is_needed);
-    std::fs::create_dir_all(scratch)?;
-    let place = tempfile::tempdir_in(scratch)?;
+    let place = NewDirectory::beside(&scratch.join("libraries"))?;
     write_to(&needed, place.path())?;
     // It is linked with nothing, so that it runs as it is.
     let mut maker = Command::new(place.path().join(MAKER));

@@ -251,8 +251,8 @@ impl<'w> Workshop<'w> {
         if layer.notebook {
             root.put_notebook()?;
         }
-        root.link(&layer.links)?;
         root.settle()?;
+        root.link(&layer.links)?;
         let new = root.tree().beyond(&before);
         root.lay(bytecode::of_modules(root.tree(), &new, &self.scratch)?)?;
         root.lay(loader::list(root.tree(), &self.scratch)?)?;

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::file::Architecture;
 use super::library::Needs;
-use super::{About, Maker};
+use super::{About, Content, Maker};
 use crate::assemble::Made;
 use crate::date;
 use crate::deb::Package;
@@ -21,6 +21,9 @@ const SOURCE: &str = "oarlock";
 /// Why lintian says nothing of what comes after it.
 const OVERRIDES: &str =
     "# Nobody asked Debian for packages that are not Debian's own, so they close none of its bugs.\n";
+
+const KEYS: &str =
+    "# apt of Debian 12 takes the keys of one repository from files that are called so, or `.asc`.\n";
 
 /// How long a line of a description is.
 const WIDTH: usize = 78;
@@ -90,7 +93,14 @@ impl Maker<'_> {
             contents.put(&format!("{place}/{}.cyclonedx.json.gz", built.package), Entry::file(bill))?;
         }
         contents.put(&format!("{place}/copyright"), Entry::file(licences.into_bytes()))?;
-        let overrides = format!("{OVERRIDES}{}: initial-upload-closes-no-bugs\n", about.name);
+        let mut overrides = format!("{OVERRIDES}{}: initial-upload-closes-no-bugs\n", about.name);
+        if about.contents.iter().any(|content| matches!(content, Content::Keys { .. })) {
+            _ = writeln!(
+                overrides,
+                "{KEYS}{}: openpgp-file-has-implementation-specific-extension",
+                about.name
+            );
+        }
         contents.put(
             &format!("usr/share/lintian/overrides/{}", about.name),
             Entry::file(overrides.into_bytes()),

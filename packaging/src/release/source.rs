@@ -47,12 +47,13 @@ impl Source {
         let tags = git(root, &["tag", "--points-at", "HEAD"])?;
         let tag = tags.lines().find(|tag| **tag == wanted).map(str::to_owned);
         if tag.is_none() && !is_rehearsal {
-            let found = match tags.lines().next() {
-                Some(other) => format!("`{other}`"),
-                None => "none".to_owned(),
+            let (found, advice) = match (tags.lines().next(), git(root, &["rev-list", "-1", &wanted])) {
+                (_, Ok(other)) => (format!("it on {:.12}", other.trim()), format!("git checkout {wanted}")),
+                (Some(other), Err(_)) => (format!("`{other}`"), format!("git tag {wanted}")),
+                (None, Err(_)) => ("none".to_owned(), format!("git tag {wanted}")),
             };
             return Err(Error::new(format!(
-                "expected the tag `{wanted}` on the commit {commit:.12}, found {found}; run `git tag {wanted}`, or say `--rehearsal`"
+                "expected the tag `{wanted}` on the commit {commit:.12}, found {found}; run `{advice}`, or say `--rehearsal`"
             )));
         }
         Ok(Self { commit, tag, seconds: date::of_sources(root)? })

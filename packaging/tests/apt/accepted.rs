@@ -1,5 +1,8 @@
 //! What apt takes.
 
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
 use crate::machine::Machine;
 use crate::served::Served;
 
@@ -54,6 +57,20 @@ pub(crate) fn who_reads_an_older_release_finds_its_lists_for_two_more() {
             assert!(said.contains("Hash Sum mismatch") || said.contains("unexpected size"), "{said}");
         }
     }
+}
+
+pub(crate) fn who_was_refused_reads_the_next_release_from_its_beginning() {
+    let served = Served::signed();
+    let key = std::fs::read(served.file("oarlock-archive-keyring.gpg")).expect("keys");
+    served.renew_with("1", "next");
+    // Servers say to the second how old a file is.
+    let release = File::options().append(true).open(served.file("dists/stable/InRelease"));
+    let earlier = SystemTime::now() - Duration::from_secs(3600);
+    release.expect("a release").set_modified(earlier).expect("another time");
+    let machine = Machine::with_keys(&served, &key);
+    machine.refusal();
+    served.renew("1");
+    machine.good(&["update", "--error-on=any"]);
 }
 
 pub(crate) fn two_keys_satisfy_who_knows_one_of_them() {

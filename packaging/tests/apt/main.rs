@@ -27,6 +27,10 @@ const TESTS: &[(&str, fn())] = &[
         "accepted/who_reads_an_older_release_finds_its_lists_for_two_more",
         accepted::who_reads_an_older_release_finds_its_lists_for_two_more,
     ),
+    (
+        "accepted/who_was_refused_reads_the_next_release_from_its_beginning",
+        accepted::who_was_refused_reads_the_next_release_from_its_beginning,
+    ),
     ("accepted/two_keys_satisfy_who_knows_one_of_them", accepted::two_keys_satisfy_who_knows_one_of_them),
     ("refused/a_list_of_which_a_byte_changed", refused::a_list_of_which_a_byte_changed),
     ("refused/a_release_of_which_a_byte_changed", refused::a_release_of_which_a_byte_changed),

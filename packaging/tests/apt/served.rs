@@ -69,8 +69,13 @@ impl Served {
 
     /// Puts a repository of a later version in its place.
     pub(crate) fn renew(&self, version: &str) {
+        self.renew_with(version, "key");
+    }
+
+    /// The same, signed with another key.
+    pub(crate) fn renew_with(&self, version: &str, key: &str) {
         fill(&self.directory.path().join("packages"), version);
-        done(self.directory.path(), &["apt-repo", "packages", "--out", "apt", "--key", "key"]);
+        done(self.directory.path(), &["apt-repo", "packages", "--out", "apt", "--key", key]);
     }
 
     /// A file of it.
