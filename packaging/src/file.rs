@@ -204,6 +204,15 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_that_is_too_small_is_known_before_anything_is_written() {
+        let place = tempfile::tempdir().expect("a directory");
+        let later = place.path().join("not/there/yet");
+        check_room(&later, 0).expect("room for nothing");
+        let error = check_room(&later, u64::MAX).expect_err("a full disk").to_string();
+        assert!(error.contains("not/there/yet`: expected 18446744073709 MB of free disk, found "), "{error}");
+    }
+
+    #[test]
     fn what_was_left_behind_is_removed_and_what_is_worked_on_is_not() {
         let place = tempfile::tempdir().expect("a directory");
         let target = place.path().join("target");

@@ -212,3 +212,23 @@ fn a_socket_that_lets_nobody_in_is_said_before_anything_is_written() {
     assert!(said.contains("mode 0; run this as `"), "{said}");
     assert!(!place.join("Dockerfile").exists());
 }
+
+#[test]
+fn an_image_without_its_program_is_not_built() {
+    let socket = Socket::new(&ok(VERSION), "");
+    let place = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    command.args(["app", "--build", "--requirements", "needs.txt", "a.py"]).current_dir(place.path());
+    command.env("DOCKER_HOST", format!("unix://{}", socket.path().display()));
+    for missing in ["a.py", "needs.txt"] {
+        let output = command.output().expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(
+            said.contains(&format!("expected `{missing}`, for the image is made of what is there")),
+            "{said}"
+        );
+        assert!(!place.path().join("Dockerfile").exists());
+        std::fs::write(place.path().join(missing), "").expect("a file");
+    }
+}

