@@ -1,5 +1,5 @@
 //! Whether what is published in several forms is the same: of each part, the same bytes in every wheel, package and image that has
-//! it; and whether all of it is as small as it has to be, and images to run programs have nothing that makes some.
+//! it; and whether all of it is as small as it has to be, and images to run programs have what packages brought and no other program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::check;
 use crate::deb::control::Paragraph;
 use crate::deb::{Package, compression};
 use crate::error::Error;
-use crate::image::Images;
 use crate::image::images::{Image as About, Kind};
+use crate::image::{Images, contents};
 use crate::library::is_compiled;
 use crate::matrix::{Matrix, Wheel as Row};
 use crate::packages::{self, Compiled, Content, Packages};
@@ -23,12 +23,6 @@ use crate::wheel::{Wheel, sha256};
 /// Where an archive says which layers its image has, and an image which packages it has.
 const LAYERS: &str = "manifest.json";
 const INSTALLED: &str = "var/lib/dpkg/status";
-
-/// Programs that make programs.
-const COMPILERS: [&str; 15] = [
-    "ar", "as", "c++", "c89", "c99", "cargo", "cc", "clang", "clang++", "cpp", "g++", "gcc", "ld", "nvcc",
-    "rustc",
-];
 
 /// More than any layer of ours holds.
 const LARGEST_LAYER: u64 = 4 << 30;
@@ -106,11 +100,11 @@ impl Found {
     }
 
     /// Looks into an image, as an archive: at what packages of ours have there, at how large it is, and, where it is to run programs,
-    /// for compilers.
+    /// at all that is in it.
     ///
     /// # Errors
     ///
-    /// When it is no archive of an image, is larger than it may be, has a compiler, or lacks what a package should have brought.
+    /// When it is no archive of an image, is larger than it may be, lacks what a package should have brought, or has what none did.
     pub fn image(
         &mut self,
         matrix: &Matrix,
@@ -123,11 +117,8 @@ impl Found {
             std::fs::read(file).map_err(Error::from).and_then(|bytes| read(&bytes)).map_err(of_file)?;
         if let Some(image) = images.of_tag(&tag) {
             check_size(image, packed).map_err(of_file)?;
-            let compiler =
-                layers.iter().flat_map(Tree::files).map(|(path, _)| path).find(|path| is_compiler(path));
-            if let Some(compiler) = compiler.filter(|_| images.kind(image) == Ok(Kind::Prod)) {
-                let message = format!("expected no compiler in an image to run programs, found `{compiler}`");
-                return Err(of_file(Error::new(message)));
+            if images.kind(image)? == Kind::Prod {
+                contents::check(&layers).map_err(of_file)?;
             }
         }
         let find = |path: &str| layers.iter().rev().find_map(|layer| layer.file(path));
@@ -213,14 +204,6 @@ fn check_size(image: &About, packed: u64) -> Result<(), Error> {
         "expected at most {most} MB, packed, of `{}`; found {found:.1} MB",
         image.label()
     )))
-}
-
-/// Whether a file is a program that makes programs, under a name such as `gcc` or `x86_64-linux-gnu-gcc-14`.
-fn is_compiler(path: &str) -> bool {
-    let Some((directory, name)) = path.rsplit_once('/') else { return false };
-    let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || "-.".contains(last));
-    let name = name.rsplit_once("-linux-gnu-").map_or(name, |(_, name)| name);
-    directory.ends_with("bin") && COMPILERS.contains(&name)
 }
 
 /// An archive, taken apart.

@@ -8,6 +8,7 @@ pub mod archive;
 mod bytecode;
 pub mod closure;
 pub mod config;
+pub(crate) mod contents;
 pub mod dockerfile;
 pub mod images;
 pub mod layer;

@@ -213,7 +213,8 @@ pub(super) fn entry(kind: Kind) -> &'static str {
     }
 }
 
-fn runs_as_others(entry: &Entry) -> bool {
+/// Whether it is a program that runs as whom it belongs to.
+pub(super) fn runs_as_others(entry: &Entry) -> bool {
     matches!(entry.node, Node::File(_)) && entry.mode & AS_OTHERS != 0
 }
 

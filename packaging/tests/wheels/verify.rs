@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use md5::{Digest as _, Md5};
 use oarlock_pack::assemble;
 use oarlock_pack::deb::Package;
 use oarlock_pack::deb::control::Paragraph;
@@ -89,15 +90,33 @@ fn a_package_with_something_that_nobody_told_of_is_refused() {
     assert!(error.contains("expected 1 compiled files in `oarlock-plugin-openblas`, found 2"), "{error}");
 }
 
+/// A file that a package brought, and a program that may run as somebody else.
+const BROUGHT: &str = "etc/brought";
+const RUNS_AS_ROOT: &str = "usr/bin/su";
+
+fn md5(bytes: &[u8]) -> String {
+    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The image without a suffix, which has the package for OpenBLAS with these bytes as its plugin, and another file.
 fn image(directory: &TempDir, plugin: Option<Vec<u8>>, more: &str) -> PathBuf {
     let mut layer = Tree::default();
     let status = "Package: base\nVersion: 1\n\nPackage: oarlock-plugin-openblas\nVersion: 0.1.0-1\n";
     layer.put("var/lib/dpkg/status", Entry::file(status.as_bytes())).expect("a path");
     if let Some(bytes) = plugin {
+        let hashes = format!("{}  {PLACE}\n", md5(&bytes));
+        layer.put("var/lib/dpkg/info/plugin.md5sums", Entry::file(hashes.into_bytes())).expect("a path");
         layer.put(PLACE, Entry::file(bytes)).expect("a path");
     }
-    layer.put(more, Entry::program(*b"")).expect("a path");
+    let hashes = format!("{}  {BROUGHT}\n", md5(b"brought"));
+    layer.put("var/lib/dpkg/info/base.md5sums", Entry::file(hashes.into_bytes())).expect("a path");
+    layer.put(BROUGHT, Entry::file(*b"brought")).expect("a path");
+    let mode = match more {
+        RUNS_AS_ROOT => 0o4755,
+        file if file.starts_with("etc/") => 0o644,
+        _ => 0o755,
+    };
+    layer.put(more, Entry { mode, ..Entry::program(*b"") }).expect("a path");
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&layer.to_tar("", 0).expect("an archive")).expect("bytes");
     let mut archive = Tree::default();
@@ -122,22 +141,19 @@ fn an_image_has_what_its_packages_brought_and_the_same() {
     let mut found = published.found().expect("a wheel and a package");
     let mut look =
         |file: &Path| found.image(&matrix, &packages, &images, file).map_err(|error| error.to_string());
-    for (file, is_one) in [
-        ("usr/bin/gcc", true),
-        ("usr/bin/x86_64-linux-gnu-g++-14", true),
-        ("usr/local/bin/clang-19", true),
-        ("usr/share/doc/gcc", false),
-        ("usr/bin/ldd", false),
+    look(&image(Some(library.clone()), "etc/x")).expect("an image");
+    for (file, told) in [
+        ("usr/bin/gcc", "expected no compiler in an image to run programs, found `usr/bin/gcc`"),
+        ("usr/bin/x86_64-linux-gnu-g++-14", "expected no compiler"),
+        ("usr/local/bin/clang-19", "expected no compiler"),
+        ("usr/libexec/helper", "expected no program that no package brought, found `usr/libexec/helper`"),
+        (RUNS_AS_ROOT, "expected no program that runs as somebody else, found `usr/bin/su`"),
+        (BROUGHT, "expected `etc/brought` as the package `base` brought it, found another one"),
     ] {
-        let said = look(&image(Some(library.clone()), file));
-        assert_eq!(
-            said.is_err_and(|error| error
-                .contains(&format!("expected no compiler in an image to run programs, found `{file}`"))),
-            is_one,
-            "{file}"
-        );
+        let error = look(&image(Some(library.clone()), file)).expect_err(file);
+        assert!(error.contains(told), "{error}");
     }
-    assert_eq!(found.same().expect("the same")[0].places.len(), 4);
+    assert_eq!(found.same().expect("the same")[0].places.len(), 3);
     let other = compiled("int other(void) { return 1; }");
     found.image(&matrix, &packages, &images, &image(Some(other), "etc/x")).expect("an image");
     assert!(found.same().expect_err("others").to_string().contains("image.tar`"));
