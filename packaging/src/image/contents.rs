@@ -1,6 +1,6 @@
 //! What an image to run programs may have in it: what packages brought, as they brought it, and no programs but those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::images::Kind;
 use super::notebook;
@@ -17,7 +17,7 @@ const COMPILERS: [&str; 15] = [
 ];
 
 /// Where an image says what the files of its packages are.
-const BROUGHT: (&str, &str) = ("var/lib/dpkg/info/", ".md5sums");
+const LISTS: (&str, &str) = ("var/lib/dpkg/info/", ".md5sums");
 
 /// That there is nothing else in layers, of which the first is the lowest.
 ///
@@ -26,25 +26,12 @@ const BROUGHT: (&str, &str) = ("var/lib/dpkg/info/", ".md5sums");
 /// When a file of a package is gone or another one, a program is of no package, is run as somebody else, or makes programs.
 pub(crate) fn check(layers: &[Tree]) -> Result<(), Error> {
     let all: BTreeMap<&str, &Entry> = layers.iter().flat_map(Tree::entries).collect();
-    let files = all.iter().filter_map(|(path, entry)| match &entry.node {
-        Node::File(bytes) => Some((*path, &**bytes, *entry)),
-        Node::Directory | Node::Link(_) => None,
-    });
-    let files: Vec<(&str, &[u8], &Entry)> = files.collect();
-    let mut brought: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
-    for (list, bytes, _) in &files {
-        let package = list.strip_prefix(BROUGHT.0).and_then(|list| list.strip_suffix(BROUGHT.1));
-        let lines = package.and_then(|package| Some((package, std::str::from_utf8(bytes).ok()?)));
-        for (package, line) in
-            lines.iter().flat_map(|(package, text)| text.lines().map(move |line| (*package, line)))
-        {
-            brought.extend(line.split_once("  ").map(|(hash, path)| (path, (package, hash))));
-        }
-    }
-    let here: BTreeMap<&str, &[u8]> = files.iter().map(|(path, bytes, _)| (*path, *bytes)).collect();
-    for (path, (package, hash)) in &brought {
-        let found = match here.get(path) {
-            Some(bytes) if md5(bytes) == *hash => continue,
+    let files: BTreeMap<&str, (&[u8], &Entry)> = all.into_iter().filter_map(file).collect();
+    let brought: Vec<Brought<'_>> =
+        files.iter().flat_map(|(path, (bytes, _))| brought(path, bytes)).collect();
+    for Brought { path, package, hash } in &brought {
+        let found = match files.get(path) {
+            Some((bytes, _)) if md5(bytes) == *hash => continue,
             Some(_) => "another one",
             None => "none",
         };
@@ -52,23 +39,46 @@ pub(crate) fn check(layers: &[Tree]) -> Result<(), Error> {
             "expected `{path}` as the package `{package}` brought it, found {found}"
         )));
     }
-    for (path, bytes, file) in files {
-        if is_compiler(path) {
-            return Err(Error::new(format!(
-                "expected no compiler in an image to run programs, found `{path}`"
-            )));
-        }
-        if runs_as_others(file) {
-            return Err(Error::new(format!(
-                "expected no program that runs as somebody else, found `{path}`"
-            )));
-        }
-        let is_program = file.mode & 0o111 != 0 || is_compiled(bytes);
-        if is_program && !brought.contains_key(path) && !is_ours(path) {
-            return Err(Error::new(format!("expected no program that no package brought, found `{path}`")));
-        }
+    let brought: BTreeSet<&str> = brought.iter().map(|it| it.path).collect();
+    for (path, (bytes, entry)) in files {
+        let is_program = entry.mode & 0o111 != 0 || is_compiled(bytes);
+        let unwanted = if is_compiler(path) {
+            "no compiler in an image to run programs"
+        } else if runs_as_others(entry) {
+            "no program that runs as somebody else"
+        } else if is_program && !brought.contains(path) && !is_ours(path) {
+            "no program that no package brought"
+        } else {
+            continue;
+        };
+        return Err(Error::new(format!("expected {unwanted}, found `{path}`")));
     }
     Ok(())
+}
+
+/// What is at a path, where that is a file.
+fn file<'t>((path, entry): (&'t str, &'t Entry)) -> Option<(&'t str, (&'t [u8], &'t Entry))> {
+    match &entry.node {
+        Node::File(bytes) => Some((path, (bytes, entry))),
+        Node::Directory | Node::Link(_) => None,
+    }
+}
+
+/// A file that a package brought.
+struct Brought<'t> {
+    path: &'t str,
+    package: &'t str,
+    hash: &'t str,
+}
+
+/// The files that a list says a package brought, if it is such a list.
+fn brought<'t>(list: &'t str, bytes: &'t [u8]) -> impl Iterator<Item = Brought<'t>> {
+    let package = list.strip_prefix(LISTS.0).and_then(|list| list.strip_suffix(LISTS.1));
+    let text = package.and_then(|_| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+    text.lines().filter_map(move |line| {
+        let (hash, path) = line.split_once("  ")?;
+        Some(Brought { path, package: package?, hash })
+    })
 }
 
 /// Whether it is what images are made with, beside packages.
