@@ -83,6 +83,11 @@ impl<'p> PackagePlan<'p> {
         self.recipes.iter().map(|(recipe, _)| recipe)
     }
 
+    /// How many steps building them takes: what compiles is installed, each part compiled, each package packed.
+    fn steps(&self) -> usize {
+        usize::from(!self.recipes.is_empty()) + self.recipes.len() + self.chosen.len()
+    }
+
     /// The version of Oarlock that they hold.
     #[must_use]
     pub fn version(&self) -> &str {
@@ -134,26 +139,17 @@ impl Workshop {
         out: &Path,
         tell: &dyn Fn(&Step),
     ) -> Result<Vec<(PathBuf, u64)>, Error> {
-        let all = 1 + plan.recipes.len() + plan.chosen.len();
+        let all = plan.steps();
         let mut steps = 0..all;
         let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
         let seconds = date::of_sources(&self.root)?;
         self.check_machine(plan)?;
-        step("installing maturin, zig and what checks wheels".to_owned());
-        let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
         let debug = self.target.join("debug");
-        let mut made = BTreeMap::new();
-        for (recipe, compiled) in &plan.recipes {
-            step(self.compiling(&compiler, recipe));
-            let mut notes = Vec::new();
-            let mut beside = |text: String| tell(&Step { done: 1 + made.len(), all, text });
-            let (part, _) = make(&compiler, recipe, &debug, &mut beside, &mut notes)?;
-            // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
-            if let Some(note) = notes.pop() {
-                return Err(Error::new(note));
-            }
-            made.insert(compiled.clone(), part);
-        }
+        let made = if plan.recipes.is_empty() {
+            BTreeMap::new()
+        } else {
+            self.parts(plan, &debug, &mut step, tell)?
+        };
         let command = self.target.join(MADE_COMMAND);
         let said = Compiled { part: COMMAND.to_owned(), without_avx: false };
         if let Some(Made::Other(other)) = made.get(&said) {
@@ -183,5 +179,29 @@ impl Workshop {
         plan.packages.check_sets(&sizes)?;
         packed.iter().try_for_each(|(file, bytes)| file::write(file, bytes))?;
         Ok(sizes)
+    }
+    /// Compiles what packages are put together of.
+    fn parts(
+        &self,
+        plan: &PackagePlan<'_>,
+        debug: &Path,
+        step: &mut dyn FnMut(String),
+        tell: &dyn Fn(&Step),
+    ) -> Result<BTreeMap<Compiled, Made>, Error> {
+        step("installing maturin, zig and what checks wheels".to_owned());
+        let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
+        let mut made = BTreeMap::new();
+        for (recipe, compiled) in &plan.recipes {
+            step(self.compiling(&compiler, recipe));
+            let mut notes = Vec::new();
+            let mut beside = |text: String| tell(&Step { done: 1 + made.len(), all: plan.steps(), text });
+            let (part, _) = make(&compiler, recipe, debug, &mut beside, &mut notes)?;
+            // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
+            if let Some(note) = notes.pop() {
+                return Err(Error::new(note));
+            }
+            made.insert(compiled.clone(), part);
+        }
+        Ok(made)
     }
 }

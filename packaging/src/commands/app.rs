@@ -13,7 +13,6 @@ use oarlock_pack::image::Name;
 use serde_json::json;
 
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct Call {
     /// What runs, and what it is told: a program in Python, or any command of the image
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
@@ -64,14 +63,6 @@ pub(crate) struct Call {
     #[arg(long)]
     build: bool,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  oarlock-pack app train.py                                   # an image and a job of a program in Python
-  oarlock-pack app --build train.py                           # the same, and the image is built
-  oarlock-pack app --gpus 1 --requirements needs.txt train.py # with a GPU and some modules
-  oarlock-pack app --hosts 4 --gpus 8 train.py --epochs 3     # on four hosts
-  oarlock-pack app --name bench oarlock bench model.onnx      # a command of the image";
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let version = env!("CARGO_PKG_VERSION");

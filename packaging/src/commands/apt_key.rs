@@ -1,7 +1,7 @@
 //! `oarlock-pack apt-key`.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::say::say;
 
@@ -39,6 +39,11 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         return Err(
             format!("`{}`: expected no file, for no key is replaced; found one", out.display()).into()
         );
+    }
+    let beside = out.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !beside.is_dir() {
+        let (beside, out) = (beside.display(), out.display());
+        return Err(format!("`{out}`: expected the directory `{beside}`, found none; make it first").into());
     }
     if !dry_run {
         file::write_secret(out, key.secret_text().as_bytes())?;

@@ -1,6 +1,7 @@
 //! `oarlock-pack apt-repo`.
 
 use std::error::Error;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,9 +9,9 @@ use oarlock_pack::date;
 use oarlock_pack::openpgp::Key;
 use oarlock_pack::repository::{Release, Repository};
 
-use super::counted;
 use super::progress::Progress;
 use super::say::say;
+use super::{counted, warn};
 
 #[derive(Args, Debug)]
 pub(crate) struct Call {
@@ -100,8 +101,16 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     Ok(())
 }
 
+/// A secret key in a file.
 pub(super) fn key(file: &Path) -> Result<Key, Box<dyn Error>> {
     let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
     let bytes = std::fs::read(file).map_err(|error| of_file(&error))?;
+    let mode = std::fs::metadata(file).map_err(|error| of_file(&error))?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        warn(&format!(
+            "`{0}`: others may read this secret key (mode {mode:03o}); `chmod 600 {0}`",
+            file.display()
+        ));
+    }
     Ok(Key::read(&String::from_utf8_lossy(&bytes)).map_err(|error| of_file(&error))?)
 }

@@ -5,8 +5,10 @@ mod apt_key;
 mod apt_repo;
 mod build;
 mod check;
+mod completions;
 mod deb;
 mod engine;
+mod help;
 mod image;
 mod index;
 mod inspect;
@@ -30,7 +32,7 @@ use clap::{Args, Parser, Subcommand};
 ///
 /// Everything follows from one table, the matrix: which wheels there are, what each is called and what is in it.
 #[derive(Debug, Parser)]
-#[command(name = "oarlock-pack", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "oarlock-pack", version, after_help = help::EXAMPLES, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Arguments {
     /// Print for programs to read
@@ -43,60 +45,66 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  oarlock-pack matrix                          # what there is to install
-  oarlock-pack matrix --ci                     # the jobs of a CI system
-  oarlock-pack matrix --era 2.2.1 --paths      # what PaddlePaddle 2.2.1 published, a path a line
-  oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given
-  oarlock-pack select                          # what to install on this machine
-  oarlock-pack build --row OpenCL              # a wheel of the matrix
-  oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
-  oarlock-pack index                           # an index of wheels, for pip and uv
-  oarlock-pack serve dist/index                # the same over HTTP
-  oarlock-pack apt-repo dist/deb --key archive.key # a signed repository of Debian packages, for apt
-  oarlock-pack release --key release.key       # all of it, of sources that are tagged as a release
-  oarlock-pack image slim                      # an image for containers, of the packages in dist/deb";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show which wheels there are
+    #[command(after_help = help::MATRIX)]
     Matrix(matrix::Call),
     /// Write the pages of links to wheels that `pip install --find-links` reads
+    #[command(after_help = help::PAGES)]
     Pages(pages::Call),
     /// Build wheels: what they are put together of is compiled once for all of them
+    #[command(after_help = help::BUILD)]
     Build(build::Call),
     /// Build packages for Debian, of the same parts as the wheels
+    #[command(after_help = help::DEB)]
     Deb(deb::Call),
     /// Write an image and a job for Kubernetes of a program of yours
+    #[command(after_help = help::APP)]
     App(app::Call),
     /// Say whether wheels are what the matrix says, and go together
+    #[command(after_help = help::CHECK)]
     Check(check::Call),
     /// Say whether each part is the same bytes in all wheels, packages and images that have it, images to run programs have no
     /// compiler, and all of it is within its sizes
+    #[command(after_help = help::VERIFY)]
     Verify(verify::Call),
     /// Write images for containers, without an engine, and give them to one if you like
+    #[command(after_help = help::IMAGE)]
     Image(image::Call),
     /// Build a release: everything that people install, signed, in one directory
+    #[command(after_help = help::RELEASE)]
     Release(release::Call),
     /// Keep beside the sources what building them takes from the network
+    #[command(after_help = help::VENDOR)]
     Vendor(vendor::Call),
     /// Write an index of wheels, from which pip and uv install
+    #[command(after_help = help::INDEX)]
     Index(index::Call),
     /// Say which instructions lie in a library
+    #[command(after_help = help::INSPECT)]
     Inspect(inspect::Call),
     /// Say which rows of the matrix the options of a build stand for, such as `-D WITH_GPU=OFF`
+    #[command(after_help = help::OPTIONS)]
     Options(options::Call),
     /// Say what to install on this machine, and why
+    #[command(after_help = help::SELECT)]
     Select(select::Call),
     /// Write a repository of Debian packages, from which apt installs
+    #[command(after_help = help::APT_REPO)]
     AptRepo(apt_repo::Call),
     /// Make a key that signs repositories
+    #[command(after_help = help::APT_KEY)]
     AptKey(apt_key::Call),
     /// Serve an index or a repository over HTTP until it is interrupted
+    #[command(after_help = help::SERVE)]
     Serve(serve::Call),
     /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
+    #[command(after_help = help::REPACK)]
     Repack(repack::Call),
+    /// Print a script that makes a shell complete this command
+    #[command(after_help = help::COMPLETIONS)]
+    Completions(completions::Call),
 }
 
 /// Which matrix is meant.
@@ -147,6 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         Command::Release(call) => release::run(call, arguments.json, arguments.dry_run),
         Command::Vendor(call) => vendor::run(call, arguments.json, arguments.dry_run),
         Command::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
+        Command::Completions(call) => completions::run(call),
     }
 }
 
@@ -163,5 +172,12 @@ pub(crate) fn tell(error: &dyn Error, json: bool) {
         anstream::eprintln!("{ERROR}error:{ERROR:#} {error}");
     }
 }
+
+/// Says what does not stop the command and should be mended.
+fn warn(words: &str) {
+    anstream::eprintln!("{WARNING}warning:{WARNING:#} {words}");
+}
+
+const WARNING: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 
 const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();

@@ -1,0 +1,22 @@
+//! `oarlock-pack completions`.
+
+use std::error::Error;
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use super::Arguments;
+use super::say::print;
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(call: &Call) -> Result<(), Box<dyn Error>> {
+    let mut script = Vec::new();
+    clap_complete::generate(call.shell, &mut Arguments::command(), "oarlock-pack", &mut script);
+    print(format_args!("{}", String::from_utf8(script)?));
+    Ok(())
+}
