@@ -6,7 +6,7 @@
 [ $$ != 1 ] || exec tini -- "$0" "$@"
 
 # A user whom only `docker run --user` knows has the root for a home, where pip and Python cannot keep anything.
-[ -w "${HOME:-/}" ] || export HOME=/tmp
+[ -w "${HOME:-/}" ] || export HOME=/tmp PATH="$PATH:/tmp/.local/bin"
 
 case ${1-} in
 '') exec oarlock --help ;;

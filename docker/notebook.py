@@ -27,7 +27,7 @@ def port():
 
 
 def password():
-    """What is asked for, if anything. Programs in notebooks do not see it."""
+    """What is asked for, if anything. Programs in notebooks do not inherit it; who has them run may read it of the first process."""
     said = [os.environ.pop(name, "") for name in ("PASSWORD", "USER_PASSWD")]
     return said[0] or said[1]
 

@@ -166,8 +166,29 @@ impl Tree {
         Ok(())
     }
 
+    /// Whether something is there in the end, where links lead one to the other.
+    #[must_use]
+    pub fn leads(&self, path: &str) -> bool {
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let target = match self.entries.get(&path).map(|entry| &entry.node) {
+                Some(Node::Link(target)) => target,
+                Some(Node::Directory | Node::File(_)) => return true,
+                None => return path.is_empty(),
+            };
+            let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let beside = || format!("{directory}/{target}");
+            let place = target.strip_prefix('/').map_or_else(beside, str::to_owned);
+            match self.through_links(&place) {
+                Ok(place) => path = place,
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
     /// The path at which something lies whose directories may be links. What lies there itself may be one.
-    fn through_links(&self, path: &str) -> Result<String, Error> {
+    pub(crate) fn through_links(&self, path: &str) -> Result<String, Error> {
         let mut left: Vec<&str> = path.rsplit('/').collect();
         let mut found: Vec<&str> = Vec::new();
         let mut links = 0;
@@ -379,6 +400,10 @@ mod tests {
         merged.lay(over).expect("trees that fit");
         assert_eq!(merged.file("usr/lib/name"), Some(&b"text"[..]));
         assert_eq!(merged.file("opt/deep/name"), Some(&b"more"[..]));
+        merged.put("usr/lib/more", Entry::link("../lib/deep/name")).expect("a path");
+        merged.put("away", Entry::link("/nowhere")).expect("a path");
+        let leads = ["usr/lib/more", "lib", "round", "away"].map(|path| merged.leads(path));
+        assert_eq!(leads, [true, true, false, false]);
         let mut circle = Tree::default();
         circle.put("round/name", Entry::file(*b"")).expect("a path");
         assert!(merged.lay(circle).expect_err("a circle").to_string().contains("above `round/name`"));

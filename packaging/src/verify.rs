@@ -1,31 +1,21 @@
 //! Whether what is published in several forms is the same: of each part, the same bytes in every wheel, package and image that has
-//! it; and whether all of it is as small as it has to be, and images to run programs have what packages brought and no other program.
+//! it; and whether all of it is as small as it has to be, and images are of the packages that they should be of, and of nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 use crate::build::{CORE, CORE_LIBRARY, recipe};
 use crate::check;
-use crate::deb::control::Paragraph;
-use crate::deb::{Package, compression};
+use crate::deb::Package;
 use crate::error::Error;
-use crate::image::images::{Image as About, Kind};
-use crate::image::{Images, contents};
+use crate::image::images::Image as About;
+use crate::image::read::Image;
+use crate::image::{Images, Lock, contents};
 use crate::library::is_compiled;
 use crate::matrix::{Matrix, Wheel as Row};
 use crate::packages::{self, Compiled, Content, Packages};
-use crate::tree::Tree;
 use crate::wheel::{Wheel, sha256};
-
-/// Where an archive says which layers its image has, and an image which packages it has.
-const LAYERS: &str = "manifest.json";
-const INSTALLED: &str = "var/lib/dpkg/status";
-
-/// More than any layer of ours holds.
-const LARGEST_LAYER: u64 = 4 << 30;
 
 /// Parts as they were found, by how they are compiled, such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]
@@ -99,43 +89,41 @@ impl Found {
         })
     }
 
-    /// Looks into an image, as an archive: at what packages of ours have there, at how large it is, and, where it is to run programs,
-    /// at all that is in it.
+    /// Looks into an image, as an archive: at how large it is, at all that is in it, and at what packages of ours have there.
     ///
     /// # Errors
     ///
-    /// When it is no archive of an image, is larger than it may be, lacks what a package should have brought, or has what none did.
+    /// When it is no archive of an image of ours, was changed, is larger than it may be, or has not just what it should.
     pub fn image(
         &mut self,
         matrix: &Matrix,
         packages: &Packages,
         images: &Images,
+        lock: &Lock,
         file: &Path,
     ) -> Result<(), Error> {
-        let of_file = |error: Error| error.of_file(file.display());
-        let Archive { tag, packed, layers } =
-            std::fs::read(file).map_err(Error::from).and_then(|bytes| read(&bytes)).map_err(of_file)?;
-        if let Some(image) = images.of_tag(&tag) {
-            check_size(image, packed).map_err(of_file)?;
-            if images.kind(image)? == Kind::Prod {
-                contents::check(&layers).map_err(of_file)?;
-            }
-        }
-        let find = |path: &str| layers.iter().rev().find_map(|layer| layer.file(path));
-        let missing = |path: &str| {
-            Error::new(format!("expected `{path}` in the image, found none")).of_file(file.display())
+        let look = || {
+            let found = std::fs::read(file).map_err(Error::from).and_then(|bytes| Image::read(&bytes))?;
+            let image = images.of_tag(&found.tag).ok_or_else(|| unknown(images, &found.tag))?;
+            check_size(image, found.packed)?;
+            let tree = contents::Expected { images, image, lock }.check(&found)?;
+            Ok((image, tree))
         };
+        let (image, tree) = look().map_err(|error: Error| error.of_file(file.display()))?;
         let version = matrix.core(false)?.name.version.to_string();
-        let installed = find(INSTALLED).ok_or_else(|| missing(INSTALLED))?;
-        for package in Paragraph::read(&String::from_utf8_lossy(installed))? {
-            let about = packages.packages.iter().find(|about| package.get("Package") == Some(&about.name));
+        for name in images.own_of(image)? {
+            let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
                 let Content::Part { compiled: part, at } = content else { continue };
                 let mut path = packages::place(at, &version);
                 if part.part == CORE {
                     path += &format!("/{CORE_LIBRARY}abi3.so");
                 }
-                let bytes = find(&path).ok_or_else(|| missing(&path))?;
+                let missing = || {
+                    let message = format!("expected `{path}` in the image, found none");
+                    Error::new(message).of_file(file.display())
+                };
+                let bytes = tree.file(&path).ok_or_else(missing)?;
                 self.add(matrix, matrix.core(part.without_avx)?, &part.part, file, bytes)?;
             }
         }
@@ -185,13 +173,13 @@ impl Found {
     }
 }
 
-/// An image in an archive.
-struct Archive {
-    tag: String,
-    /// How many bytes its layers have, packed.
-    packed: u64,
-    /// Its layers, the lowest first.
-    layers: Vec<Tree>,
+/// Why nobody can say what an image should be.
+fn unknown(images: &Images, tag: &str) -> Error {
+    let labels: Vec<&str> = images.images.iter().map(About::label).collect();
+    Error::new(format!(
+        "expected an image whose name ends in one of {}; found the tag `{tag}`",
+        labels.join(", ")
+    ))
 }
 
 /// That an image is not larger than it may be.
@@ -204,35 +192,6 @@ fn check_size(image: &About, packed: u64) -> Result<(), Error> {
         "expected at most {most} MB, packed, of `{}`; found {found:.1} MB",
         image.label()
     )))
-}
-
-/// An archive, taken apart.
-fn read(archive: &[u8]) -> Result<Archive, Error> {
-    let files = Tree::of_tar(archive)?;
-    let list = files
-        .file(LAYERS)
-        .ok_or_else(|| Error::new(format!("expected `{LAYERS}` in the archive, found none")))?;
-    let images: Vec<Image> =
-        serde_json::from_slice(list).map_err(|error| Error::new(format!("`{LAYERS}`: {error}")))?;
-    let tag = images.iter().flat_map(|image| &image.repo_tags).next();
-    let tag = tag.and_then(|name| Some(name.rsplit_once(':')?.1)).unwrap_or_default().to_owned();
-    let (mut packed, mut layers) = (0, Vec::new());
-    for name in images.iter().flat_map(|image| &image.layers) {
-        let bytes =
-            files.file(name).ok_or_else(|| Error::new(format!("expected the layer `{name}`, found none")))?;
-        packed += bytes.len() as u64;
-        layers.push(Tree::of_tar(&compression::unpack("layer.tar.gz", bytes, LARGEST_LAYER)?)?);
-    }
-    Ok(Archive { tag, packed, layers })
-}
-
-/// What Docker wants to know of an image in an archive.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Image {
-    #[serde(default)]
-    repo_tags: Vec<String>,
-    layers: Vec<String>,
 }
 
 impl fmt::Display for Place {

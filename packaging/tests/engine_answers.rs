@@ -154,9 +154,9 @@ fn an_image_counts_as_loaded_only_where_the_engine_says_so() {
 fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
     for (said, expected) in [
         (
-            "{\"stream\":\"Step 1/2 : FROM a\\n ---> 1234\\nStep 2/2 : RUN b\\nfi\\u001brst\\nsec\"}\n{\"stream\":\"ond\\n\"}\n\
+            "{\"stream\":\"Step 1/2 : FROM a\\n ---> 1234\\nStep 2/2 : RUN b\\n\\u001b[91mfirst\\n\\u001b[0mRemoving intermediate container 1\\nsec\"}\n{\"stream\":\"ond\\n\"}\n\
              {\"errorDetail\":{\"message\":\"it returned 1\"}}\n",
-            "line 3: expected `RUN b && c` to succeed, found: it returned 1; it wrote last:\n    fi rst\n    second",
+            "line 3: expected `RUN b && c` to succeed, found: it returned 1; it wrote last:\n    first\n    second",
         ),
         (
             "{\"stream\":\"STEP 1/2: FROM a\\n\"}\n{\"errorDetail\":{\"message\":\"no such image\"}}\n",

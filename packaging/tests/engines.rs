@@ -1,13 +1,12 @@
 //! What reads images of others reads ours, and takes them for the same image in both forms that they have.
 //!
-//! Without skopeo there is one test, which is ignored and says so. Docker is asked too where it answers.
+//! Without skopeo there is one test, which is ignored and says so. What engines make of ours is in `engine.rs`.
 
 #[path = "common/image.rs"]
 mod image;
 #[path = "common/trials.rs"]
 mod trials;
 
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use serde_json::Value;
@@ -18,7 +17,6 @@ use crate::image::{IMAGES, Place};
 const TESTS: &[(&str, fn())] = &[
     ("skopeo_reads_both_forms_of_an_archive", skopeo_reads_both_forms_of_an_archive),
     ("skopeo_keeps_the_digest_of_what_it_copies", skopeo_keeps_the_digest_of_what_it_copies),
-    ("docker_loads_and_builds_the_same_image", docker_loads_and_builds_the_same_image),
 ];
 
 fn main() -> ExitCode {
@@ -59,37 +57,4 @@ fn skopeo_keeps_the_digest_of_what_it_copies() {
     said("skopeo", &["--insecure-policy", "copy", &from, &format!("dir:{}", copy.display())]);
     let manifest = std::fs::read(copy.join("manifest.json")).expect("a manifest");
     assert_eq!(image::sha256(&manifest), finished.digest);
-}
-
-fn docker_loads_and_builds_the_same_image() {
-    let answers = Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]).output();
-    if !answers.is_ok_and(|answer| answer.status.success()) {
-        return eprintln!("skipped: no engine of Docker answers");
-    }
-    let place = Place::new();
-    // A name that nobody else on this machine has.
-    let name = format!("oarlock-test-{}", std::process::id());
-    let images = IMAGES.replace("name = \"example\"", &format!("name = \"{name}\""));
-    let finished = place.make(&images, &place.path("out")).expect("an image");
-    let (loaded, built) = (finished.name.to_string(), format!("{name}-built:1"));
-    said("docker", &["load", "--input", path(&finished.file)]);
-    let directory = finished.dockerfile.expect("a directory");
-    said("docker", &["build", "--network", "none", "--tag", &built, path(&directory)]);
-    let settings = |image: &str| {
-        let mut inspected = said_json("docker", &["image", "inspect", image]);
-        let mut config = inspected[0]["Config"].take();
-        // An engine moves what it takes for special to the front.
-        if let Some(environment) = config["Env"].as_array_mut() {
-            environment.sort_by_key(ToString::to_string);
-        }
-        ["User", "Env", "Cmd", "Entrypoint", "WorkingDir", "Labels", "Healthcheck"]
-            .map(|key| config[key].clone())
-    };
-    let (of_loaded, of_built) = (settings(&loaded), settings(&built));
-    said("docker", &["image", "rm", &loaded, &built]);
-    assert_eq!(of_loaded, of_built);
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }

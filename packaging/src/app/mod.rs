@@ -10,10 +10,14 @@ const DOCKERFILE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/ap
 const JOB: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
 
 /// What an engine does not take into an image.
-const IGNORED: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\nDockerfile\n.dockerignore\njob.yaml\n";
+const IGNORED: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\n# What only you should have.\n**/.env\n.aws\n.netrc\n.ssh\n\
+                       Dockerfile\n.dockerignore\njob.yaml\n";
 
 /// How long names are that systems of names on a network take.
 const LONGEST_NAME: usize = 63;
+
+/// On how many hosts a job of Kubernetes runs that numbers them.
+const MOST_HOSTS: u32 = 100_000;
 
 /// A program, and how it is to run.
 #[derive(Clone, Debug)]
@@ -60,7 +64,9 @@ impl App {
         context.insert("base", &self.base);
         context.insert("image", &self.image);
         context.insert("command", &quoted(&self.command));
-        context.insert("arguments", &quoted(&self.command));
+        // A cluster puts a variable in the place of `$(NAME)`, which an engine takes as it is written.
+        let as_written: Vec<String> = self.command.iter().map(|word| word.replace("$(", "$$(")).collect();
+        context.insert("arguments", &quoted(&as_written));
         context.insert("requirements", &self.requirements);
         context.insert("port", &self.port);
         context.insert("hosts", &self.hosts);
@@ -94,11 +100,10 @@ impl App {
         if let Some(namespace) = &self.namespace {
             check_label("a namespace", namespace, LONGEST_NAME)?;
         }
-        for image in [&self.base, &self.image] {
-            Name::read(image)?;
-        }
-        if self.hosts == 0 {
-            return Err(Error::new("expected at least one host, found none"));
+        Name::read(&self.image)?;
+        self.check_base()?;
+        if !(1..=MOST_HOSTS).contains(&self.hosts) {
+            return Err(Error::new(format!("expected 1 to {MOST_HOSTS} hosts, found {}", self.hosts)));
         }
         check_amount("processors such as `2` or `500m`", &self.cpu, &["m"])?;
         check_amount(
@@ -121,6 +126,32 @@ impl App {
             return Err(Error::new(format!(
                 "expected a file whose name has no space, found `{}`",
                 file.escape_debug()
+            )));
+        }
+        if let Some(file) = self
+            .requirements
+            .as_ref()
+            .filter(|it| it.starts_with('/') || it.split('/').any(|part| part == ".."))
+        {
+            return Err(Error::new(format!(
+                "expected a file below the directory that the image is made of, found `{file}`; copy it there"
+            )));
+        }
+        Ok(())
+    }
+
+    /// That the image below is one, by its tag or by its digest, in which the program can run.
+    fn check_base(&self) -> Result<(), Error> {
+        let is_hash =
+            |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+        let by_digest = self.base.split_once("@sha256:").filter(|(_, hash)| is_hash(hash));
+        let base = Name::read(by_digest.map_or(self.base.as_str(), |(name, _)| name))?;
+        let is_ours = base.repository().rsplit('/').next() == Some("oarlock");
+        let is_python = self.command.first().is_some_and(|program| program.ends_with(".py"));
+        if is_ours && is_python && base.tag().ends_with("-slim") {
+            return Err(Error::new(format!(
+                "expected an image with Python to run a program in it, found `{}`; the one without `-slim` has it",
+                self.base
             )));
         }
         Ok(())

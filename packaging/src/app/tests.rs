@@ -51,6 +51,15 @@ fn a_job_on_one_host_has_no_service_and_no_numbers() {
 }
 
 #[test]
+fn a_digest_pins_the_image_below_and_words_mean_the_same_in_a_cluster() {
+    let base = format!("registry.example.org/oarlock:0.1.0@sha256:{}", "0f".repeat(32));
+    let app = App { base: base.clone(), command: vec!["echo".to_owned(), "$(RANK)".to_owned()], ..app() };
+    assert!(file(&app, "Dockerfile").contains(&format!("FROM {base}\n")));
+    assert!(file(&app, "Dockerfile").contains(r#"CMD ["echo","$(RANK)"]"#));
+    assert!(file(&app, "job.yaml").contains(r#"args: ["echo","$$(RANK)"]"#));
+}
+
+#[test]
 fn several_hosts_find_each_other_and_each_has_its_gpus() {
     let text = file(&App { hosts: 4, gpus: 2, namespace: Some("team".to_owned()), ..app() }, "job.yaml");
     for line in [
@@ -75,7 +84,11 @@ fn what_a_cluster_or_an_engine_does_not_take_is_refused() {
         (App { namespace: Some("-".to_owned()), ..app() }, "expected a namespace"),
         (App { image: "Me/app".to_owned(), ..app() }, "found `Me/app`"),
         (App { base: "oarlock:x y".to_owned(), ..app() }, "found `x y`"),
-        (App { hosts: 0, ..app() }, "at least one host"),
+        (App { hosts: 0, ..app() }, "expected 1 to 100000 hosts, found 0"),
+        (App { hosts: 100_001, ..app() }, "expected 1 to 100000 hosts, found 100001"),
+        (App { base: "oarlock:0.1.0-slim".to_owned(), ..app() }, "expected an image with Python"),
+        (App { base: "oarlock@sha256:12".to_owned(), ..app() }, "found `oarlock@sha256`"),
+        (App { requirements: Some("../needs.txt".to_owned()), ..app() }, "below the directory"),
         (App { name: "1st".to_owned(), hosts: 2, ..app() }, "begins with a letter"),
         (App { cpu: "many".to_owned(), ..app() }, "expected processors such as `2` or `500m`, found `many`"),
         (

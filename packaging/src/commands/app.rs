@@ -30,7 +30,7 @@ pub(crate) struct Call {
     #[arg(long, value_name = "FILE")]
     requirements: Option<String>,
     /// Where it listens
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// On how many hosts it runs at once; they find each other by `RANK`, `WORLD_SIZE` and `MASTER_ADDR`
     #[arg(long, default_value_t = 1)]

@@ -105,12 +105,14 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
 pub(super) fn key(file: &Path) -> Result<Key, Box<dyn Error>> {
     let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
     let bytes = std::fs::read(file).map_err(|error| of_file(&error))?;
-    let mode = std::fs::metadata(file).map_err(|error| of_file(&error))?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
+    let key = Key::read(&String::from_utf8_lossy(&bytes)).map_err(|error| of_file(&error))?;
+    let about = std::fs::metadata(file).map_err(|error| of_file(&error))?;
+    let mode = about.permissions().mode() & 0o777;
+    if about.is_file() && mode & 0o077 != 0 {
         warn(&format!(
             "`{0}`: others may read this secret key (mode {mode:03o}); `chmod 600 {0}`",
             file.display()
         ));
     }
-    Ok(Key::read(&String::from_utf8_lossy(&bytes)).map_err(|error| of_file(&error))?)
+    Ok(key)
 }

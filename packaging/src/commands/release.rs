@@ -226,7 +226,7 @@ impl Builder<'_> {
             found.package(self.matrix, self.packages, &file)?;
         }
         for (file, _) in &made {
-            found.image(self.matrix, self.packages, self.images, file)?;
+            found.image(self.matrix, self.packages, self.images, self.lock, file)?;
         }
         found.check_sets(self.packages)?;
         found.same()?;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oarlock_pack::image::{Images, images};
+use oarlock_pack::image::{Images, Lock, images, lock};
 use oarlock_pack::packages::{OWN, Packages};
 use oarlock_pack::verify::Found;
 use serde_json::json;
@@ -25,6 +25,7 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     let matrix = call.choice.read()?;
     let packages = Packages::read("packaging/packages.toml", OWN)?;
     let images = Images::read("packaging/images.toml", images::OWN)?;
+    let lock = Lock::read(lock::FILE, lock::OWN)?;
     let mut found = Found::default();
     let mut looked_at = 0;
     let usual = ["dist", "dist/deb", "dist/images"].map(PathBuf::from).into_iter().filter(|it| it.is_dir());
@@ -35,9 +36,14 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         let mut files = listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
         files.sort();
         for file in files {
+            let is_published =
+                file.extension().is_some_and(|it| ["whl", "tar", "deb"].iter().any(|kind| it == *kind));
+            if is_published && !file.is_file() {
+                return Err(format!("`{}`: expected a file, found something else", file.display()).into());
+            }
             match file.extension().and_then(|it| it.to_str()) {
                 Some("whl") => found.wheel(&matrix, &file)?,
-                Some("tar") => found.image(&matrix, &packages, &images, &file)?,
+                Some("tar") => found.image(&matrix, &packages, &images, &lock, &file)?,
                 Some("deb") => found.package(&matrix, &packages, &file)?,
                 _ => continue,
             }

@@ -14,7 +14,8 @@ use crate::image::dockerfile;
 /// What says which files are not sent.
 const IGNORED: &str = ".dockerignore";
 
-/// An archive of a directory, without what is kept out of it, in a file that has no name. Its text is sent in any case.
+/// An archive of a directory, without what is kept out of it, in a file that has no name. The text that it is built from and what
+/// says what is kept out are sent in any case: an engine reads both, and then does without them where that says so.
 pub(super) fn pack(directory: &Path) -> Result<File, Error> {
     let at = |error: io::Error| Error::from(error).of_file(directory.display());
     let ignored = match fs::read_to_string(directory.join(IGNORED)) {
@@ -38,7 +39,7 @@ pub(super) fn pack(directory: &Path) -> Result<File, Error> {
         for path in names {
             let file = directory.join(&path);
             let about = fs::symlink_metadata(&file).map_err(at)?;
-            let is_out = ignored.has(&path) && path != dockerfile::FILE;
+            let is_out = ignored.has(&path) && ![dockerfile::FILE, IGNORED].contains(&&*path);
             if about.is_dir() && (!is_out || ignored.has_exceptions()) {
                 left.push(path.clone());
             }
@@ -91,7 +92,7 @@ mod tests {
     fn a_directory_is_sent_without_what_is_kept_out() {
         let place = tempfile::tempdir().expect("a directory");
         for (path, text) in [
-            (".dockerignore", "*.log\nbig\nDockerfile\n!big/kept\n"),
+            (".dockerignore", "*.log\nbig\nDockerfile\n.dockerignore\n!big/kept\n"),
             ("Dockerfile", "FROM a"),
             ("a.py", "a"),
             ("a.log", "a"),
@@ -115,7 +116,7 @@ mod tests {
         }
         let found: Vec<(&str, &str)> =
             found.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let rules = "*.log\nbig\nDockerfile\n!big/kept\n";
+        let rules = "*.log\nbig\nDockerfile\n.dockerignore\n!big/kept\n";
         assert_eq!(
             found,
             [

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use anstream::adapter::strip_str;
 use bollard::errors::Error as Failure;
 use bollard::models::BuildInfo;
 
@@ -180,6 +181,7 @@ fn of_text(text: &str) -> Error {
 
 /// A text as it may be shown on a terminal: what programs write comes from anywhere, and is as long as they like.
 fn plain(text: &str) -> String {
+    let text = strip_str(text).to_string();
     let letters = text.chars().take(LONGEST);
     letters.map(|letter| if letter == '\n' || !letter.is_control() { letter } else { ' ' }).collect()
 }

@@ -8,7 +8,15 @@ use crate::error::Error;
 use crate::tree::{Entry, Tree};
 use crate::wheel::sha256;
 
-const BLOBS: &str = "blobs/sha256";
+/// Where files lie by the hashes of their bytes.
+pub(super) const BLOBS: &str = "blobs/sha256";
+
+/// What lists the images of an archive, and what does so for Docker.
+pub(super) const INDEX: &str = "index.json";
+pub(super) const DOCKER: &str = "manifest.json";
+
+/// By what the index says what stands behind the colon in the name of an image.
+pub(super) const TAG: &str = "org.opencontainers.image.ref.name";
 
 /// An image as a file.
 pub struct Archive {
@@ -51,7 +59,7 @@ pub fn write(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<A
     let mut listed = blob(manifest, "manifest.v1+json")?;
     listed["platform"] = json!({ "architecture": config.architecture, "os": "linux" });
     listed["annotations"] = json!({
-        "org.opencontainers.image.ref.name": name.tag(),
+        TAG: name.tag(),
         "io.containerd.image.name": name.full(),
     });
     let index = json!({
@@ -67,7 +75,7 @@ pub fn write(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<A
         "Layers": packed.iter().map(path).collect::<Vec<_>>(),
     }]);
     let layout = json!({ "imageLayoutVersion": "1.0.0" });
-    for (path, value) in [("oci-layout", layout), ("index.json", index), ("manifest.json", docker)] {
+    for (path, value) in [("oci-layout", layout), (INDEX, index), (DOCKER, docker)] {
         tree.put(path, Entry::file(value.to_string().into_bytes()))?;
     }
     Ok(Archive { bytes: tree.to_tar("", config.seconds)?, digest })

@@ -1,12 +1,15 @@
 //! What an image says of itself: what a container runs, as whom, and what the image is.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::images::Kind;
+use super::images::{Image, Images, Kind};
 use super::layer::Packed;
 use super::notebook;
 use super::root::{self, SOURCES, USER, WORK};
 use crate::date;
+use crate::error::Error;
 
 /// What is known of an image.
 #[derive(Clone, Debug)]
@@ -44,6 +47,33 @@ const HEALTH_EVERY: u64 = 60_000_000_000;
 const HEALTH_WITHIN: u64 = 10_000_000_000;
 
 impl Config {
+    /// That of an image, with what its layers ask for.
+    ///
+    /// # Errors
+    ///
+    /// When it names a layer that there is not.
+    pub fn of(images: &Images, image: &Image, version: &str, seconds: u64) -> Result<Self, Error> {
+        let mut environment = BTreeMap::new();
+        let (mut has_entry, mut has_notebook) = (false, false);
+        for layer in &image.layers {
+            let layer = images.layer(layer)?;
+            environment.extend(&layer.environment);
+            has_entry |= layer.entry;
+            has_notebook |= layer.notebook;
+        }
+        environment.extend(&image.environment);
+        Ok(Self {
+            kind: images.kind(image)?,
+            title: image.title.clone(),
+            version: version.to_owned(),
+            architecture: images.debian.architecture.clone(),
+            has_entry,
+            has_notebook,
+            environment: environment.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            seconds,
+        })
+    }
+
     /// What a container runs where nothing is said.
     #[must_use]
     pub fn command(&self) -> Vec<&'static str> {

@@ -1,95 +1,216 @@
-//! What an image to run programs may have in it: what packages brought, as they brought it, and no programs but those.
+//! What an image may be: of the packages that the lock and its layers name, and, where it is to run programs, of what those brought,
+//! as they brought it, and of nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::images::Kind;
-use super::notebook;
-use super::root::{entry, runs_as_others};
+use serde_json::Value;
+
+use super::config::Config;
+use super::images::{Image as About, Images, Kind};
+use super::lock::Lock;
+use super::read::Image;
+use super::root::{self, AUTHORITIES, LISTS_OF_FILES, Root, STATUS, runs_as_others};
+use crate::deb::control::Paragraph;
 use crate::deb::md5;
 use crate::error::Error;
-use crate::library::is_compiled;
 use crate::tree::{Entry, Node, Tree};
 
-/// Programs that make programs.
-const COMPILERS: [&str; 15] = [
-    "ar", "as", "c++", "c89", "c99", "cargo", "cc", "clang", "clang++", "cpp", "g++", "gcc", "ld", "nvcc",
-    "rustc",
+/// Programs that make programs, or are of those that do.
+const COMPILERS: [&str; 28] = [
+    "ar", "as", "c++", "c89", "c99", "cargo", "cc", "cc1", "cc1plus", "clang", "clang++", "collect2", "cpp",
+    "g++", "gcc", "gfortran", "go", "gold", "ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "nvcc", "ptxas",
+    "rustc", "tcc", "zig",
 ];
 
-/// Where an image says what the files of its packages are.
-const LISTS: (&str, &str) = ("var/lib/dpkg/info/", ".md5sums");
-
-/// That there is nothing else in layers, of which the first is the lowest.
-///
-/// # Errors
-///
-/// When a file of a package is gone or another one, a program is of no package, is run as somebody else, or makes programs.
-pub(crate) fn check(layers: &[Tree]) -> Result<(), Error> {
-    let all: BTreeMap<&str, &Entry> = layers.iter().flat_map(Tree::entries).collect();
-    let files: BTreeMap<&str, (&[u8], &Entry)> = all.into_iter().filter_map(file).collect();
-    let brought: Vec<Brought<'_>> =
-        files.iter().flat_map(|(path, (bytes, _))| brought(path, bytes)).collect();
-    for Brought { path, package, hash } in &brought {
-        let found = match files.get(path) {
-            Some((bytes, _)) if md5(bytes) == *hash => continue,
-            Some(_) => "another one",
-            None => "none",
-        };
-        return Err(Error::new(format!(
-            "expected `{path}` as the package `{package}` brought it, found {found}"
-        )));
-    }
-    let brought: BTreeSet<&str> = brought.iter().map(|it| it.path).collect();
-    for (path, (bytes, entry)) in files {
-        let is_program = entry.mode & 0o111 != 0 || is_compiled(bytes);
-        let unwanted = if is_compiler(path) {
-            "no compiler in an image to run programs"
-        } else if runs_as_others(entry) {
-            "no program that runs as somebody else"
-        } else if is_program && !brought.contains(path) && !is_ours(path) {
-            "no program that no package brought"
-        } else {
-            continue;
-        };
-        return Err(Error::new(format!("expected {unwanted}, found `{path}`")));
-    }
-    Ok(())
+/// What an image is held to.
+pub(crate) struct Expected<'e> {
+    pub(crate) images: &'e Images,
+    pub(crate) image: &'e About,
+    pub(crate) lock: &'e Lock,
 }
 
-/// What is at a path, where that is a file.
-fn file<'t>((path, entry): (&'t str, &'t Entry)) -> Option<(&'t str, (&'t [u8], &'t Entry))> {
-    match &entry.node {
-        Node::File(bytes) => Some((path, (bytes, entry))),
-        Node::Directory | Node::Link(_) => None,
+impl Expected<'_> {
+    /// That an image is such a one. Gives all that a container sees of it.
+    ///
+    /// # Errors
+    ///
+    /// When it has another package, lacks one, has a file that is of none or not as that brought it, a program that makes programs or
+    /// is run as somebody else, a link that leads nowhere, or says something else of itself.
+    pub(crate) fn check(&self, found: &Image) -> Result<Tree, Error> {
+        self.check_config(&found.config)?;
+        let mut tree = Tree::default();
+        for layer in &found.layers {
+            let takes_away =
+                |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with(".wh."));
+            if let Some(path) = layer.entries().map(|(path, _)| path).find(takes_away) {
+                return Err(Error::new(format!(
+                    "expected layers that take nothing away of those below, found `{path}`"
+                )));
+            }
+            tree.lay(layer.clone())?;
+        }
+        let packages = self.packages(&tree)?;
+        if self.images.kind(self.image)? == Kind::Prod {
+            self.check_files(&tree, &packages)?;
+        }
+        Ok(tree)
+    }
+
+    /// That a container does, as whom and with which variables, what one of that image should. Its words may be of another version.
+    fn check_config(&self, config: &Value) -> Result<(), Error> {
+        let expected = Config::of(self.images, self.image, "", 0)?.to_json(&[]);
+        let known = |config: &Value| {
+            let mut known = config["config"].as_object().cloned().unwrap_or_default();
+            known.remove("Labels");
+            known
+        };
+        let (expected, found) = (known(&expected), known(config));
+        let other = expected.keys().chain(found.keys()).find(|key| expected.get(*key) != found.get(*key));
+        let Some(key) = other else { return Ok(()) };
+        let shown = |it: Option<&Value>| it.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        let (expected, found) = (shown(expected.get(key)), shown(found.get(key)));
+        Err(Error::new(format!("expected {expected} as `{key}` of the image, found {found}")))
+    }
+
+    /// The names of the packages that are installed, which are those of the lock and of the layers.
+    fn packages(&self, tree: &Tree) -> Result<BTreeSet<String>, Error> {
+        let locked = self.lock.of_images(&[self.image]).into_iter();
+        let locked = locked.map(|it| (it.name.as_str(), Some(it.version.as_str())));
+        let own = self.images.own_of(self.image)?.into_iter().map(|name| (name, None));
+        let mut expected: BTreeMap<&str, Option<&str>> = locked.chain(own).collect();
+        let status = tree.file(STATUS).ok_or_else(|| missing(STATUS))?;
+        let mut names = BTreeSet::new();
+        for package in Paragraph::read(&String::from_utf8_lossy(status))? {
+            let (name, version) = (package.need("Package")?, package.need("Version")?);
+            match expected.remove(name) {
+                Some(wanted) if wanted.is_none_or(|wanted| wanted == version) => {}
+                Some(wanted) => {
+                    let wanted = wanted.unwrap_or_default();
+                    return Err(Error::new(format!(
+                        "expected `{name}` {wanted} in the image, as the lock names it; found {version}"
+                    )));
+                }
+                None => {
+                    let image = self.image.label();
+                    return Err(Error::new(format!(
+                        "expected no package `{name}` in the image `{image}`, found one"
+                    )));
+                }
+            }
+            names.insert(name.to_owned());
+        }
+        match expected.into_keys().next() {
+            Some(name) => Err(Error::new(format!("expected the package `{name}` in the image, found none"))),
+            None => Ok(names),
+        }
+    }
+
+    /// That files are those that packages brought, and those that every image has.
+    fn check_files(&self, tree: &Tree, packages: &BTreeSet<String>) -> Result<(), Error> {
+        let ours = Root::of_no_package(self.images, self.image)?;
+        let authorities = root::authorities(tree);
+        let brought = Brought::of(tree, packages);
+        for (path, package) in &brought.files {
+            if tree.file(path).is_none_or(|bytes| md5(bytes) != package.hash) {
+                let (name, found) =
+                    (package.name, if tree.get(path).is_some() { "another one" } else { "none" });
+                return Err(Error::new(format!(
+                    "expected `{path}` as the package `{name}` brought it, found {found}"
+                )));
+            }
+        }
+        for (path, entry) in ours.entries() {
+            if tree.get(path).map(|it| &it.node) != Some(&entry.node) && !brought.paths.contains(path) {
+                return Err(Error::new(format!(
+                    "expected `{path}` as every such image has it, found another one or none"
+                )));
+            }
+        }
+        for (path, entry) in tree.entries() {
+            let is_known =
+                brought.paths.contains(path) || ours.get(path).is_some() || brought.is_made_of(path);
+            let unwanted = match &entry.node {
+                _ if is_compiler(path, entry) => "no compiler in an image to run programs",
+                _ if runs_as_others(entry) => "no program that runs as somebody else",
+                Node::Link(_) if !tree.leads(path) => "links to what is there",
+                Node::File(bytes) if path == AUTHORITIES && Some(&**bytes) == authorities.as_deref() => {
+                    continue;
+                }
+                Node::File(_) | Node::Link(_) if !is_known => "no file that no package brought",
+                _ => continue,
+            };
+            return Err(Error::new(format!("expected {unwanted}, found `{path}`")));
+        }
+        Ok(())
     }
 }
 
-/// A file that a package brought.
+/// What packages brought, as lists in the image say.
 struct Brought<'t> {
-    path: &'t str,
-    package: &'t str,
+    files: BTreeMap<String, Package<'t>>,
+    /// Those, links and directories.
+    paths: BTreeSet<String>,
+    /// Where the lists are.
+    lists: BTreeSet<&'t str>,
+}
+
+/// The package that brought a file, and the hash of what it brought.
+struct Package<'t> {
+    name: &'t str,
     hash: &'t str,
 }
 
-/// The files that a list says a package brought, if it is such a list.
-fn brought<'t>(list: &'t str, bytes: &'t [u8]) -> impl Iterator<Item = Brought<'t>> {
-    let package = list.strip_prefix(LISTS.0).and_then(|list| list.strip_suffix(LISTS.1));
-    let text = package.and_then(|_| std::str::from_utf8(bytes).ok()).unwrap_or_default();
-    text.lines().filter_map(move |line| {
-        let (hash, path) = line.split_once("  ")?;
-        Some(Brought { path, package: package?, hash })
-    })
+impl<'t> Brought<'t> {
+    /// By packages that are installed.
+    fn of(tree: &'t Tree, installed: &BTreeSet<String>) -> Self {
+        let mut brought = Self { files: BTreeMap::new(), paths: BTreeSet::new(), lists: BTreeSet::new() };
+        // What a package has below `/lib` lies where that leads.
+        let place = |path: &str| tree.through_links(path).unwrap_or_else(|_| path.to_owned());
+        for (list, bytes) in tree.files() {
+            let named = list.strip_prefix(LISTS_OF_FILES).and_then(|name| name.rsplit_once('.'));
+            let Some((name, kind)) = named else { continue };
+            let name = name.split(':').next().unwrap_or_default();
+            let Ok(text) = std::str::from_utf8(bytes) else { continue };
+            match kind {
+                _ if !installed.contains(name) => continue,
+                "list" => brought.paths.extend(text.lines().map(place)),
+                "md5sums" => {
+                    let lines = text.lines().filter_map(|line| line.split_once("  "));
+                    brought.files.extend(lines.map(|(hash, path)| (place(path), Package { name, hash })));
+                }
+                _ => continue,
+            }
+            brought.lists.insert(list);
+        }
+        brought
+    }
+
+    /// Whether a file is made of those: a list of them, or what Python compiled of one.
+    fn is_made_of(&self, path: &str) -> bool {
+        path == STATUS || self.lists.contains(path) || module(path).is_some_and(|it| self.paths.contains(&it))
+    }
 }
 
-/// Whether it is what images are made with, beside packages.
-fn is_ours(path: &str) -> bool {
-    path == entry(Kind::Prod) || path.strip_prefix("usr/bin/") == Some(notebook::PROGRAM)
+/// The module that compiled bytes of Python are of, such as `a/b.py` for `a/__pycache__/b.cpython-313.pyc`.
+fn module(path: &str) -> Option<String> {
+    let (directory, name) = path.split_once("__pycache__/")?;
+    let (name, version) = name.strip_suffix(".pyc")?.rsplit_once('.')?;
+    (version.starts_with("cpython-") && !name.contains('/')).then(|| format!("{directory}{name}.py"))
 }
 
-/// Whether a file is a program that makes programs, under a name such as `gcc` or `x86_64-linux-gnu-gcc-14`.
-fn is_compiler(path: &str) -> bool {
-    let Some((directory, name)) = path.rsplit_once('/') else { return false };
-    let name = name.trim_end_matches(|last: char| last.is_ascii_digit() || "-.".contains(last));
-    let name = name.rsplit_once("-linux-gnu-").map_or(name, |(_, name)| name);
-    directory.ends_with("bin") && COMPILERS.contains(&name)
+/// Whether something is, or leads to, a program that makes programs, under a name such as `gcc` or `x86_64-linux-gnu-gcc-14`.
+fn is_compiler(path: &str, entry: &Entry) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let short = name.trim_end_matches(|last: char| last.is_ascii_digit() || "-.".contains(last));
+    let short = short.rsplit_once("-linux-gnu-").map_or(short, |(_, short)| short);
+    let may_run = match entry.node {
+        Node::Directory => false,
+        Node::File(_) => entry.mode & 0o111 != 0,
+        Node::Link(_) => true,
+    };
+    may_run && [name, short].iter().any(|name| COMPILERS.contains(name))
+}
+
+fn missing(path: &str) -> Error {
+    Error::new(format!("expected `{path}` in the image, found none"))
 }

@@ -20,6 +20,7 @@ mod notebook;
 pub mod own;
 pub mod pool;
 mod prune;
+pub(crate) mod read;
 mod root;
 pub mod version;
 pub mod workshop;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::closure::alternatives;
-use super::images::{Kind, LeftOut};
+use super::images::{Image, Images, Kind, LeftOut};
 use super::notebook;
 use super::prune::prune;
 use crate::deb::{Package, md5};
@@ -48,6 +48,13 @@ const LISTS: [(&str, &str); 2] = [
     ("etc/group", "usr/share/base-passwd/group.master"),
 ];
 
+/// Where programs find whom they believe that somebody is who he says.
+pub(super) const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
+
+/// Where it is noted which packages are installed, and of each what it brought.
+pub(super) const STATUS: &str = "var/lib/dpkg/status";
+pub(super) const LISTS_OF_FILES: &str = "var/lib/dpkg/info/";
+
 /// The bits by which a program runs as somebody else than who starts it.
 const AS_OTHERS: u32 = 0o6000;
 
@@ -78,6 +85,22 @@ impl Root {
             tree.put(&format!("etc/{file}"), Entry::file(text.into_bytes()))?;
         }
         Ok(Self { tree, installed: BTreeMap::new(), provided: BTreeSet::new() })
+    }
+
+    /// What an image has that no package brings and that does not depend on packages.
+    pub(super) fn of_no_package(images: &Images, image: &Image) -> Result<Tree, Error> {
+        let mut root = Self::new()?;
+        for name in &image.layers {
+            let layer = images.layer(name)?;
+            if layer.entry {
+                root.put_entry(layer.kind)?;
+            }
+            if layer.notebook {
+                root.put_notebook()?;
+            }
+            layer.links.iter().try_for_each(|(path, target)| root.tree.put(path, Entry::link(target)))?;
+        }
+        Ok(root.tree)
     }
 
     /// All that lies in it.
@@ -112,7 +135,7 @@ impl Root {
         }
         self.tree.lay(contents).map_err(of_package)?;
         for (kind, text) in [("list", list), ("md5sums", hashes)] {
-            self.tree.put(&format!("var/lib/dpkg/info/{file}.{kind}"), Entry::file(text.into_bytes()))?;
+            self.tree.put(&format!("{LISTS_OF_FILES}{file}.{kind}"), Entry::file(text.into_bytes()))?;
         }
         self.provided.insert(name.clone());
         self.provided.extend(alternatives(&control, "Provides").flatten().map(str::to_owned));
@@ -124,17 +147,13 @@ impl Root {
     /// Does what has to be done when all packages of a layer are there.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
-        self.tree.put("var/lib/dpkg/status", Entry::file(status.into_bytes()))?;
+        self.tree.put(STATUS, Entry::file(status.into_bytes()))?;
         if self.installed.contains_key("dpkg") {
             // That names of lists say the kind of machine, without which it finds none of them.
             self.tree.put("var/lib/dpkg/info/format", Entry::file(*b"1\n"))?;
         }
-        let is_authority =
-            |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
-        let authorities = self.tree.files().filter(|(path, _)| is_authority(path));
-        let authorities = authorities.map(|(_, bytes)| bytes).collect::<Vec<_>>().concat();
-        if !authorities.is_empty() {
-            self.tree.put("etc/ssl/certs/ca-certificates.crt", Entry::file(authorities))?;
+        if let Some(authorities) = authorities(&self.tree) {
+            self.tree.put(AUTHORITIES, Entry::file(authorities))?;
         }
         LISTS.iter().try_for_each(|(list, expected)| self.add_expected(list, expected))
     }
@@ -203,6 +222,13 @@ impl Root {
         }
         Ok(lacking)
     }
+}
+
+/// All authorities as one file, if a package brings any.
+pub(super) fn authorities(tree: &Tree) -> Option<Vec<u8>> {
+    let is_one = |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
+    let all: Vec<&[u8]> = tree.files().filter(|(path, _)| is_one(path)).map(|(_, bytes)| bytes).collect();
+    (!all.is_empty()).then(|| all.concat())
 }
 
 /// Where the program lies that decides what a container does.

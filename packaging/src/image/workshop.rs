@@ -174,7 +174,8 @@ impl<'w> Workshop<'w> {
             let purpose = &self.images.layer(layer)?.purpose;
             described.push(Described { name: layer, purpose, packed: &stage.packed });
         }
-        let config = self.config(image, &name)?;
+        let version = name.tag().strip_suffix(image.suffix.as_str()).unwrap_or(name.tag());
+        let config = Config::of(self.images, image, version, self.seconds)?;
         let archive = archive::write(&name, &config, &described)?;
         let finished = Finished {
             dockerfile: with_dockerfile.then_some(directory),
@@ -277,28 +278,5 @@ impl<'w> Workshop<'w> {
             }
         }
         Ok(())
-    }
-
-    fn config(&self, image: &Image, name: &Name) -> Result<Config, Error> {
-        let mut environment = BTreeMap::new();
-        let (mut has_entry, mut has_notebook) = (false, false);
-        for layer in &image.layers {
-            let layer = self.images.layer(layer)?;
-            environment.extend(&layer.environment);
-            has_entry |= layer.entry;
-            has_notebook |= layer.notebook;
-        }
-        environment.extend(&image.environment);
-        let version = name.tag().strip_suffix(image.suffix.as_str()).unwrap_or(name.tag());
-        Ok(Config {
-            kind: self.images.kind(image)?,
-            title: image.title.clone(),
-            version: version.to_owned(),
-            architecture: self.images.debian.architecture.clone(),
-            has_entry,
-            has_notebook,
-            environment: environment.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
-            seconds: self.seconds,
-        })
     }
 }

@@ -49,7 +49,8 @@ impl Release {
             return Err(Error::new(format!("expected an origin such as `Oarlock`, found `{found}`")));
         }
         let is_plain = |it: char| it.is_ascii_graphic();
-        if !self.host.contains(":/") || !self.host.chars().all(is_plain) {
+        let is_served = ["http://", "https://", "file:/"].iter().any(|scheme| self.host.starts_with(scheme));
+        if !is_served || !self.host.chars().all(is_plain) {
             return Err(Error::new(format!(
                 "expected an address such as `https://example.org/apt`, found `{}`",
                 self.host.escape_debug()
