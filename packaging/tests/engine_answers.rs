@@ -135,7 +135,7 @@ fn an_image_counts_as_loaded_only_where_the_engine_says_so() {
             ok("{\"stream\":\"Loading\\n\"}\n"),
             "expected the image `a:1` to be there, found none; the engine said last: `Loading`",
         ),
-        (ok("{\"stream\":\"a\"}\n{\"errorDetail\":{\"message\":\"broken\\u001b[2J\"}}\n"), "broken [2J"),
+        (ok("{\"stream\":\"a\"}\n{\"errorDetail\":{\"message\":\"broken\\u001b[2J off\"}}\n"), "broken off"),
         (ok("{\"errorDetail\":{}}\n"), "an error without a word"),
         (
             ok("{\"errorDetail\":{\"message\":\"write /big: no space left on device\"}}\n"),
