@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -195,4 +196,30 @@ fn who_stops_reading_stops_nothing_else() {
         }
     }
     assert_eq!(found, pages, "all pages are written");
+}
+
+#[test]
+fn a_key_is_made_where_a_directory_is_and_one_that_others_may_read_is_warned_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let nowhere = ["apt-key", "new", "--dry-run", "--out", "nowhere/my.key"];
+    assert!(refusal(directory.path(), &nowhere).contains("expected the directory `nowhere`, found none"));
+    let (made, succeeds) = json(directory.path(), &["apt-key", "new", "--out", "my.key"]);
+    assert!(succeeds, "{made}");
+    let warned = |mode: u32| {
+        let key = directory.path().join("my.key");
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+        command.args(["apt-repo", "none.deb", "--key", "my.key", "--dry-run"]).current_dir(directory.path());
+        let said = command.output().expect("the command").stderr;
+        String::from_utf8_lossy(&said).contains("others may read this secret key")
+    };
+    assert!(warned(0o644) && !warned(0o600));
+}
+
+#[test]
+fn a_shell_is_told_of_every_command() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+    let script = command.args(["completions", "bash"]).output().expect("the command").stdout;
+    let script = String::from_utf8(script).expect("a text");
+    assert!(script.contains("complete -F ") && script.contains("apt-repo"), "{script}");
 }

@@ -199,6 +199,11 @@ fn packages_are_those_of_the_lock_and_of_the_layers() {
         other.contains("expected `base` 1.0-1 in the image, as the lock names it; found 1.0-2"),
         "{other}"
     );
+    let listed = judge.refusal(&changed(&archive, |layers, _| {
+        edit(&mut layers[1], "var/lib/dpkg/info/ours.list", |text| format!("{text}/usr/bin/other\n"));
+        layers[1].put("usr/bin/other", Entry::program(*b"")).expect("a path");
+    }));
+    assert!(listed.contains("expected no file that no package brought, found `usr/bin/other`"), "{listed}");
     let hidden = with_status(|text| {
         text.split("\n\n").filter(|it| !it.contains("openblas")).collect::<Vec<_>>().join("\n\n")
     });
@@ -252,8 +257,11 @@ fn an_archive_whose_files_do_not_go_together_is_none() {
         files.put("index.json", Entry::file(index.to_string().into_bytes())).expect("a path");
     });
     assert!(error.contains("expected one image in the archive, found 2"), "{error}");
-    let mixed = changed(&archive, |_, config| config["rootfs"]["type"] = Value::from("layers"));
-    let mut files = Tree::of_tar(&mixed).expect("an archive");
+    let more =
+        |config: &mut Value| config["rootfs"]["diff_ids"].as_array_mut().expect("a list").push(json!(""));
+    let error = judge.refusal(&changed(&archive, |_, config| more(config)));
+    assert!(error.contains("expected the layers that the image says it has, found others"), "{error}");
+    let mut files = ours.clone();
     files.retain(|path| path != "manifest.json");
     judge.look(&mut Found::default(), &files.to_tar("", 0).expect("an archive")).expect("what skopeo writes");
 }

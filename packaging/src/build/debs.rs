@@ -180,6 +180,7 @@ impl Workshop {
         packed.iter().try_for_each(|(file, bytes)| file::write(file, bytes))?;
         Ok(sizes)
     }
+
     /// Compiles what packages are put together of.
     fn parts(
         &self,

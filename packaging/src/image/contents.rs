@@ -120,15 +120,14 @@ impl Expected<'_> {
             }
         }
         for (path, entry) in ours.entries() {
-            if tree.get(path).map(|it| &it.node) != Some(&entry.node) && !brought.paths.contains(path) {
+            if tree.get(path).map(|it| &it.node) != Some(&entry.node) {
                 return Err(Error::new(format!(
                     "expected `{path}` as every such image has it, found another one or none"
                 )));
             }
         }
         for (path, entry) in tree.entries() {
-            let is_known =
-                brought.paths.contains(path) || ours.get(path).is_some() || brought.is_made_of(path);
+            let is_known = ours.get(path).is_some() || brought.has(path, entry);
             let unwanted = match &entry.node {
                 _ if is_compiler(path, entry) => "no compiler in an image to run programs",
                 _ if runs_as_others(entry) => "no program that runs as somebody else",
@@ -185,9 +184,18 @@ impl<'t> Brought<'t> {
         brought
     }
 
-    /// Whether a file is made of those: a list of them, or what Python compiled of one.
-    fn is_made_of(&self, path: &str) -> bool {
-        path == STATUS || self.lists.contains(path) || module(path).is_some_and(|it| self.paths.contains(&it))
+    /// Whether something is of packages, or made of that: a list of it, or what Python compiled of a module.
+    fn has(&self, path: &str, entry: &Entry) -> bool {
+        match entry.node {
+            Node::Directory | Node::Link(_) => self.paths.contains(path),
+            Node::File(_) => {
+                let is_module = |path: &String| self.files.contains_key(path);
+                path == STATUS
+                    || self.lists.contains(path)
+                    || self.files.contains_key(path)
+                    || module(path).as_ref().is_some_and(is_module)
+            }
+        }
     }
 }
 
