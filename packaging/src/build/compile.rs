@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::assemble::{Built, Core, Other, Plugin, file_of};
+use crate::assemble::{Built, Core, Made, Other, Plugin, file_of};
 use crate::bill;
+use crate::build::Part;
 use crate::build::plan::Recipe;
 use crate::build::tools::Tools;
 use crate::build_id;
@@ -70,8 +71,8 @@ impl<'w> Compiler<'w> {
         self.tools.log(&recipe.directory())
     }
 
-    /// Compiles the core; says how long that takes.
-    pub(crate) fn core(&self, recipe: &Recipe, debug: &Path) -> Result<(Core, Duration), Error> {
+    /// Compiles the core.
+    pub(super) fn core(&self, recipe: &Recipe, debug: &Path) -> Result<Part, Error> {
         let made = self.target.join("made").join(recipe.directory());
         if made.exists() {
             fs::remove_dir_all(&made)?;
@@ -96,17 +97,12 @@ impl<'w> Compiler<'w> {
         let path = path.to_owned();
         let library = self.finish(recipe, wheel.file(&path)?, debug)?;
         wheel.add_executable(&path, library);
-        Ok((Core { built: self.built(recipe)?, wheel }, took))
+        let made = Made::Core(Core { built: self.built(recipe)?, wheel });
+        Ok(Part { made, took, note: None })
     }
 
-    /// Compiles a plugin; says how long that takes, and why it has no manifest where that cannot be written here. `tell` hears of
-    /// what takes long beside.
-    pub(crate) fn plugin(
-        &self,
-        recipe: &Recipe,
-        debug: &Path,
-        tell: &mut dyn FnMut(String),
-    ) -> Result<(Plugin, Duration, Option<String>), Error> {
+    /// Compiles a plugin, and notes why it has no manifest where that cannot be written here. `tell` hears of what takes long beside.
+    pub(super) fn plugin(&self, recipe: &Recipe, debug: &Path, tell: &dyn Fn(String)) -> Result<Part, Error> {
         let file = file_of(&recipe.part.package);
         let (library, took) = self.cargo(recipe, &file, debug)?;
         let place = self.target.join("made").join(recipe.directory()).join(&file);
@@ -120,18 +116,15 @@ impl<'w> Compiler<'w> {
                 )),
             ),
         };
-        Ok((Plugin { built: self.built(recipe)?, library, manifest }, took, note))
+        let made = Made::Plugin(Plugin { built: self.built(recipe)?, library, manifest });
+        Ok(Part { made, took, note })
     }
 
-    /// Compiles a program or a library; says how long that takes.
-    pub(crate) fn other(
-        &self,
-        recipe: &Recipe,
-        file: &str,
-        debug: &Path,
-    ) -> Result<(Other, Duration), Error> {
+    /// Compiles a program or a library.
+    pub(super) fn other(&self, recipe: &Recipe, file: &str, debug: &Path) -> Result<Part, Error> {
         let (bytes, took) = self.cargo(recipe, file, debug)?;
-        Ok((Other { built: self.built(recipe)?, bytes }, took))
+        let made = Made::Other(Other { built: self.built(recipe)?, bytes });
+        Ok(Part { made, took, note: None })
     }
 
     /// What cargo makes under a name, finished.
@@ -159,12 +152,7 @@ impl<'w> Compiler<'w> {
     }
 
     /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
-    fn manifest(
-        &self,
-        recipe: &Recipe,
-        library: &Path,
-        tell: &mut dyn FnMut(String),
-    ) -> Result<String, Error> {
+    fn manifest(&self, recipe: &Recipe, library: &Path, tell: &dyn Fn(String)) -> Result<String, Error> {
         let first = self.ask(library, None);
         if first.is_ok() || recipe.part.libraries.is_empty() {
             return first;
@@ -175,8 +163,9 @@ impl<'w> Compiler<'w> {
             let libraries = recipe.part.libraries.join(", ");
             tell(format!("installing {libraries}, to ask the plugin `{}` who it is", recipe.name));
             let new = place.with_extension("new");
-            self.tools.environment(&new, "libraries")?;
-            self.tools.run(self.tools.pip(&new).args(&recipe.part.libraries), "libraries")?;
+            let log = format!("libraries-{}", recipe.name);
+            self.tools.environment(&new, &log)?;
+            self.tools.run(self.tools.pip(&new).args(&recipe.part.libraries), &log)?;
             fs::rename(new, &place)?;
         }
         self.ask(library, Some(&place))
@@ -211,15 +200,15 @@ impl<'w> Compiler<'w> {
         let [whole, stripped, symbols] =
             ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
         fs::write(&whole, bytes)?;
+        let log = format!("strip-{}", recipe.directory());
         self.tools.run(
             Command::new("strip")
                 .args(["--strip-unneeded", "--remove-section=.comment", "-o"])
                 .arg(&stripped)
                 .arg(&whole),
-            "strip",
+            &log,
         )?;
-        self.tools
-            .run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), "strip")?;
+        self.tools.run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), &log)?;
         let (mut library, mut symbols) = (fs::read(&stripped)?, fs::read(&symbols)?);
         build_id::set(&mut library, &mut symbols)?;
         let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
@@ -251,7 +240,8 @@ impl<'w> Compiler<'w> {
         let scratch = tempfile::tempdir_in(self.target)?;
         let wheel = &scratch.path().join(row.name.to_string());
         fs::write(wheel, bytes)?;
-        let said = self.tools.run(self.tools.command("auditwheel").arg("show").arg(wheel), "audit")?;
+        let log = format!("audit-{}", row.name);
+        let said = self.tools.run(self.tools.command("auditwheel").arg("show").arg(wheel), &log)?;
         // It names the oldest system that the wheel runs on, which may be older than what was asked for.
         let found = tag_found(&said);
         if found
@@ -266,7 +256,7 @@ impl<'w> Compiler<'w> {
         }
         if row.name.python.ends_with("abi3") {
             let mut audit = self.tools.command("abi3audit");
-            self.tools.run(audit.args(["--strict", "--summary"]).arg(wheel), "audit")?;
+            self.tools.run(audit.args(["--strict", "--summary"]).arg(wheel), &log)?;
         }
         Ok(())
     }
@@ -289,7 +279,7 @@ impl<'w> Compiler<'w> {
 
     /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
     /// directory of its own: otherwise each would undo what the other did.
-    fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
+    pub(super) fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
         let kind = match (&recipe.python, recipe.leaves_out_avx()) {
             (Some(_), _) => recipe.directory(),
             (None, false) => "plugins".to_owned(),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::compile::Compiler;
 use super::plan::{Plan, Recipe, recipe};
-use super::{Step, Workshop, machine, make};
+use super::side_by_side::side_by_side;
+use super::{Step, Steps, Workshop, machine, make};
 use crate::assemble::Made;
 use crate::date;
 use crate::error::Error;
@@ -121,7 +122,7 @@ impl Workshop {
         tell(&Step { done: 0, all: 1, text: self.compiling(&compiler, &recipe) });
         let debug = self.target.join("debug");
         let file = self.target.join(MADE_COMMAND);
-        if let (Made::Other(made), _) = make(&compiler, &recipe, &debug, &mut |_| (), &mut Vec::new())? {
+        if let Made::Other(made) = make(&compiler, &recipe, &debug, &|_| ())?.made {
             file::write_program(&file, &made.bytes)?;
         }
         Ok(file)
@@ -139,17 +140,12 @@ impl Workshop {
         out: &Path,
         tell: &dyn Fn(&Step),
     ) -> Result<Vec<(PathBuf, u64)>, Error> {
-        let all = plan.steps();
-        let mut steps = 0..all;
-        let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
+        let mut steps = Steps::new(plan.steps(), tell);
         let seconds = date::of_sources(&self.root)?;
         self.check_machine(plan)?;
         let debug = self.target.join("debug");
-        let made = if plan.recipes.is_empty() {
-            BTreeMap::new()
-        } else {
-            self.parts(plan, &debug, &mut step, tell)?
-        };
+        let made =
+            if plan.recipes.is_empty() { BTreeMap::new() } else { self.parts(plan, &debug, &mut steps)? };
         let command = self.target.join(MADE_COMMAND);
         let said = Compiled { part: COMMAND.to_owned(), without_avx: false };
         if let Some(Made::Other(other)) = made.get(&said) {
@@ -165,15 +161,21 @@ impl Workshop {
             keys: &plan.keys,
             debug: &debug,
         };
-        let mut packed: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-        for about in &plan.chosen {
-            step(format!("packing {}", about.name));
-            let packages =
-                maker.make(about).map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
-            for package in packages {
-                packed.push((out.join(package.file_name()?), package.to_bytes(seconds)?));
-            }
-        }
+        let tell = steps.of_works(|about: &&About| format!("packing {}", about.name));
+        let packed = side_by_side(
+            &plan.chosen,
+            |_, _| false,
+            tell,
+            |about, _| {
+                let packages =
+                    maker.make(about).map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
+                packages
+                    .iter()
+                    .map(|package| Ok((out.join(package.file_name()?), package.to_bytes(seconds)?)))
+                    .collect::<Result<Vec<_>, Error>>()
+            },
+        )?;
+        let packed: Vec<(PathBuf, Vec<u8>)> = packed.into_iter().flatten().collect();
         let sizes: Vec<(PathBuf, u64)> =
             packed.iter().map(|(file, bytes)| (file.clone(), bytes.len() as u64)).collect();
         plan.packages.check_sets(&sizes)?;
@@ -186,23 +188,21 @@ impl Workshop {
         &self,
         plan: &PackagePlan<'_>,
         debug: &Path,
-        step: &mut dyn FnMut(String),
-        tell: &dyn Fn(&Step),
+        steps: &mut Steps<'_>,
     ) -> Result<BTreeMap<Compiled, Made>, Error> {
-        step("installing maturin, zig and what checks wheels".to_owned());
+        steps.next("installing maturin, zig and what checks wheels".to_owned());
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
-        let mut made = BTreeMap::new();
-        for (recipe, compiled) in &plan.recipes {
-            step(self.compiling(&compiler, recipe));
-            let mut notes = Vec::new();
-            let mut beside = |text: String| tell(&Step { done: 1 + made.len(), all: plan.steps(), text });
-            let (part, _) = make(&compiler, recipe, debug, &mut beside, &mut notes)?;
-            // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
-            if let Some(note) = notes.pop() {
-                return Err(Error::new(note));
-            }
-            made.insert(compiled.clone(), part);
+        let recipes: Vec<&Recipe> = plan.recipes().collect();
+        let parts = self.compile(&compiler, &recipes, debug, steps)?;
+        // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
+        if let Some(note) = parts.iter().find_map(|part| part.note.clone()) {
+            return Err(Error::new(note));
         }
-        Ok(made)
+        Ok(plan
+            .recipes
+            .iter()
+            .zip(parts)
+            .map(|((_, compiled), part)| (compiled.clone(), part.made))
+            .collect())
     }
 }

@@ -7,15 +7,14 @@ mod compile;
 mod debs;
 mod machine;
 mod plan;
+mod side_by_side;
 pub(crate) mod tools;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) use compile::CORE_LIBRARY;
 pub use debs::PackagePlan;
-use plan::recipes;
 pub(crate) use plan::{CORE, is_without_avx, recipe};
 pub use plan::{Plan, Recipe};
 
@@ -27,6 +26,7 @@ use crate::matrix::Wheel as Row;
 use crate::packed::{Effort, Packer};
 use crate::wheel::Wheel;
 use compile::Compiler;
+use side_by_side::{Heard, side_by_side};
 
 /// Where things are built.
 #[derive(Clone, Debug)]
@@ -42,12 +42,21 @@ pub struct Workshop {
 /// What is done next, of all that there is to do.
 #[derive(Debug)]
 pub struct Step {
-    /// How many steps are behind.
+    /// How many steps began before it.
     pub done: usize,
     /// How many there are.
     pub all: usize,
     /// What it is.
     pub text: String,
+}
+
+/// What came of a recipe.
+struct Part {
+    made: Made,
+    /// How long compiling it took when cargo last had something to compile for it.
+    took: Duration,
+    /// What has to be known of it, such as that a plugin has no manifest.
+    note: Option<String>,
 }
 
 /// What came of a plan.
@@ -104,38 +113,37 @@ impl Workshop {
         tell: &dyn Fn(&Step),
     ) -> Result<Outcome, Error> {
         let begin = Instant::now();
-        let all = 1 + plan.recipes().len() + plan.rows().len();
-        let mut steps = 0..all;
-        let mut step = |text: String| tell(&Step { done: steps.next().unwrap_or(all), all, text });
-        step("installing maturin, zig and what checks wheels".to_owned());
+        let mut steps = Steps::new(1 + plan.recipes().len() + plan.rows().len(), tell);
+        steps.next("installing maturin, zig and what checks wheels".to_owned());
         let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
-        let mut notes = Vec::new();
-        let mut made = BTreeMap::new();
-        for (place, recipe) in plan.recipes().iter().enumerate() {
-            step(self.compiling(&compiler, recipe));
-            let mut beside = |text: String| tell(&Step { done: 1 + place, all, text });
-            let part = make(&compiler, recipe, &out.join("debug"), &mut beside, &mut notes)?;
-            made.insert(recipe.directory(), part);
-        }
+        let recipes: Vec<&Recipe> = plan.recipes().iter().collect();
+        let parts = self.compile(&compiler, &recipes, &out.join("debug"), &mut steps)?;
+        let once = parts.iter().map(|part| part.took).sum();
+        let notes = parts.iter().filter_map(|part| part.note.clone()).collect();
         let packer = Packer::from(effort).keeping_in(&self.target.join("packed"));
         let packing = Instant::now();
-        let once = made.values().map(|(_, took)| *took).sum();
-        let mut apart = Duration::ZERO;
-        let mut wheels = Vec::new();
+        let mut needed: Vec<(&Row, Vec<&Part>)> = Vec::new();
         for row in plan.rows() {
-            step(format!("packing {}", row.name));
-            let needed = recipes(plan.matrix, row)?;
-            let parts: Vec<&(Made, Duration)> =
-                needed.iter().filter_map(|it| made.get(&it.directory())).collect();
-            apart += parts.iter().map(|(_, took)| *took).sum::<Duration>();
-            let wheel = put_together(plan, row, &parts)?;
-            let target = out.join(row.name.to_string());
-            let bytes = wheel.to_bytes(&packer)?;
-            check::check_size(row, &wheel, bytes.len() as u64)?;
-            compiler.audit(row, &bytes)?;
-            file::write(&target, &bytes)?;
-            wheels.push((target, bytes.len() as u64));
+            let of_row = plan::recipes(plan.matrix, row)?;
+            let is_needed = |(recipe, part)| of_row.contains(recipe).then_some(part);
+            needed.push((row, plan.recipes().iter().zip(&parts).filter_map(is_needed).collect()));
         }
+        let apart = needed.iter().flat_map(|(_, parts)| parts).map(|part| part.took).sum();
+        let tell = steps.of_works(|(row, _): &(&Row, Vec<&Part>)| format!("packing {}", row.name));
+        let wheels = side_by_side(
+            &needed,
+            |_, _| false,
+            tell,
+            |(row, parts), _| {
+                let wheel = put_together(plan, row, parts)?;
+                let target = out.join(row.name.to_string());
+                let bytes = wheel.to_bytes(&packer)?;
+                check::check_size(row, &wheel, bytes.len() as u64)?;
+                compiler.audit(row, &bytes)?;
+                file::write(&target, &bytes)?;
+                Ok((target, bytes.len() as u64))
+            },
+        )?;
         Ok(Outcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
     }
 
@@ -143,6 +151,21 @@ impl Workshop {
     #[must_use]
     pub fn place_for(&self, what: &str) -> PathBuf {
         self.target.join("release").join(what)
+    }
+
+    /// Compiles parts, and gives what comes of each.
+    fn compile(
+        &self,
+        compiler: &Compiler<'_>,
+        recipes: &[&Recipe],
+        debug: &Path,
+        steps: &mut Steps<'_>,
+    ) -> Result<Vec<Part>, Error> {
+        let tell_of = steps.of_works(|recipe: &&Recipe| self.compiling(compiler, recipe));
+        // Two cargos wait for each other where they write into one directory.
+        let in_the_way =
+            |one: &&Recipe, other: &&Recipe| compiler.cargo_directory(one) == compiler.cargo_directory(other);
+        side_by_side(recipes, in_the_way, tell_of, |recipe, tell| make(compiler, recipe, debug, tell))
     }
 
     /// What is said before a part is compiled.
@@ -156,34 +179,57 @@ impl Workshop {
     }
 }
 
-/// Compiles a part, and says how long that takes; `notes` are what has to be known of it.
+/// Counts what is told of long work.
+struct Steps<'t> {
+    begun: usize,
+    all: usize,
+    tell: &'t dyn Fn(&Step),
+}
+
+impl<'t> Steps<'t> {
+    fn new(all: usize, tell: &'t dyn Fn(&Step)) -> Self {
+        Self { begun: 0, all, tell }
+    }
+
+    /// The next one begins.
+    fn next(&mut self, text: String) {
+        (self.tell)(&Step { done: self.begun, all: self.all, text });
+        self.begun += 1;
+    }
+
+    /// What tells of works that go on side by side, of which each is a step; `text` is what is told as it begins.
+    fn of_works<W>(&mut self, text: impl Fn(&W) -> String) -> impl FnMut(Heard<'_, W>) {
+        move |heard| match heard {
+            Heard::Begins(work) => self.next(text(work)),
+            Heard::Beside(text) => {
+                (self.tell)(&Step { done: self.begun.saturating_sub(1), all: self.all, text });
+            }
+        }
+    }
+}
+
+/// Compiles a part; `tell` hears of what takes long beside.
 fn make(
     compiler: &Compiler<'_>,
     recipe: &Recipe,
     debug: &Path,
-    tell: &mut dyn FnMut(String),
-    notes: &mut Vec<String>,
-) -> Result<(Made, Duration), Error> {
-    let made = match (&recipe.python, &recipe.part.file) {
-        (Some(_), _) => compiler.core(recipe, debug).map(|(core, took)| (Made::Core(core), took)),
-        (None, Some(file)) => {
-            compiler.other(recipe, file, debug).map(|(other, took)| (Made::Other(other), took))
-        }
-        (None, None) => compiler.plugin(recipe, debug, tell).map(|(plugin, took, note)| {
-            notes.extend(note);
-            (Made::Plugin(plugin), took)
-        }),
+    tell: &dyn Fn(String),
+) -> Result<Part, Error> {
+    let part = match (&recipe.python, &recipe.part.file) {
+        (Some(_), _) => compiler.core(recipe, debug),
+        (None, Some(file)) => compiler.other(recipe, file, debug),
+        (None, None) => compiler.plugin(recipe, debug, tell),
     };
-    made.map_err(|error| Error::new(format!("{recipe}: {error}")))
+    part.map_err(|error| Error::new(format!("{recipe}: {error}")))
 }
 
 /// The wheel of a row, of what was compiled for it.
-fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&(Made, Duration)]) -> Result<Wheel, Error> {
-    let core = parts.iter().find_map(|(made, _)| match made {
+fn put_together(plan: &Plan<'_>, row: &Row, parts: &[&Part]) -> Result<Wheel, Error> {
+    let core = parts.iter().find_map(|part| match &part.made {
         Made::Core(core) => Some(core),
         Made::Plugin(_) | Made::Other(_) => None,
     });
-    let plugins = parts.iter().filter_map(|(made, _)| match made {
+    let plugins = parts.iter().filter_map(|part| match &part.made {
         Made::Core(_) | Made::Other(_) => None,
         Made::Plugin(plugin) => Some(plugin.clone()),
     });
