@@ -68,7 +68,7 @@ pub struct Outcome {
     pub took: Duration,
     /// How long putting together, packing and judging took of that.
     pub packing: Duration,
-    /// How long it takes to compile each part once, as measured when cargo last had something to compile for it.
+    /// How long it takes to compile each part once, as measured when cargo last had something to compile for it, beside others.
     pub once: Duration,
     /// The same if each wheel compiled its parts for itself.
     pub apart: Duration,
