@@ -1,7 +1,7 @@
 //! Files as they lie below a root: of a package of Debian, of a layer of an image. Written as an archive, the same tree is the
 //! same bytes wherever and whenever that is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read as _};
 use std::sync::Arc;
 
@@ -295,6 +295,30 @@ impl Tree {
         }
         Ok(tree)
     }
+
+    /// The tree in an archive that has nothing but what [`Tree::to_tar`] writes, without a prefix; and of which time all of it is.
+    ///
+    /// # Errors
+    ///
+    /// When it is broken, or has more, such as attributes that programs find beside files, or what lies behind its end.
+    pub(crate) fn of_own_tar(bytes: &[u8]) -> Result<(Self, u64), Error> {
+        let mut tree = Self::of_tar(bytes)?;
+        let (mut listed, mut seconds) = (BTreeSet::new(), None);
+        for entry in Archive::new(Cursor::new(bytes)).entries()? {
+            let entry = entry?;
+            listed.insert(inside(&String::from_utf8_lossy(&entry.path_bytes()))?);
+            seconds = seconds.or(Some(entry.header().mtime()?));
+        }
+        // What is above others is there without being said, and may be of a layer below.
+        tree.retain(|path| listed.contains(path));
+        let seconds = seconds.unwrap_or_default();
+        if tree.to_tar("", seconds)? == bytes {
+            return Ok((tree, seconds));
+        }
+        Err(Error::new(
+            "expected an archive as `oarlock-pack` writes it, found more in it, such as attributes of files or several times",
+        ))
+    }
 }
 
 /// Says a path, or with another `kind` where a link leads: in the header, or in an entry before it where that has no room, as
@@ -372,6 +396,31 @@ mod tests {
         let refused = |tree: &mut Tree, path| tree.put(path, Entry::file(*b"")).expect_err(path).to_string();
         assert!(refused(&mut tree, "usr/../../etc/passwd").contains("within the tree"));
         assert!(refused(&mut tree, "usr/bin/program/x").contains("expected a directory `usr/bin/program`"));
+    }
+
+    #[test]
+    fn an_archive_of_our_own_has_nothing_that_its_tree_does_not_say() {
+        let mut tree = tree();
+        tree.retain(|path| path != "usr/share");
+        let own = tree.to_tar("", 7).expect("an archive");
+        assert_eq!(Tree::of_own_tar(&own).expect("a tree"), (tree.clone(), 7));
+        let attributes = {
+            let mut archive = Builder::new(Vec::new());
+            archive
+                .append_pax_extensions([("SCHILY.xattr.security.capability", &b"1"[..])])
+                .expect("attributes");
+            [&archive.get_ref()[..], &own].concat()
+        };
+        let behind = [&own[..], &own].concat();
+        let another_time = {
+            let mut more = Tree::default();
+            more.put("z", Entry::file(*b"")).expect("a path");
+            [&own[..own.len() - 1024], &more.to_tar("", 8).expect("an archive")].concat()
+        };
+        for other in [attributes, behind, another_time] {
+            let error = Tree::of_own_tar(&other).expect_err("a refusal").to_string();
+            assert!(error.starts_with("expected an archive as `oarlock-pack` writes it"), "{error}");
+        }
     }
 
     #[test]

@@ -23,6 +23,25 @@ pub struct Found {
     parts: BTreeMap<String, Vec<Place>>,
     /// The packages, with how many bytes each has.
     packages: Vec<(PathBuf, u64)>,
+    /// The files of packages of ours, by the names of those.
+    brought: BTreeMap<String, Vec<Brought>>,
+}
+
+/// What a package of ours brought, where it lies or into an image.
+#[derive(Debug)]
+struct Brought {
+    file: PathBuf,
+    is_image: bool,
+    /// The hashes of its files by their paths.
+    files: BTreeMap<String, String>,
+}
+
+impl Brought {
+    /// A file that an image has otherwise than this package, if there is one.
+    fn other_in<'i>(&self, image: &'i Self) -> Option<&'i String> {
+        let is_other = |(path, hash): &(&String, &String)| self.files.get(*path) != Some(*hash);
+        image.files.iter().find(is_other).map(|(path, _)| path)
+    }
 }
 
 /// Where a part was found.
@@ -76,6 +95,7 @@ impl Found {
         let name = package.name()?.to_owned();
         // What debuggers want of it was cut off those bytes, and others' packages are others' business.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
+        self.bring(&name, file, false, package.contents.files());
         let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
         let compiled: Vec<&[u8]> = compiled.map(|(_, bytes)| bytes).collect();
         let parts: Vec<&Compiled> = about.contents.iter().filter_map(Content::compiled).collect();
@@ -105,13 +125,14 @@ impl Found {
         let look = || {
             let found = std::fs::read(file).map_err(Error::from).and_then(|bytes| Image::read(&bytes))?;
             let image = images.of_tag(&found.tag).ok_or_else(|| unknown(images, &found.tag))?;
-            check_size(image, found.packed)?;
+            check_size(image, found.packed())?;
             let tree = contents::Expected { images, image, lock }.check(&found)?;
             Ok((image, tree))
         };
         let (image, tree) = look().map_err(|error: Error| error.of_file(file.display()))?;
         let version = matrix.core(false)?.name.version.to_string();
         for name in images.own_of(image)? {
+            self.bring(name, file, true, contents::files_of(&tree, name));
             let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
                 let Content::Part { compiled: part, at } = content else { continue };
@@ -152,12 +173,47 @@ impl Found {
         Ok(())
     }
 
-    /// All parts, if each is the same wherever it was found.
+    fn bring<'b, P: Into<String>>(
+        &mut self,
+        name: &str,
+        file: &Path,
+        is_image: bool,
+        files: impl Iterator<Item = (P, &'b [u8])>,
+    ) {
+        let files = files.map(|(path, bytes)| (path.into(), sha256(bytes))).collect();
+        self.brought.entry(name.to_owned()).or_default().push(Brought {
+            file: file.to_owned(),
+            is_image,
+            files,
+        });
+    }
+
+    /// That images have of each package of ours what that brings. What it brings beside may be left out of them.
+    fn check_brought(&self) -> Result<(), Error> {
+        for (name, all) in &self.brought {
+            for image in all.iter().filter(|it| it.is_image) {
+                let packages = all.iter().filter(|it| !it.is_image);
+                let others: Vec<_> = packages.map(|package| (package, package.other_in(image))).collect();
+                // Of packages of several versions an image has one.
+                let has_one = others.iter().any(|(_, other)| other.is_none());
+                let Some((package, Some(path))) = others.first().filter(|_| !has_one) else { continue };
+                return Err(Error::new(format!(
+                    "expected `{path}` as the package `{name}` in `{}` has it, found another one; make the image anew",
+                    package.file.display()
+                ))
+                .of_file(image.file.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// All parts, if each is the same wherever it was found, and so is all else that packages of ours brought into images.
     ///
     /// # Errors
     ///
     /// When one is not; the error says which files differ.
     pub fn same(&self) -> Result<Vec<Same<'_>>, Error> {
+        self.check_brought()?;
         let mut all = Vec::new();
         for (part, places) in &self.parts {
             let Some(first) = places.first() else { continue };

@@ -23,6 +23,9 @@ use crate::image::{IMAGES, Place, sha256};
 /// Where a plugin lies in its package.
 const PLUGIN: &str = "usr/lib/x86_64-linux-gnu/oarlock/plugins/liboarlock_plugin_openblas.so";
 
+/// The time of everything in them.
+const TIME: u64 = 1_700_000_000;
+
 /// Images of packages of which one is a plugin of our own matrix, with an entry and a link.
 struct Judge {
     place: Place,
@@ -96,7 +99,7 @@ fn changed(archive: &[u8], change: impl FnOnce(&mut [Tree], &mut Value)) -> Vec<
     let mut layers: Vec<Tree> = manifest["layers"].as_array().expect("layers").iter().map(unpacked).collect();
     change(&mut layers, &mut config);
     for (number, layer) in layers.iter().enumerate() {
-        let bytes = layer.to_tar("", 0).expect("an archive");
+        let bytes = layer.to_tar("", TIME).expect("an archive");
         config["rootfs"]["diff_ids"][number] = Value::from(format!("sha256:{}", sha256(&bytes)));
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(&bytes).expect("bytes");
@@ -135,14 +138,46 @@ fn images_are_held_to_each_other_and_to_packages() {
 }
 
 #[test]
+fn what_packages_of_ours_bring_into_an_image_is_what_they_have() {
+    let judge = Judge::new();
+    let archive = judge.archive(b"\x7fELF plugin");
+    let other = changed(&archive, |layers, _| {
+        let path = "usr/bin/oarlock-extra.py";
+        layers[1].put(path, Entry::program(*b"other")).expect("a path");
+        let hash = "795f3202b17cb6bc3d4b771d8c6c9eaf";
+        for (kind, line) in [("md5sums", format!("{hash}  {path}")), ("list", format!("/{path}"))] {
+            let list = format!("var/lib/dpkg/info/oarlock-plugin-openblas.{kind}");
+            edit(&mut layers[1], &list, |text| format!("{text}{line}\n"));
+        }
+    });
+    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    let packages = Packages::read("packages.toml", PACKAGES).expect("our own packages");
+    for (image, told) in [
+        (archive, None),
+        (other, Some("expected `usr/bin/oarlock-extra.py` as the package `oarlock-plugin-openblas` in `")),
+    ] {
+        let mut found = Found::default();
+        let package = judge.place.path("debs/oarlock-plugin-openblas_1.0-1_amd64.deb");
+        found.package(&matrix, &packages, &package).expect("a package");
+        judge.look(&mut found, &image).expect("an image in itself");
+        let error = found.same().err().map(|error| error.to_string());
+        match told {
+            None => assert_eq!(error, None),
+            Some(told) => assert!(error.as_ref().is_some_and(|error| error.contains(told)), "{error:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
     let judge = Judge::new();
     let archive = judge.archive(b"plugin");
     let unwanted = "expected no file that no package brought";
+    let modes = "expected what root alone may change, and programs that may be run, found `usr/";
     let list = "var/lib/dpkg/info/other.md5sums";
     for (path, entry, told) in [
         ("usr/libexec/helper", Entry::program(*b""), unwanted),
-        ("home/oarlock/.ssh/id_ed25519", Entry::file(*b"secret"), unwanted),
+        ("etc/ssh/id_ed25519", Entry::file(*b"secret"), unwanted),
         ("usr/lib/python3/dist-packages/more.py", Entry::file(*b""), unwanted),
         ("usr/lib/python3/__pycache__/more.cpython-313.pyc", Entry::file(*b""), unwanted),
         (list, Entry::file(*b"d41d8cd98f00b204e9800998ecf8427e  usr/bin/other\n"), unwanted),
@@ -160,6 +195,14 @@ fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
             Entry { mode: 0o4755, ..Entry::program(*b"") },
             "expected no program that runs as somebody else",
         ),
+        ("usr/bin/ours", Entry { mode: 0o777, ..Entry::program(*b"ours") }, modes),
+        ("usr/bin/ours", Entry { owner: (10_001, 0), ..Entry::program(*b"ours") }, modes),
+        ("usr/bin/ours", Entry::file(*b"ours"), modes),
+        ("usr/local/bin", Entry { mode: 0o777, ..Entry::directory() }, modes),
+        ("work", Entry::directory(), "expected `work` as every such image has it"),
+        ("tmp", Entry::directory(), "expected `tmp` as every such image has it"),
+        ("bin", Entry::directory(), "expected layers that go through no link of those below, found `bin`"),
+        ("lib/base.so", Entry::file(*b"base"), "expected layers that go through no link"),
         ("usr/bin/away", Entry::link("nowhere"), "expected links to what is there, found `usr/bin/away`"),
         ("usr/bin/here", Entry::link("ours"), unwanted),
         ("usr/bin/.wh.ours", Entry::file(*b""), "expected layers that take nothing away of those below"),
@@ -218,12 +261,23 @@ fn what_an_image_says_of_itself_is_what_one_like_it_says() {
     let judge = Judge::new();
     let archive = judge.archive(b"plugin");
     let error = judge.refusal(&changed(&archive, |_, config| config["config"]["User"] = Value::from("0")));
-    assert!(error.contains("expected \"10001:10001\" as `User` of the image, found \"0\""), "{error}");
+    assert!(error.contains("expected \"10001:10001\" as `config.User` of the image, found \"0\""), "{error}");
     let entry = json!(["/bin/sh", "-c", "other"]);
     let error = judge.refusal(&changed(&archive, |_, config| config["config"]["Entrypoint"] = entry));
-    assert!(error.contains("as `Entrypoint` of the image"), "{error}");
+    assert!(error.contains("as `config.Entrypoint` of the image"), "{error}");
+    let error = judge.refusal(&changed(&archive, |_, config| config["architecture"] = Value::from("arm64")));
+    assert!(error.contains("expected \"amd64\" as `architecture` of the image, found \"arm64\""), "{error}");
+    let error =
+        judge.refusal(&changed(&archive, |_, config| config["history"][0]["comment"] = Value::from("x")));
+    assert!(error.contains("as `history` of the image"), "{error}");
+    let label = "org.opencontainers.image.version";
+    let error = judge.refusal(&changed(&archive, |_, config| config["config"]["Labels"][label] = json!("2")));
+    assert!(
+        error.contains("expected \"1.0\" as `config.Labels.org.opencontainers.image.version`"),
+        "{error}"
+    );
     let error = judge.refusal(&changed(&archive, |_, config| config["config"]["OnBuild"] = json!(["RUN x"])));
-    assert!(error.contains("expected nothing as `OnBuild` of the image"), "{error}");
+    assert!(error.contains("expected nothing as `config.OnBuild` of the image"), "{error}");
 }
 
 #[test]
@@ -257,6 +311,12 @@ fn an_archive_whose_files_do_not_go_together_is_none() {
         files.put("index.json", Entry::file(index.to_string().into_bytes())).expect("a path");
     });
     assert!(error.contains("expected one image in the archive, found 2"), "{error}");
+    let error = refusal(&|files| {
+        let mut index = value(&ours, "index.json");
+        index["manifests"][0]["urls"] = json!(["https://example.org/other"]);
+        files.put("index.json", Entry::file(index.to_string().into_bytes())).expect("a path");
+    });
+    assert!(error.contains("in the archive alone, found it at `https://example.org/other` too"), "{error}");
     let more =
         |config: &mut Value| config["rootfs"]["diff_ids"].as_array_mut().expect("a list").push(json!(""));
     let error = judge.refusal(&changed(&archive, |_, config| more(config)));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::config::Config;
+use super::config::{Config, Described};
 use super::images::{Image as About, Images, Kind};
 use super::lock::Lock;
 use super::read::Image;
@@ -37,17 +37,11 @@ impl Expected<'_> {
     /// When it has another package, lacks one, has a file that is of none or not as that brought it, a program that makes programs or
     /// is run as somebody else, a link that leads nowhere, or says something else of itself.
     pub(crate) fn check(&self, found: &Image) -> Result<Tree, Error> {
-        self.check_config(&found.config)?;
+        self.check_config(found)?;
         let mut tree = Tree::default();
         for layer in &found.layers {
-            let takes_away =
-                |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with(".wh."));
-            if let Some(path) = layer.entries().map(|(path, _)| path).find(takes_away) {
-                return Err(Error::new(format!(
-                    "expected layers that take nothing away of those below, found `{path}`"
-                )));
-            }
-            tree.lay(layer.clone())?;
+            check_over(&tree, &layer.tree)?;
+            tree.lay(layer.tree.clone())?;
         }
         let packages = self.packages(&tree)?;
         if self.images.kind(self.image)? == Kind::Prod {
@@ -56,20 +50,21 @@ impl Expected<'_> {
         Ok(tree)
     }
 
-    /// That a container does, as whom and with which variables, what one of that image should. Its words may be of another version.
-    fn check_config(&self, config: &Value) -> Result<(), Error> {
-        let expected = Config::of(self.images, self.image, "", 0)?.to_json(&[]);
-        let known = |config: &Value| {
-            let mut known = config["config"].as_object().cloned().unwrap_or_default();
-            known.remove("Labels");
-            known
-        };
-        let (expected, found) = (known(&expected), known(config));
-        let other = expected.keys().chain(found.keys()).find(|key| expected.get(*key) != found.get(*key));
-        let Some(key) = other else { return Ok(()) };
-        let shown = |it: Option<&Value>| it.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-        let (expected, found) = (shown(expected.get(key)), shown(found.get(key)));
-        Err(Error::new(format!("expected {expected} as `{key}` of the image, found {found}")))
+    /// That an image says of itself, to the last word, what one of these layers should.
+    fn check_config(&self, found: &Image) -> Result<(), Error> {
+        let version = found.tag.strip_suffix(&self.image.suffix).unwrap_or(&found.tag);
+        let seconds = found.layers.first().map_or(0, |layer| layer.seconds);
+        if found.layers.iter().any(|layer| layer.seconds != seconds) {
+            return Err(Error::new("expected layers of one time, found several"));
+        }
+        let mut described = Vec::new();
+        for (name, layer) in self.image.layers.iter().zip(&found.layers) {
+            let purpose = &self.images.layer(name)?.purpose;
+            described.push(Described { name, purpose, packed: &layer.packed });
+        }
+        let expected = Config::of(self.images, self.image, version, seconds)?.to_json(&described);
+        let Some((name, expected, found)) = difference("", &expected, &found.config) else { return Ok(()) };
+        Err(Error::new(format!("expected {expected} as `{name}` of the image, found {found}")))
     }
 
     /// The names of the packages that are installed, which are those of the lock and of the layers.
@@ -120,7 +115,7 @@ impl Expected<'_> {
             }
         }
         for (path, entry) in ours.entries() {
-            if tree.get(path).map(|it| &it.node) != Some(&entry.node) {
+            if tree.get(path) != Some(entry) {
                 return Err(Error::new(format!(
                     "expected `{path}` as every such image has it, found another one or none"
                 )));
@@ -132,6 +127,9 @@ impl Expected<'_> {
                 _ if is_compiler(path, entry) => "no compiler in an image to run programs",
                 _ if runs_as_others(entry) => "no program that runs as somebody else",
                 Node::Link(_) if !tree.leads(path) => "links to what is there",
+                _ if ours.get(path).is_none() && !is_usual(path, entry) => {
+                    "what root alone may change, and programs that may be run"
+                }
                 Node::File(bytes) if path == AUTHORITIES && Some(&**bytes) == authorities.as_deref() => {
                     continue;
                 }
@@ -142,6 +140,53 @@ impl Expected<'_> {
         }
         Ok(())
     }
+}
+
+/// That a layer takes nothing away of those below, and goes through no link of them: engines would put a directory there.
+fn check_over(below: &Tree, layer: &Tree) -> Result<(), Error> {
+    for (path, entry) in layer.entries() {
+        let refuse = |what: &str| Err(Error::new(format!("expected layers that {what}, found `{path}`")));
+        if path.rsplit('/').next().is_some_and(|name| name.starts_with(".wh.")) {
+            return refuse("take nothing away of those below");
+        }
+        let is_link = |there: &Entry| matches!(there.node, Node::Link(_));
+        let is_over_link = entry.node == Node::Directory && below.get(path).is_some_and(is_link);
+        if is_over_link || below.through_links(path)? != path {
+            return refuse("go through no link of those below");
+        }
+    }
+    Ok(())
+}
+
+/// What is first not as expected, by its name: what should be there, and what is.
+fn difference(name: &str, expected: &Value, found: &Value) -> Option<(String, String, String)> {
+    let shown = |value: &Value| if value.is_null() { "nothing".to_owned() } else { value.to_string() };
+    match (expected, found) {
+        (Value::Object(wanted), Value::Object(there)) => wanted.keys().chain(there.keys()).find_map(|key| {
+            let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+            difference(&name, &expected[key], &found[key])
+        }),
+        _ if expected == found => None,
+        _ => Some((name.to_owned(), shown(expected), shown(found))),
+    }
+}
+
+/// Whether something is as packages bring it: root's, and nobody else's to change; where programs lie, everybody may run it.
+fn is_usual(path: &str, entry: &Entry) -> bool {
+    let is_program = ["usr/bin/", "usr/sbin/"].iter().any(|directory| path.starts_with(directory));
+    let modes: &[u32] = match entry.node {
+        Node::Directory => &[0o755],
+        Node::Link(_) => &[0o777],
+        Node::File(_) if is_program => &[0o755],
+        Node::File(_) => &[0o644, 0o755],
+    };
+    entry.owner == (0, 0) && modes.contains(&entry.mode)
+}
+
+/// The files that a package brought into an image.
+pub(crate) fn files_of<'t>(tree: &'t Tree, package: &str) -> impl Iterator<Item = (String, &'t [u8])> {
+    let brought = Brought::of(tree, &[package.to_owned()].into());
+    brought.files.into_keys().filter_map(|path| tree.file(&path).map(|bytes| (path, bytes)))
 }
 
 /// What packages brought, as lists in the image say.

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::archive::{BLOBS, DOCKER, INDEX, TAG};
+use super::layer::Packed;
 use crate::deb::compression;
 use crate::error::Error;
 use crate::tree::Tree;
@@ -19,12 +20,18 @@ const LARGEST_LAYER: u64 = 4 << 30;
 pub(crate) struct Image {
     /// What stands behind the colon in its name.
     pub(crate) tag: String,
-    /// How many bytes its layers have, packed.
-    pub(crate) packed: u64,
     /// What it says of itself.
     pub(crate) config: Value,
     /// Its layers, the lowest first.
-    pub(crate) layers: Vec<Tree>,
+    pub(crate) layers: Vec<Layer>,
+}
+
+/// A layer as it was found.
+pub(crate) struct Layer {
+    pub(crate) packed: Packed,
+    pub(crate) tree: Tree,
+    /// The time of everything in it.
+    pub(crate) seconds: u64,
 }
 
 /// The list of what is in an archive.
@@ -49,6 +56,9 @@ struct Blob {
     size: u64,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
+    /// Where else it may be had.
+    #[serde(default)]
+    urls: Vec<String>,
 }
 
 /// What Docker reads in place of all that.
@@ -76,30 +86,49 @@ impl Image {
         };
         let manifest: Manifest = parsed(&listed.digest, listed.bytes(&files)?)?;
         let config: Value = parsed(&manifest.config.digest, manifest.config.bytes(&files)?)?;
-        let (mut packed, mut layers, mut digests) = (0, Vec::new(), Vec::new());
-        for layer in &manifest.layers {
-            let bytes = layer.bytes(&files)?;
-            packed += bytes.len() as u64;
-            let name = if layer.media_type.ends_with("gzip") { "layer.tar.gz" } else { "layer.tar" };
-            let unpacked = compression::unpack(name, bytes, LARGEST_LAYER)?;
-            digests.push(Value::from(format!("sha256:{}", sha256(&unpacked))));
-            layers.push(Tree::of_tar(&unpacked)?);
-        }
-        if config["rootfs"]["diff_ids"] != Value::Array(digests) {
+        let layers = manifest.layers.iter().map(|layer| layer.read(&files)).collect::<Result<Vec<_>, _>>()?;
+        let digests = layers.iter().map(|layer| format!("sha256:{}", layer.packed.unpacked_digest));
+        if config["rootfs"]["diff_ids"] != Value::from_iter(digests) {
             return Err(Error::new("expected the layers that the image says it has, found others"));
         }
         let tag = listed.annotations.get(TAG).map(|name| name.rsplit(':').next().unwrap_or_default());
         let tag = tag.unwrap_or_default().to_owned();
         check_for_docker(&files, &manifest, &tag)?;
-        Ok(Self { tag, packed, config, layers })
+        Ok(Self { tag, config, layers })
+    }
+
+    /// How many bytes its layers have, packed.
+    pub(crate) fn packed(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.packed.bytes.len() as u64).sum()
     }
 }
 
 impl Blob {
+    /// The layer that it is.
+    fn read(&self, files: &Tree) -> Result<Layer, Error> {
+        let bytes = self.bytes(files)?;
+        let name = if self.media_type.ends_with("gzip") { "layer.tar.gz" } else { "layer.tar" };
+        let unpacked = compression::unpack(name, bytes, LARGEST_LAYER)?;
+        let (tree, seconds) = Tree::of_own_tar(&unpacked).map_err(|error| error.of_file(&self.digest))?;
+        let packed = Packed {
+            bytes: bytes.to_vec(),
+            digest: sha256(bytes),
+            unpacked_digest: sha256(&unpacked),
+            unpacked: unpacked.len() as u64,
+        };
+        Ok(Layer { packed, tree, seconds })
+    }
+
     /// Its bytes, which are what it is called by.
     fn bytes<'f>(&self, files: &'f Tree) -> Result<&'f [u8], Error> {
         let bytes = file(files, &self.path())?;
         let found = format!("sha256:{}", sha256(bytes));
+        if let Some(elsewhere) = self.urls.first() {
+            return Err(Error::new(format!(
+                "expected {} in the archive alone, found it at `{elsewhere}` too",
+                self.digest
+            )));
+        }
         if found != self.digest || bytes.len() as u64 != self.size {
             return Err(Error::new(format!(
                 "expected {} bytes of the hash {}, found {} of {found}",

@@ -36,8 +36,21 @@ const HOME: &str = "home/oarlock";
 /// Directories that are links since all programs and libraries lie below one.
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 
-/// Directories that engines put something at, or that programs expect.
-const DIRECTORIES: [&str; 6] = ["dev", "proc", "root", "run", "sys", "usr/bin"];
+/// Directories that engines put something at, or that programs expect, and what everybody may do in them.
+const DIRECTORIES: [(&str, u32); 9] = [
+    ("dev", 0o755),
+    ("proc", 0o755),
+    ("root", 0o700),
+    ("run", 0o755),
+    ("run/lock", 0o1777),
+    ("sys", 0o755),
+    ("tmp", 0o1777),
+    ("usr/bin", 0o755),
+    ("var/tmp", 0o1777),
+];
+
+/// Links that a script of Debian's makes, and what they lead to.
+const MOVED: [(&str, &str); 2] = [("var/lock", "/run/lock"), ("var/run", "/run")];
 
 /// Who looks names up, and where.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
@@ -66,11 +79,11 @@ impl Root {
             tree.put(&format!("usr/{name}"), Entry::directory())?;
             tree.put(name, Entry::link(&format!("usr/{name}")))?;
         }
-        for name in DIRECTORIES {
-            tree.put(name, Entry::directory())?;
+        for (name, mode) in DIRECTORIES {
+            tree.put(name, Entry { mode, ..Entry::directory() })?;
         }
-        for name in ["tmp", "var/tmp"] {
-            tree.put(name, Entry { mode: 0o1777, ..Entry::directory() })?;
+        for (name, target) in MOVED {
+            tree.put(name, Entry::link(target))?;
         }
         for name in [HOME, WORK] {
             tree.put(name, Entry { owner: (USER, USER), ..Entry::directory() })?;

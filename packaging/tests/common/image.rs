@@ -53,7 +53,9 @@ impl Place {
             let mut package =
                 Package { control: Paragraph::read_one(&control).expect("fields"), ..Package::default() };
             for (path, bytes) in files {
-                package.contents.put(path, Entry::file(bytes.clone())).expect("a path");
+                let is_program = path.starts_with("usr/bin/");
+                let entry = if is_program { Entry::program } else { Entry::file };
+                package.contents.put(path, entry(bytes.clone())).expect("a path");
             }
             let bytes = package.to_bytes(1).expect("a package");
             std::fs::write(place.join(format!("{name}_1.0-1_amd64.deb")), &bytes).expect("a file");
