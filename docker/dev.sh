@@ -51,6 +51,10 @@ settle() {
     ON | OFF) ;;
     *) stop "expected TEST=ON or OFF, found \`TEST=$TEST\`" ;;
     esac
+    case ${MIRROR:-http://} in
+    http://*) ;;
+    *) stop "expected MIRROR=http://… of a mirror of Debian, found \`MIRROR=$MIRROR\`" ;;
+    esac
     case $device$noavx in
     '') image=plain ;;
     -noavx) image=noavx ;;
@@ -63,13 +67,15 @@ settle() {
     packages="liboarlock1 liboarlock-dev oarlock oarlock-plugin-cpu$noavx python3-oarlock${device:+ oarlock-plugin-$device}"
     [ -f "$tree/packaging/images.toml" ] ||
         stop "expected the sources of Oarlock at $tree, found none; \`docker run -v \$PWD:$tree …\` in their root mounts them"
+    [ -w "$tree" ] || [ "$(stat -c %u "$tree")" != "$(id -u)" ] ||
+        stop "expected $tree to be writable, for \`build\` in it, found it read-only; mount it without \`:ro\`"
     [ -w "$tree" ] ||
         stop "expected $tree to belong to user $(id -u), found user $(stat -c %u "$tree"); leave out --user, or give that one"
     build=$tree/build
     export CARGO_HOME="${CARGO_HOME:-$build/cargo}" CARGO_TARGET_DIR="$build/target"
     printf '%s\n' "GPU=$GPU   ${device:-no} device for GPUs" "AVX=$AVX   the CPU device${noavx:+ without any instruction of AVX}" \
         "TEST=$TEST" "user      $(id -u):$(id -g), to whom $tree belongs" "crates    in $CARGO_HOME" \
-        "packages  $packages" "image     $image"
+        "packages  $packages" "image     $image" ${MIRROR:+"mirror    $MIRROR"}
 }
 
 build() {
@@ -119,6 +125,8 @@ name_owner() {
 serve() {
     [ -n "${SSH_KEY:-}" ] || stop "expected in SSH_KEY the public key of who may come in, found none;" \
         "\`-e SSH_KEY=\"\$(cat ~/.ssh/id_ed25519.pub)\"\` gives yours"
+    printf '%s\n' "$SSH_KEY" | ssh-keygen -l -f - >/dev/null ||
+        stop "expected in SSH_KEY the public key of who may come in, such as all of \`~/.ssh/id_ed25519.pub\`; found something else"
     name_owner
     mkdir -p "$home/.ssh" /run/sshd
     printf '%s\n' "$SSH_KEY" >"$home/.ssh/authorized_keys"

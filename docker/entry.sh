@@ -5,8 +5,9 @@
 # The first process of a container does not hear `docker stop`, so that is another one, which passes it on.
 [ $$ != 1 ] || exec tini -- "$0" "$@"
 
-# A user whom only `docker run --user` knows has the root for a home, where pip and Python cannot keep anything.
-[ -w "${HOME:-/}" ] || export HOME=/tmp PATH="$PATH:/tmp/.local/bin"
+# A user whom only `docker run --user` knows has the root for a home, where pip and Python cannot keep anything, and no name, which
+# many programs ask for.
+[ -w "${HOME:-/}" ] || export HOME=/tmp PATH="$PATH:/tmp/.local/bin" USER="${USER:-oarlock}"
 
 case ${1-} in
 '') exec oarlock --help ;;

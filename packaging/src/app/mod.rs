@@ -88,6 +88,9 @@ impl App {
     }
 
     fn check(&self) -> Result<(), Error> {
+        if self.command.first().is_none_or(String::is_empty) {
+            return Err(Error::new("expected a program, found one without a name"));
+        }
         // Each host is called after the job, with its number.
         let room = if self.hosts > 1 { 1 + (self.hosts - 1).to_string().len() } else { 0 };
         check_label("the name of a job", &self.name, LONGEST_NAME - room)?;

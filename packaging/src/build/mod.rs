@@ -10,6 +10,7 @@ mod plan;
 mod side_by_side;
 pub(crate) mod tools;
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -145,6 +146,27 @@ impl Workshop {
             },
         )?;
         Ok(Outcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
+    }
+
+    /// Has this program alone build a release here, for as long as the file is open.
+    ///
+    /// # Errors
+    ///
+    /// When another one does.
+    pub fn alone(&self) -> Result<File, Error> {
+        let place = self.place_for("building");
+        let open = || {
+            std::fs::create_dir_all(self.place_for(""))?;
+            File::create(&place)
+        };
+        let file = open().map_err(|error| Error::from(error).of_file(place.display()))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Error::new(
+                "expected no other release that is built of these sources now, found one; wait for its end",
+            ),
+            TryLockError::Error(error) => Error::from(error).of_file(place.display()),
+        })?;
+        Ok(file)
     }
 
     /// Where something that a release is put together of lies for as long as that takes.

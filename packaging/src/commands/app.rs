@@ -65,6 +65,11 @@ pub(crate) struct Call {
 }
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    if let Some(late) = late(call) {
+        eprintln!(
+            "note: `{late}` stands behind the program, which is told of it; options of `app` stand before"
+        );
+    }
     let version = env!("CARGO_PKG_VERSION");
     let device = match call.gpus {
         0 => "",
@@ -142,6 +147,16 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         );
     }
     Ok(())
+}
+
+/// An option of this command among what the program is told.
+fn late(call: &Call) -> Option<&String> {
+    let own = Call::augment_args(clap::Command::new("app"));
+    let is_own = |word: &&String| {
+        let name = word.strip_prefix("--").and_then(|word| word.split('=').next());
+        name.is_some_and(|name| own.get_arguments().any(|it| it.get_long() == Some(name)))
+    };
+    call.command.iter().skip(1).find(is_own)
 }
 
 /// The files that the program needs and that are not where the image is made.

@@ -14,7 +14,7 @@ Examples:
   oarlock-pack deb                             # packages for Debian
   oarlock-pack apt-repo dist/deb --key my.key  # a signed repository of them, for apt
   oarlock-pack image slim                      # an image for containers, of the packages in dist/deb
-  oarlock-pack release --key my.key            # all of it, of sources that are tagged as a release";
+  oarlock-pack release --key my.key --dry-run --rehearsal   # what would be released";
 
 pub(super) const APP: &str = "\
 Examples:
@@ -100,10 +100,10 @@ Examples:
 
 pub(super) const RELEASE: &str = "\
 Examples:
-  oarlock-pack release --key release.key                       # all that can be built
-  oarlock-pack release --key release.key --dry-run             # what that is
-  oarlock-pack release --key release.key --row core --row OpenCL --image plain
-  oarlock-pack release --key release.key --rehearsal --quick   # sources that are no release yet
+  oarlock-pack release --key release.key --host https://example.org/1  # all that can be built
+  oarlock-pack release --key release.key --rehearsal --dry-run         # what that is
+  oarlock-pack release --key release.key --rehearsal --quick           # no release yet
+  oarlock-pack release --key release.key --rehearsal --row core --row OpenCL --image plain
 
 What is compiled is kept: a release that was interrupted goes on where it stopped.";
 

@@ -76,8 +76,13 @@ pub(super) struct PoolChoice {
 #[derive(Args, Debug)]
 pub(super) struct MirrorChoice {
     /// The mirror of Debian to fetch from, in place of this machine's own
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = address_of_mirror)]
     mirror: Option<String>,
+}
+
+/// That a mirror may be at an address, before anything is fetched.
+fn address_of_mirror(text: &str) -> Result<String, String> {
+    Mirror::at(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, Subcommand)]

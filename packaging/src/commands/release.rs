@@ -44,9 +44,9 @@ pub(crate) struct Call {
     /// Where the release is written, in place of an older one
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/release")]
     out: PathBuf,
-    /// The address at which it will be
-    #[arg(long, value_name = "URL", default_value = "https://oarlock.example")]
-    host: String,
+    /// The address at which it will be, which its page, its repository and its index name; a rehearsal may do without
+    #[arg(long, value_name = "URL")]
+    host: Option<String>,
     /// For how many days apt takes its repository for the newest, from when the sources were committed on
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     valid_for: u32,
@@ -65,11 +65,15 @@ pub(crate) struct Call {
 /// What a release may take of a disk on the way, in bytes: four rows, with all that is compiled for them, took 6 GB.
 const NEEDED: u64 = 12_000_000_000;
 
+/// The address of a rehearsal that has none; nobody is ever there.
+const NOWHERE: &str = "https://oarlock.example";
+
 /// What is done, one after the other.
 const STAGES: usize = 7;
 
 pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
+    let host = host(call)?;
     let matrix = call.choice.read()?;
     let packages = Packages::read("packaging/packages.toml", packages::OWN)?;
     let images = Images::read("packaging/images.toml", images::OWN)?;
@@ -83,9 +87,9 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let version = package_plan.version().to_owned();
     // Everything that can be found wrong without building anything, before anything is built.
     let source = Source::of(".".as_ref(), &version, call.rehearsal)?;
-    let suite = suite(call, &source);
+    let suite = suite(call, host, &source);
     suite.check(&keys, date::now())?;
-    Index::default().hosted_at(&wheels_at(&call.host))?;
+    Index::default().hosted_at(&wheels_at(host))?;
     release::check_place(&call.out)?;
     workshop.check_machine(&package_plan)?;
     for place in [&workshop.place_for(""), &call.out] {
@@ -94,7 +98,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     let about = About {
         version: &version,
         source,
-        host: call.host.trim_end_matches('/'),
+        host,
         rows: plan.rows().iter().map(|row| row.label.clone()).collect(),
         images: chosen.iter().map(|image| image.label().to_owned()).collect(),
     };
@@ -102,8 +106,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         show_plan(&plan, &package_plan, &about, json);
         return Ok(());
     }
+    let _alone = workshop.alone()?;
     let builder = Builder {
         call,
+        host,
         matrix: &matrix,
         packages: &packages,
         images: &images,
@@ -142,17 +148,28 @@ fn chosen<'i>(
     Ok(chosen)
 }
 
-/// Where the index will be, of a release at an address.
-fn wheels_at(host: &str) -> String {
-    format!("{}/wheels", host.trim_end_matches('/'))
+/// The address at which a release will be.
+fn host(call: &Call) -> Result<&str, String> {
+    match &call.host {
+        Some(host) => Ok(host.trim_end_matches('/')),
+        None if call.rehearsal => Ok(NOWHERE),
+        None => Err("expected `--host URL`, the address at which the release will be, which its page, its repository and its index \
+             name; found none, which only `--rehearsal` may do without"
+            .to_owned()),
+    }
 }
 
-fn suite(call: &Call, source: &Source) -> Suite {
+/// Where the index will be, of a release at an address.
+fn wheels_at(host: &str) -> String {
+    format!("{host}/wheels")
+}
+
+fn suite(call: &Call, host: &str, source: &Source) -> Suite {
     Suite {
         suite: "stable".to_owned(),
         codename: "stable".to_owned(),
         origin: "Oarlock".to_owned(),
-        host: format!("{}/apt", call.host.trim_end_matches('/')),
+        host: format!("{host}/apt"),
         made: source.seconds,
         ends: source.seconds.saturating_add(u64::from(call.valid_for) * date::DAY),
     }
@@ -161,6 +178,7 @@ fn suite(call: &Call, source: &Source) -> Suite {
 /// What builds the contents of a release.
 struct Builder<'b> {
     call: &'b Call,
+    host: &'b str,
     matrix: &'b Matrix,
     packages: &'b Packages,
     images: &'b Images,
@@ -233,7 +251,7 @@ impl Builder<'_> {
         let count = |done, all| progress.count(done, all, "reading what was built");
         Ok(Contents {
             wheels: Index::of_directory(&wheels, self.matrix, &[].into(), count)?
-                .hosted_at(&wheels_at(&self.call.host))?,
+                .hosted_at(&wheels_at(self.host))?,
             packages: Repository::of_files(&Repository::files(&debs)?, count)?,
             suite,
             images: made,
@@ -271,6 +289,9 @@ fn show(call: &Call, about: &About<'_>, items: &[Item], began: Instant, json: bo
     for (kind, name) in [(Kind::Wheel, "wheel"), (Kind::Package, "package"), (Kind::Image, "image")] {
         let bytes: u64 = all(kind).map(|item| item.bytes).sum();
         say!("{}, {:.1} MB", counted(all(kind).count(), name), bytes as f64 / 1e6);
+    }
+    if call.host.is_none() {
+        say!("note: nobody is at {NOWHERE}, which it names; `--host URL` says where it will be");
     }
     let what = if about.source.tag.is_some() { "the release" } else { "a rehearsal of the release" };
     say!(

@@ -16,9 +16,9 @@ use super::{MatrixChoice, counted};
 pub(crate) struct Call {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Directories with wheels, packages and images; those of `dist`, `dist/deb` and `dist/images` that are there, if you name none
-    #[arg(value_name = "DIRECTORY")]
-    directories: Vec<PathBuf>,
+    /// Wheels, packages and images, or directories of them; those of `dist`, `dist/deb` and `dist/images`, if you name none
+    #[arg(value_name = "PATH")]
+    places: Vec<PathBuf>,
 }
 
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
@@ -29,13 +29,9 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     let mut found = Found::default();
     let mut looked_at = 0;
     let usual = ["dist", "dist/deb", "dist/images"].map(PathBuf::from).into_iter().filter(|it| it.is_dir());
-    let directories = if call.directories.is_empty() { usual.collect() } else { call.directories.clone() };
-    for directory in &directories {
-        let listed =
-            std::fs::read_dir(directory).map_err(|error| format!("`{}`: {error}", directory.display()))?;
-        let mut files = listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
-        files.sort();
-        for file in files {
+    let places = if call.places.is_empty() { usual.collect() } else { call.places.clone() };
+    for place in &places {
+        for file in files_at(place)? {
             let is_published =
                 file.extension().is_some_and(|it| ["whl", "tar", "deb"].iter().any(|kind| it == *kind));
             if is_published && !file.is_file() {
@@ -67,6 +63,17 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     }
     say!("{}, each the same wherever it is, in {}", counted(same.len(), "part"), counted(looked_at, "file"));
     Ok(())
+}
+
+/// The files in a directory, or the one file that is named.
+fn files_at(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    if place.is_file() {
+        return Ok(vec![place.to_owned()]);
+    }
+    let listed = std::fs::read_dir(place).map_err(|error| format!("`{}`: {error}", place.display()))?;
+    let mut files = listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    files.sort();
+    Ok(files)
 }
 
 /// How many files of each kind there are.

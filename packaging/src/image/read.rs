@@ -109,7 +109,7 @@ impl Blob {
         let bytes = self.bytes(files)?;
         let name = if self.media_type.ends_with("gzip") { "layer.tar.gz" } else { "layer.tar" };
         let unpacked = compression::unpack(name, bytes, LARGEST_LAYER)?;
-        let (tree, seconds) = Tree::of_own_tar(&unpacked).map_err(|error| error.of_file(&self.digest))?;
+        let (tree, seconds) = Tree::of_own_tar(&unpacked).map_err(|error| error.of_part(&self.digest))?;
         let packed = Packed {
             bytes: bytes.to_vec(),
             digest: sha256(bytes),

@@ -43,6 +43,16 @@ impl Source {
                 named.join(", ")
             )));
         }
+        // Lower case says that a file counts as unchanged whatever it is, `S` that it is not looked at.
+        let listed = git(root, &["ls-files", "-v"])?;
+        let is_hidden = |line: &&str| line.starts_with(|flag: char| flag.is_ascii_lowercase() || flag == 'S');
+        if let Some(line) = listed.lines().find(is_hidden) {
+            let file = line.get(2..).unwrap_or(line);
+            return Err(Error::new(format!(
+                "expected sources that git looks at, found `{file}`, of which it was told that nothing changes; run `git \
+                 update-index --no-assume-unchanged --no-skip-worktree {file}`"
+            )));
+        }
         let wanted = format!("v{version}");
         let tags = git(root, &["tag", "--points-at", "HEAD"])?;
         let tag = tags.lines().find(|tag| **tag == wanted).map(str::to_owned);
@@ -106,6 +116,11 @@ mod tests {
         run(root, &["tag", "v1.0"]);
         let source = Source::of(root, "1.0", false).expect("a release");
         assert_eq!((source.name(), source.commit.len()), ("v1.0", 40));
+        for flag in ["assume-unchanged", "skip-worktree"] {
+            run(root, &["update-index", &format!("--{flag}"), "text"]);
+            assert!(refused(false).contains("found `text`, of which it was told"), "{}", refused(false));
+            run(root, &["update-index", &format!("--no-{flag}"), "text"]);
+        }
         std::fs::write(root.join("more"), "two").expect("a file");
         assert!(
             refused(true).ends_with("found changes in `more`; commit or put them aside"),

@@ -67,7 +67,11 @@ impl Release {
                 "expected a repository that apt takes now, found one of {made} that ends on {ends}; it may be valid for longer"
             )));
         }
-        for key in keys {
+        for (number, key) in keys.iter().enumerate() {
+            let name = key.fingerprint_text();
+            if keys[..number].iter().any(|other| other.fingerprint_text() == name) {
+                return Err(Error::new(format!("expected each key once, found {name} twice")));
+            }
             if let Some(end) = key.ends().filter(|end| *end <= now) {
                 let (key, end) = (key.fingerprint_text(), date::text(end));
                 return Err(Error::new(format!(
