@@ -8,8 +8,11 @@ use std::thread::{self, ScopedJoinHandle};
 
 use crate::error::Error;
 
-/// How many works at most, however many cores there are: each may take more than a gigabyte of memory.
+/// How many works at most, however many cores there are: compiling some parts takes gigabytes of memory.
 const MOST: usize = 4;
+
+/// What says how much cargo does at once, in place of the number of cores.
+const JOBS: &str = "CARGO_BUILD_JOBS";
 
 /// What is said of a failure at once; all of it comes when the others have ended, whose work the next run finds.
 const FAILED: &str = "one failed; waiting for what goes on beside it";
@@ -40,7 +43,7 @@ pub(super) fn side_by_side<W: Sync, T: Send>(
     mut hear: impl FnMut(Heard<'_, W>),
     work: impl Fn(&W, &dyn Fn(String)) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
-    let most = thread::available_parallelism().map_or(1, NonZero::get).min(MOST);
+    let most = most(std::env::var(JOBS).ok());
     let (say, said) = mpsc::channel();
     thread::scope(|scope| {
         let mut waiting: Vec<usize> = (0..works.len()).collect();
@@ -80,6 +83,12 @@ pub(super) fn side_by_side<W: Sync, T: Send>(
         }
         failed.map_or_else(|| Ok(made.into_iter().flatten().collect()), Err)
     })
+}
+
+/// How many works may go on, where somebody may have said how much cargo does at once.
+fn most(said: Option<String>) -> usize {
+    let said = said.and_then(|said| said.parse().ok()).filter(|jobs| *jobs > 0);
+    said.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MOST)
 }
 
 /// Says that a work has ended, even where it panicked.
@@ -149,6 +158,14 @@ mod tests {
             },
         );
         assert_eq!(made.expect("all").len(), 12);
+    }
+
+    #[test]
+    fn who_has_little_memory_says_how_many_go_on() {
+        assert_eq!([most(Some("1".to_owned())), most(Some("64".to_owned()))], [1, MOST]);
+        for no_number in [None, Some("0".to_owned()), Some("default".to_owned())] {
+            assert!((1..=MOST).contains(&most(no_number)));
+        }
     }
 
     #[test]
