@@ -1,11 +1,11 @@
-//! Which instruction sets lie in a library, found by reading every instruction in it: a build that says it has no AVX is held to
-//! that, whichever crate or compiler brought it in.
+//! Which instructions lie in a library, found by reading every one in it: a build that says it has no AVX is held to that,
+//! whichever crate or compiler brought it in, and one with kernels to having vectorized them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction};
+use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction, Mnemonic};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind};
 use serde::Serialize;
 
@@ -34,6 +34,87 @@ impl fmt::Display for Place {
         write!(f, "at {}", self.address)?;
         self.function.as_ref().map_or(Ok(()), |function| write!(f, " in `{function}`"))
     }
+}
+
+/// How many instructions of arithmetic with 32-bit floats a library has.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct FloatArithmetic {
+    /// Those that handle a whole vector.
+    pub packed: usize,
+    /// Those that handle one number.
+    pub scalar: usize,
+}
+
+impl FloatArithmetic {
+    /// The share of vector instructions in percent; 0 where there is no arithmetic.
+    #[must_use]
+    pub fn vectorized_percent(self) -> usize {
+        self.packed * 100 / (self.packed + self.scalar).max(1)
+    }
+
+    /// Counts the instructions of some code.
+    fn count(&mut self, code: &[u8]) {
+        let by_mnemonic: Vec<Option<FloatKind>> = Mnemonic::values().map(FloatKind::of).collect();
+        let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            match by_mnemonic[instruction.mnemonic() as usize] {
+                Some(FloatKind::Packed) => self.packed += 1,
+                Some(FloatKind::Scalar) => self.scalar += 1,
+                None => {}
+            }
+        }
+    }
+}
+
+/// How many numbers an instruction of arithmetic with 32-bit floats handles.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum FloatKind {
+    Packed,
+    Scalar,
+}
+
+impl FloatKind {
+    /// That of an instruction such as `addps` or `vfmadd213ss`; nothing for one that computes no 32-bit float.
+    fn of(mnemonic: Mnemonic) -> Option<Self> {
+        const OPERATIONS: [&str; 11] =
+            ["add", "sub", "mul", "div", "min", "max", "sqrt", "fmadd", "fmsub", "fnmadd", "fnmsub"];
+        let name = format!("{mnemonic:?}").to_lowercase();
+        let name = name.strip_prefix('v').unwrap_or(&name);
+        let (operation, kind) = match name.strip_suffix("ps") {
+            Some(operation) => (operation, Self::Packed),
+            None => (name.strip_suffix("ss")?, Self::Scalar),
+        };
+        OPERATIONS.contains(&operation.trim_end_matches(|it: char| it.is_ascii_digit())).then_some(kind)
+    }
+}
+
+/// The arithmetic with 32-bit floats in a library for x86-64.
+///
+/// # Errors
+///
+/// When the bytes are no such library.
+pub fn float_arithmetic(bytes: &[u8]) -> Result<FloatArithmetic, Error> {
+    let mut found = FloatArithmetic::default();
+    for section in library(bytes)?.sections().filter(|section| section.kind() == SectionKind::Text) {
+        found.count(section.data().map_err(refuse)?);
+    }
+    Ok(found)
+}
+
+fn refuse(error: object::Error) -> Error {
+    Error::new(format!("expected a library: {error}"))
+}
+
+/// The library for x86-64 that the bytes are.
+fn library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
+    let library = object::File::parse(bytes).map_err(refuse)?;
+    if library.architecture() != object::Architecture::X86_64 {
+        let other = library.architecture();
+        return Err(Error::new(format!("expected a library for x86-64, found one for {other:?}")));
+    }
+    Ok(library)
 }
 
 /// The instruction sets of a library for x86-64, by how their instructions are written: `legacy`, and `VEX`, `EVEX` and others,
@@ -67,12 +148,7 @@ fn name(kind: EncodingKind) -> &'static str {
 }
 
 pub(crate) fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Error> {
-    let refuse = |error: object::Error| Error::new(format!("expected a library: {error}"));
-    let library = object::File::parse(bytes).map_err(refuse)?;
-    if library.architecture() != object::Architecture::X86_64 {
-        let other = library.architecture();
-        return Err(Error::new(format!("expected a library for x86-64, found one for {other:?}")));
-    }
+    let library = library(bytes)?;
     let mut symbols: Vec<(u64, u64, &str)> = library
         .symbols()
         .chain(library.dynamic_symbols())
@@ -137,6 +213,32 @@ mod tests {
         assert_eq!(of("VEX"), Some((1, "at 0x0 in `wide`".to_owned())));
         assert_eq!(of("EVEX"), Some((1, "at 0x0 in `wider`".to_owned())));
         assert!(kinds.keys().copied().filter(|name| needs_avx(name)).eq(["EVEX", "VEX"]));
+    }
+
+    #[test]
+    fn float_arithmetic_is_told_from_moves_and_other_types() {
+        let kinds = [
+            (Mnemonic::Addps, Some(FloatKind::Packed)),
+            (Mnemonic::Vfnmadd231ps, Some(FloatKind::Packed)),
+            (Mnemonic::Vsqrtss, Some(FloatKind::Scalar)),
+            (Mnemonic::Vfmsub213ss, Some(FloatKind::Scalar)),
+            (Mnemonic::Movss, None),
+            (Mnemonic::Vmovups, None),
+            (Mnemonic::Vaddpd, None),
+            (Mnemonic::Vpaddb, None),
+        ];
+        for (mnemonic, kind) in kinds {
+            assert_eq!(FloatKind::of(mnemonic), kind, "{mnemonic:?}");
+        }
+        let mut found = FloatArithmetic::default();
+        // addps xmm0, xmm1; vaddps zmm0, zmm0, zmm1; mulss xmm0, xmm1; movaps xmm0, xmm1; ret.
+        found.count(&[
+            0x0f, 0x58, 0xc1, 0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1, 0xf3, 0x0f, 0x59, 0xc1, 0x0f, 0x28, 0xc1,
+            0xc3,
+        ]);
+        assert_eq!(found, FloatArithmetic { packed: 2, scalar: 1 });
+        assert_eq!(found.vectorized_percent(), 66);
+        assert_eq!(FloatArithmetic::default().vectorized_percent(), 0);
     }
 
     #[test]

@@ -153,6 +153,17 @@ pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs,
             }
         }
     }
+    if let Some(least) = limits.part.and_then(|part| part.vectorized_percent) {
+        let found = instructions::float_arithmetic(stripped)?;
+        if found.vectorized_percent() < usize::from(least) {
+            wrong.push(format!(
+                "{} of its {} instructions of 32-bit float arithmetic handle a vector, fewer than {least} %, so that the compiler \
+                 did not vectorize its kernels",
+                found.packed,
+                found.packed + found.scalar
+            ));
+        }
+    }
     match wrong.is_empty() {
         true => Ok(needs),
         false => Err(Error::new(format!(
@@ -287,6 +298,20 @@ mod tests {
         assert!(error.contains("it calls functions of glibc 2."), "{error}");
         assert!(error.contains(&format!("it does not name `{}`", opens[0])), "{error}");
         assert!(error.contains("it names `libtwo-3.so`, which"), "{error}");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_library_with_kernels_has_vectorized_them() {
+        let part = |least| Part { vectorized_percent: Some(least), ..Part::default() };
+        let program = this_program();
+        let judge = |least| {
+            let part = part(least);
+            let limits = Limits { platform: "linux_x86_64", part: Some(&part), without_avx: false };
+            check(&program, &program, limits).map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        assert!(!judge(0).contains("handle a vector"));
+        assert!(judge(101).contains("handle a vector, fewer than 101 %"), "{}", judge(101));
     }
 
     #[test]

@@ -36,6 +36,9 @@ const COMPILER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 /// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
 pub(crate) const CORE_LIBRARY: &str = "oarlock/_oarlock.";
 
+/// The profile in `Cargo.toml` of what is published.
+const PROFILE: &str = "dist";
+
 /// What cargo says of a crate that it does not have yet.
 const COMPILING: &str = "   Compiling ";
 
@@ -78,7 +81,7 @@ impl<'w> Compiler<'w> {
             fs::remove_dir_all(&made)?;
         }
         let mut maturin = self.tool("maturin", recipe);
-        maturin.args(["build", "--release", "--locked", "--zig", "--no-default-features"]);
+        maturin.args(["build", "--profile", PROFILE, "--locked", "--zig", "--no-default-features"]);
         maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
         maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
         if recipe.is_without_lock() {
@@ -132,8 +135,9 @@ impl<'w> Compiler<'w> {
         let mut cargo = self.tool("cargo-zigbuild", recipe);
         let is_program = recipe.part.file.is_some() && !file.ends_with(".so");
         cargo.args([
-            if is_program { "rustc" } else { "zigbuild" },
-            "--release",
+            "rustc",
+            "--profile",
+            PROFILE,
             "--locked",
             "--package",
             &recipe.part.package,
@@ -145,9 +149,12 @@ impl<'w> Compiler<'w> {
         if is_program {
             // The unwinder that every system has may call what only a newer glibc has; the one that it is beside then does.
             cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
+        } else {
+            // Whatever else the crate can be, such as part of the command, is not compiled.
+            cargo.args(["--lib", "--crate-type", "cdylib"]);
         }
         let took = self.compile(recipe, &mut cargo)?;
-        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu/release").join(file);
+        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu").join(PROFILE).join(file);
         Ok((self.finish(recipe, &fs::read(built)?, debug)?, took))
     }
 

@@ -80,7 +80,8 @@ Examples:
 pub(super) const INSPECT: &str = "\
 Examples:
   oarlock-pack inspect liboarlock.so.1
-  oarlock-pack inspect --without-avx liboarlock_cpu.so   # fails where one needs AVX";
+  oarlock-pack inspect --without-avx liboarlock_cpu.so   # fails where one needs AVX
+  oarlock-pack inspect --vectorized 40 liboarlock_cpu.so # fails where kernels were not vectorized";
 
 pub(super) const MATRIX: &str = "\
 Examples:

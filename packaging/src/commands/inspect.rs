@@ -16,11 +16,15 @@ pub(crate) struct Call {
     /// Fail where an instruction needs AVX
     #[arg(long)]
     without_avx: bool,
+    /// Fail where fewer of the instructions of 32-bit float arithmetic handle a vector, as where kernels were not vectorized
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
+    vectorized: Option<u8>,
 }
 
 pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     let mut told = Vec::new();
     let mut wrong = Vec::new();
+    let mut scalar = Vec::new();
     for file in &call.files {
         let found = instructions::found(file)?;
         for (written, found) in &found {
@@ -31,7 +35,20 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
                 wrong.push(format!("`{}`, {}", file.display(), found.first));
             }
         }
-        told.push(serde_json::json!({ "file": file, "instructions": found }));
+        let floats = instructions::float_arithmetic(&std::fs::read(file)?)?;
+        let percent = floats.vectorized_percent();
+        if !json {
+            let all = floats.packed + floats.scalar;
+            say!(
+                "{}: {} of {all} instructions of 32-bit float arithmetic handle a vector, {percent} %",
+                file.display(),
+                floats.packed
+            );
+        }
+        if call.vectorized.is_some_and(|least| percent < usize::from(least)) {
+            scalar.push(format!("{percent} % in `{}`", file.display()));
+        }
+        told.push(serde_json::json!({ "file": file, "instructions": found, "float_arithmetic": floats }));
     }
     if json {
         say!("{:#}", serde_json::json!({ "files": told }));
@@ -40,6 +57,14 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
         return Err(format!(
             "expected no instruction that needs AVX, found some, the first in {}",
             wrong.join("; in ")
+        )
+        .into());
+    }
+    if let Some(least) = call.vectorized.filter(|_| !scalar.is_empty()) {
+        return Err(format!(
+            "expected that at least {least} % of the float arithmetic handles vectors, found {}; look for `opt-level` in the \
+             profiles of Cargo.toml",
+            scalar.join(", ")
         )
         .into());
     }

@@ -115,6 +115,9 @@ pub struct Part {
     /// Whether it has instructions of AVX for processors that have them. Rows without AVX take a build that leaves them out.
     #[serde(default)]
     pub has_avx: bool,
+    /// The least share, in percent, that vector instructions must have of its arithmetic of 32-bit floats. Kernels that a compiler
+    /// did not vectorize give the right numbers, so that no test of results finds them.
+    pub vectorized_percent: Option<u8>,
     /// Libraries that it opens while it runs, which nothing that reads its header can see.
     #[serde(default, deserialize_with = "checked::sonames")]
     pub opens: Vec<String>,

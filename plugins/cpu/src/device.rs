@@ -51,7 +51,9 @@ impl Cpu {
     /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`. How the loop is cut
     /// depends on the number of threads, so results must not depend on where a piece ends.
     pub(crate) fn parallel_for(&self, count: usize, grain: usize, body: impl Fn(usize, usize) + Sync) {
-        self.host.parallel_for(count as u64, grain as u64, |begin, end| body(begin as usize, end as usize));
+        // One kind of closure for all loops: else what the SDK does around a body would be compiled for each of a thousand.
+        let body: &(dyn Fn(u64, u64) + Sync) = &|begin, end| body(begin as usize, end as usize);
+        self.host.parallel_for(count as u64, grain as u64, body);
     }
 
     fn handles(&self) -> MutexGuard<'_, Handles> {

@@ -99,15 +99,12 @@ fn walk<T: Element, R: Reduction<T>>(input: &[T], axis: Axis, options: Options, 
     let place = |step| if options.is_reverse { axis.length - 1 - step } else { step };
     let advance = |partial: &mut R::Partial, element: T| {
         let next = R::add(*partial, element);
-        R::finish(
-            if options.is_exclusive {
-                std::mem::replace(partial, next)
-            } else {
-                *partial = next;
-                next
-            },
-            1,
-        )
+        R::element(if options.is_exclusive {
+            std::mem::replace(partial, next)
+        } else {
+            *partial = next;
+            next
+        })
     };
     let mut partials = vec![R::NONE; SIDE_BY_SIDE.min(axis.inner)];
     for (line, lines) in part.groups(SIDE_BY_SIDE) {

@@ -2,6 +2,7 @@
 
 mod cumulative;
 mod extreme_index;
+mod finish;
 mod over_axes;
 mod range;
 mod reduction;

@@ -4,7 +4,6 @@
 
 use oarlock_sdk::{Dtype, Element};
 
-use super::reduction::Reduction;
 use super::shape::Shape;
 use crate::device::Cpu;
 use crate::kernels::rows::GRAIN;
@@ -23,9 +22,16 @@ const fn factor<T: Element>() -> Option<f64> {
     }
 }
 
-/// Makes again what is not finite among the results of a reduction.
-pub(super) fn mend<T: Number, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
-    let (Some(finish), Some(factor)) = (const { R::OF_SUM }, const { factor::<T>() }) else { return };
+/// Makes again what is not finite among the results of a reduction of sums, in which large elements may cancel each other.
+/// `finish` says what becomes of the sum of so many elements.
+pub(super) fn mend<T: Number>(
+    cpu: &Cpu,
+    shape: &Shape,
+    input: &[T],
+    output: &mut [T],
+    finish: fn(f64, usize) -> f64,
+) {
+    let Some(factor) = (const { factor::<T>() }) else { return };
     if shape.share < 2 {
         return;
     }

@@ -1,4 +1,7 @@
-//! What reductions do with elements: how one is added to a partial result, two are joined, and the last becomes the output.
+//! What reductions do with elements: how one is added to a partial result, and how two of these are joined. What becomes of the
+//! last is in [`super::finish`], so that reductions that differ in their end alone, such as sum and mean, are compiled once.
+
+use oarlock_sdk::{Dtype, Element};
 
 use crate::isa::Baseline;
 use crate::kernels::rows::bundle::Bundle;
@@ -11,13 +14,14 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
     type Partial: Copy + Send + Sync;
     /// The result of no elements.
     const NONE: Self::Partial;
-    /// For a reduction of sums, in which large elements may cancel each other: what becomes of the sum of so many elements.
-    const OF_SUM: Option<fn(f64, usize) -> f64> = None;
+    /// Whether it is compiled for each instruction set. Reductions that no model has are not: the plugin would be larger by what
+    /// nobody waits for.
+    const IS_VECTORIZED: bool;
 
     fn add(partial: Self::Partial, element: T) -> Self::Partial;
     fn join(left: Self::Partial, right: Self::Partial) -> Self::Partial;
-    /// What becomes of the result of `count` elements.
-    fn finish(partial: Self::Partial, count: usize) -> T;
+    /// A result as an element.
+    fn element(partial: Self::Partial) -> T;
 
     /// The result of each of some lines.
     #[inline(always)]
@@ -37,6 +41,10 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
         let [partial] = Self::of_lines(Bundle::of_line(elements));
         partial
     }
+}
+
+const fn is_float<T: Element>() -> bool {
+    matches!(T::DTYPE, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }
 
 /// The extreme of a slice, or what is not a number in it, which `join` keeps.
@@ -60,7 +68,7 @@ fn extreme<T: Number>(
 }
 
 macro_rules! exact_reductions {
-    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr $(, $of_sum:expr)?;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -69,7 +77,7 @@ macro_rules! exact_reductions {
             impl<T: Number> Reduction<T> for $name {
                 type Partial = T::Exact;
                 const NONE: T::Exact = T::Exact::$none;
-                $(const OF_SUM: Option<fn(f64, usize) -> f64> = Some($of_sum);)?
+                const IS_VECTORIZED: bool = !matches!(T::DTYPE, Dtype::U32 | Dtype::U64);
 
                 #[inline(always)]
                 fn add(partial: T::Exact, element: T) -> T::Exact {
@@ -80,7 +88,7 @@ macro_rules! exact_reductions {
                     left.$join(right)
                 }
                 #[inline(always)]
-                fn finish(partial: T::Exact, _: usize) -> T {
+                fn element(partial: T::Exact) -> T {
                     T::of_exact(partial)
                 }
                 $(
@@ -96,7 +104,7 @@ macro_rules! exact_reductions {
 
 exact_reductions! {
     /// The sum.
-    Sum: ZERO, plus, |x| x, |sum, _| sum;
+    Sum: ZERO, plus, |x| x;
     /// The product.
     Product: ONE, times, |x| x;
     /// The greatest element.
@@ -109,8 +117,9 @@ exact_reductions! {
     SumSquare: ZERO, plus, |x: T::Exact| x.times(x);
 }
 
+/// Reductions of integers whose results are floats. Those of floats are the exact ones.
 macro_rules! float_reductions {
-    ($($(#[$docs:meta])* $name:ident: $prepare:expr, $finish:expr $(, $of_sum:expr)?;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $prepare:expr;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -119,7 +128,7 @@ macro_rules! float_reductions {
             impl<T: Number> Reduction<T> for $name {
                 type Partial = T::Float;
                 const NONE: T::Float = T::Float::ZERO;
-                $(const OF_SUM: Option<fn(f64, usize) -> f64> = Some($of_sum);)?
+                const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
                 fn add(partial: T::Float, element: T) -> T::Float {
@@ -130,8 +139,8 @@ macro_rules! float_reductions {
                     left + right
                 }
                 #[inline(always)]
-                fn finish(partial: T::Float, count: usize) -> T {
-                    T::of_float($finish(partial, count))
+                fn element(partial: T::Float) -> T {
+                    T::of_float(partial)
                 }
             }
         )*
@@ -139,12 +148,10 @@ macro_rules! float_reductions {
 }
 
 float_reductions! {
-    /// The mean; of no elements it is no number.
-    Mean: |x| x, |sum: T::Float, count: usize| sum / T::Float::of(count as f64), |sum, count| sum / count as f64;
-    /// The root of the sum of squares.
-    L2: |x: T::Float| x * x, |sum: T::Float, _| sum.root();
-    /// The logarithm of the sum.
-    LogSum: |x| x, |sum: T::Float, _| sum.logarithm();
+    /// The sum, as a float.
+    FloatSum: |x| x;
+    /// The sum of squares, as a float.
+    FloatSumSquare: |x: T::Float| x * x;
 }
 
 /// The logarithm of the sum of exponentials, which are taken of distances to the greatest element, so that they stay
@@ -170,6 +177,7 @@ impl<F: Float> Exponentials<F> {
 impl<T: Number> Reduction<T> for LogSumExp {
     type Partial = Exponentials<T::Float>;
     const NONE: Self::Partial = Exponentials { greatest: T::Float::LOWEST, sum: T::Float::ZERO };
+    const IS_VECTORIZED: bool = is_float::<T>();
 
     #[inline(always)]
     fn add(partial: Self::Partial, element: T) -> Self::Partial {
@@ -184,7 +192,7 @@ impl<T: Number> Reduction<T> for LogSumExp {
         Exponentials { greatest, sum: Self::rescaled(left, greatest) + Self::rescaled(right, greatest) }
     }
     #[inline(always)]
-    fn finish(partial: Self::Partial, _: usize) -> T {
+    fn element(partial: Self::Partial) -> T {
         T::of_float(partial.greatest.finite_or_zero() + partial.sum.logarithm())
     }
     #[inline(always)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use oarlock_sdk::Element;
 
+use super::finish::Finish;
 use super::reduction::Reduction;
 use super::shape::{Nest, Shape};
 use crate::device::Cpu;
@@ -31,53 +32,84 @@ const COLUMNS: usize = 1024;
 #[repr(align(64))]
 struct Few<P>([P; COLUMNS]);
 
+/// Results that are finished at a time where they are not all in memory.
+const FINISHED: usize = 64;
+
+/// Runs a body for the instruction sets of the level where the reduction is compiled for each of them.
+macro_rules! with_isa_of {
+    ($reduction:ty, $isa:expr, || $body:expr) => {
+        if const { <$reduction as Reduction<T>>::IS_VECTORIZED } { with_isa!($isa, || $body) } else { $body }
+    };
+}
+
 /// Reduces `input`, whose elements lie as `shape` says, into `output`.
-pub(super) fn reduce<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
-    if shape.share == 0 {
-        output.fill(R::finish(R::NONE, 0));
-    } else if output.is_empty() {
-    } else if const { are_turned::<T>() }
+pub(super) fn reduce<T: Element, R: Reduction<T>>(
+    cpu: &Cpu,
+    shape: &Shape,
+    input: &[T],
+    output: &mut [T],
+    finish: Finish<R::Partial, T>,
+) {
+    if output.is_empty() {
+    } else if shape.share == 0 {
+        finish(cpu.isa(), &[R::NONE], 0, &mut output[..1]);
+        let nothing = output[0];
+        output.fill(nothing);
+    } else if const { are_turned::<T>() && R::IS_VECTORIZED }
         && let Some(axis) = shape.axis().filter(|axis| are_short(*axis, SHORT) && !fill_registers(*axis))
     {
-        short_lines::<T, R>(cpu, axis, input, output);
+        short_lines::<T, R>(cpu, axis, input, output, finish);
     } else if let Some(axis) = shape.axis().filter(|axis| axis.inner == 1 && axis.length <= CHUNK) {
-        whole_lines::<T, R>(cpu, axis, input, output);
+        whole_lines::<T, R>(cpu, axis, input, output, finish);
     } else if shape.last_is_reduced {
-        lines::<T, R>(cpu, shape, input, output);
+        lines::<T, R>(cpu, shape, input, output, finish);
     } else {
-        columns::<T, R>(cpu, shape, input, output);
+        columns::<T, R>(cpu, shape, input, output, finish);
     }
 }
 
 /// One dimension of a few elements is reduced: lines along it are reduced side by side.
-fn short_lines<T: Element, R: Reduction<T>>(cpu: &Cpu, axis: Axis, input: &[T], output: &mut [T]) {
+fn short_lines<T: Element, R: Reduction<T>>(
+    cpu: &Cpu,
+    axis: Axis,
+    input: &[T],
+    output: &mut [T],
+    finish: Finish<R::Partial, T>,
+) {
     let (block, isa) = (axis.length * axis.inner, cpu.isa());
     in_parallel(cpu, axis.outer, grain(block), Rows::new(output, axis.inner), |begin, part| {
         let input = &input[begin * block..][..part.len() * axis.length];
-        let mut results = vec![[R::finish(R::NONE, axis.length); WIDTH]; axis.inner];
+        let mut partials = vec![[R::NONE; WIDTH]; axis.inner];
+        let mut results = vec![[R::element(R::NONE); WIDTH]; axis.inner];
         turned(isa, input, block, |first, tile: &[[T; WIDTH]]| {
             with_isa!(isa, || {
-                for (start, results) in results.iter_mut().enumerate() {
-                    let partials = R::of_lines(Bundle::new(&tile[start..], axis.inner));
-                    for (result, partial) in results.iter_mut().zip(partials) {
-                        *result = R::finish(partial, axis.length);
-                    }
+                for (start, partials) in partials.iter_mut().enumerate() {
+                    *partials = R::of_lines(Bundle::new(&tile[start..], axis.inner));
                 }
             });
+            finish(isa, partials.as_flattened(), axis.length, results.as_flattened_mut());
             turn_back(isa, &results, first, part);
         });
     });
 }
 
 /// Every output is made of one line, which lies in one piece and is not worth cutting.
-fn whole_lines<T: Element, R: Reduction<T>>(cpu: &Cpu, axis: Axis, input: &[T], output: &mut [T]) {
+fn whole_lines<T: Element, R: Reduction<T>>(
+    cpu: &Cpu,
+    axis: Axis,
+    input: &[T],
+    output: &mut [T],
+    finish: Finish<R::Partial, T>,
+) {
     in_parallel(cpu, axis.outer, grain(axis.length), Rows::new(output, 1), |begin, part| {
-        let lines = input[begin * axis.length..].chunks_exact(axis.length);
-        with_isa!(cpu.isa(), || {
-            for (result, line) in part.iter_mut().zip(lines) {
-                *result = R::finish(R::of_slice(line), axis.length);
-            }
-        });
+        let mut partials = [R::NONE; FINISHED];
+        let mut rest = &input[begin * axis.length..];
+        for outputs in part.chunks_mut(FINISHED) {
+            let partials = &mut partials[..outputs.len()];
+            fold_lines::<T, R>(cpu.isa(), rest, axis.length, axis.length, partials);
+            finish(cpu.isa(), partials, axis.length, outputs);
+            rest = &rest[outputs.len() * axis.length..];
+        }
     });
 }
 
@@ -135,7 +167,7 @@ fn fold_lines<T: Element, R: Reduction<T>>(
     length: usize,
     partials: &mut [R::Partial],
 ) {
-    with_isa!(isa, || fold_each::<T, R>(input, step, length, partials));
+    with_isa_of!(R, isa, || fold_each::<T, R>(input, step, length, partials));
 }
 
 #[inline(always)]
@@ -154,7 +186,13 @@ fn fold_each<T: Element, R: Reduction<T>>(
 }
 
 /// The last dimension is reduced: each output is made of lines of elements that lie in one piece.
-fn lines<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
+fn lines<T: Element, R: Reduction<T>>(
+    cpu: &Cpu,
+    shape: &Shape,
+    input: &[T],
+    output: &mut [T],
+    finish: Finish<R::Partial, T>,
+) {
     let cut = Cut::new(shape.last, shape.reduced.count());
     let pieces = cut.pieces;
     let mut partials = vec![R::NONE; output.len() * pieces];
@@ -164,11 +202,17 @@ fn lines<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], out
             *partial = cut.fold::<T, R>(cpu.isa(), shape, input, begin + index);
         }
     });
-    finish::<T, R>(cpu, shape, 1, pieces, &partials, output);
+    finish_pieces::<T, R>(cpu, shape, [1, pieces], &partials, output, finish);
 }
 
 /// The last dimension is kept: rows of elements are added up column by column.
-fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], output: &mut [T]) {
+fn columns<T: Element, R: Reduction<T>>(
+    cpu: &Cpu,
+    shape: &Shape,
+    input: &[T],
+    output: &mut [T],
+    finish: Finish<R::Partial, T>,
+) {
     let (width, rows) = (shape.last, shape.reduced.count());
     let groups = rows.div_ceil(ROWS);
     let mut partials = vec![R::NONE; output.len() * groups];
@@ -186,7 +230,7 @@ fn columns<T: Element, R: Reduction<T>>(cpu: &Cpu, shape: &Shape, input: &[T], o
             part = rest;
         }
     });
-    finish::<T, R>(cpu, shape, width, groups, &partials, output);
+    finish_pieces::<T, R>(cpu, shape, [width, groups], &partials, output, finish);
 }
 
 /// Adds up rows, first a few in the place for that, and joins what becomes of those.
@@ -198,7 +242,7 @@ fn add_rows<T: Element, R: Reduction<T>>(
     few: &mut [R::Partial],
     partials: &mut [R::Partial],
 ) {
-    with_isa!(isa, || add_each_row::<T, R>(input, nest, rows, few, partials));
+    with_isa_of!(R, isa, || add_each_row::<T, R>(input, nest, rows, few, partials));
 }
 
 #[inline(always)]
@@ -268,27 +312,27 @@ fn joined<T, R: Reduction<T>>(count: usize, mut partial: impl FnMut(usize) -> R:
 
 /// Joins the partial results of each output. Outputs lie in lines of this width, and so do as many partial results as each has,
 /// a line of the first ones of all before the next.
-fn finish<T: Element, R: Reduction<T>>(
+fn finish_pieces<T: Element, R: Reduction<T>>(
     cpu: &Cpu,
     shape: &Shape,
-    width: usize,
-    pieces: usize,
+    [width, pieces]: [usize; 2],
     partials: &[R::Partial],
     output: &mut [T],
+    finish: Finish<R::Partial, T>,
 ) {
     let count = output.len();
     in_parallel(cpu, count, grain(pieces), Rows::new(output, 1), |begin, part| {
         if pieces == 1 {
-            for (element, partial) in part.iter_mut().zip(&partials[begin..]) {
-                *element = R::finish(*partial, shape.share);
-            }
-            return;
+            return finish(cpu.isa(), &partials[begin..], shape.share, part);
         }
-        for (index, element) in part.iter_mut().enumerate() {
-            let item = begin + index;
-            let first = item / width * width * (pieces - 1) + item;
-            let all = joined::<T, R>(pieces, |piece| partials[first + piece * width]);
-            *element = R::finish(all, shape.share);
+        let mut all = [R::NONE; FINISHED];
+        for (chunk, outputs) in part.chunks_mut(FINISHED).enumerate() {
+            for (index, all) in all[..outputs.len()].iter_mut().enumerate() {
+                let item = begin + chunk * FINISHED + index;
+                let first = item / width * width * (pieces - 1) + item;
+                *all = joined::<T, R>(pieces, |piece| partials[first + piece * width]);
+            }
+            finish(cpu.isa(), &all, shape.share, outputs);
         }
     });
 }
