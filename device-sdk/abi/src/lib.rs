@@ -5,6 +5,7 @@
 #![no_std]
 #![expect(unsafe_code, reason = "raw pointers of a C contract are shared between threads by design")]
 
+pub mod draft;
 mod generated;
 mod text;
 mod versions;

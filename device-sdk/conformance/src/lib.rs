@@ -29,7 +29,7 @@ pub use subject::{ErrorText, Subject};
 /// The version of the suite. The first number is that of the contract; the second grows with the checks.
 pub const SUITE_VERSION: &str = "1.0";
 
-/// What each check is called and which rule or slot it is about, in the order of a run.
-pub fn checks() -> impl Iterator<Item = (&'static str, &'static str)> {
-    checks::all().map(|check| (check.name, check.rule))
+/// What each check is called, which rule or slot it is about, and which profile it belongs to, in the order of a run.
+pub fn checks() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    checks::all().map(|check| (check.name, check.rule, check.profile.name()))
 }

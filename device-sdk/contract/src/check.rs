@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::Error;
+use crate::drafts::check_stage;
 use crate::layout::layout;
 use crate::model::{Constant, Contract, Item, ItemKind, Member, Param, Slot, Type};
 
@@ -17,7 +18,7 @@ pub(crate) fn check(contract: &Contract) -> Result<(), Error> {
         }
         check_item(contract, item)?;
     }
-    Ok(())
+    contract.items.iter().try_for_each(|item| check_stage(contract, item))
 }
 
 fn check_item(contract: &Contract, item: &Item) -> Result<(), Error> {
@@ -35,8 +36,8 @@ fn check_item(contract: &Contract, item: &Item) -> Result<(), Error> {
         ItemKind::Table(table) => check_members(contract, item, &table.members),
         ItemKind::Callback(callback) => check_params(contract, item, &callback.params),
         ItemKind::Rule(by) => match by.as_str() {
-            "host" | "sdk" | "validate" | "conformance" | "contract" => Ok(()),
-            other => Err(wrong(item, "`host`, `sdk`, `validate`, `conformance` or `contract`", other)),
+            "host" | "sdk" | "conformance" | "contract" | "nobody" => Ok(()),
+            other => Err(wrong(item, "`host`, `sdk`, `conformance`, `contract` or `nobody`", other)),
         },
     }
 }
@@ -104,7 +105,7 @@ fn check_params(contract: &Contract, item: &Item, params: &[Param]) -> Result<()
 
 fn check_type(contract: &Contract, item: &Item, ty: &Type) -> Result<(), Error> {
     match ty {
-        Type::Number(_) | Type::Pointer | Type::Bytes => Ok(()),
+        Type::Number(_) | Type::Pointer | Type::ReadOnlyPointer | Type::Bytes => Ok(()),
         Type::PointerTo(inner) | Type::List(inner) => check_type(contract, item, inner),
         Type::Named(name) | Type::Callback(name) => {
             let is_callback = matches!(ty, Type::Callback(_));
@@ -124,6 +125,6 @@ fn check_since(contract: &Contract, item: &Item, since: u32) -> Result<(), Error
     Err(wrong(item, &expected, &format!("`since {}.{since}`", contract.major)))
 }
 
-fn wrong(item: &Item, expected: &str, found: &str) -> Error {
+pub(crate) fn wrong(item: &Item, expected: &str, found: &str) -> Error {
     Error::new(item.line, format!("in `{}`: {expected}", item.name), found)
 }

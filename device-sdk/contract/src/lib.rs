@@ -1,10 +1,11 @@
 //! Reads the plugin contract of Oarlock and checks it.
 //!
 //! The contract is data: one file, `oarlock.contract`, from which everything that must agree with it is generated. This
-//! crate knows what the file means ([`Contract`]), what its types become in memory ([`lower`], [`layout()`]), and what may
-//! never change again ([`lock`]). The generators themselves are in `scripts/xtask`.
+//! crate knows what the file means ([`Contract`]), what its types become in memory ([`lower`], [`layout()`]), what may
+//! never change again ([`lock`]) and what still may ([`drafts`]). The generators themselves are in `scripts/xtask`.
 
 mod check;
+pub mod drafts;
 mod layout;
 mod lexer;
 pub mod lock;

@@ -2,10 +2,14 @@
 //!
 //! A line that was once in `abi.lock` stays there for ever, word for word; a new version only adds lines. That makes "did
 //! this break a plugin?" a comparison of sets of lines, which needs no judgement.
+//!
+//! What is marked as a draft has no lines here. It has some in `abi.draft`, under the number of the draft: what two sides know
+//! by the same number is the same.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use crate::drafts::reached_from;
 use crate::layout::layout;
 use crate::lower::{Plain, PlainField, callback_params};
 use crate::model::{Constant, Contract, Item, ItemKind};
@@ -15,8 +19,27 @@ pub fn text(contract: &Contract) -> String {
     let mut out = String::from(
         "# Every fact that binaries rely on. Lines are only ever added; `cargo xtask generate` writes this file.\n",
     );
-    for item in &contract.items {
+    for item in contract.items.iter().filter(|item| item.is_locked()) {
         write_item(&mut out, contract, item);
+    }
+    out
+}
+
+/// What each draft of a profile consists of, as the text of `abi.draft`: the number of the draft, and a line as the lock has
+/// it for its table and for all that only drafts use.
+pub fn draft_text(contract: &Contract) -> String {
+    let mut out = String::from(
+        "# Every fact about the drafts of profiles, under their numbers. A draft that changes gets a new number; \
+         `cargo xtask generate` writes this file.\n",
+    );
+    for (table, profile, number) in contract.draft_profiles() {
+        for item in reached_from(contract, table).into_iter().filter(|item| !item.is_locked()) {
+            let mut facts = String::new();
+            write_item(&mut facts, contract, item);
+            facts.lines().for_each(|fact| {
+                writeln!(out, "{profile} {number}: {fact}").expect("writing to a string never fails");
+            });
+        }
     }
     out
 }

@@ -163,7 +163,7 @@ fn plain(contract: &Contract, ty: &Type) -> Plain {
     match ty {
         Type::Number(name) => Plain::Number(name),
         Type::Pointer => Plain::Mutable(None),
-        Type::Bytes => Plain::Const(None),
+        Type::Bytes | Type::ReadOnlyPointer => Plain::Const(None),
         Type::Named(name) => Plain::Named(name.clone()),
         Type::PointerTo(target) => Plain::Const(Some(Box::new(plain(contract, target)))),
         Type::List(element) => Plain::Const(Some(Box::new(element_type(contract, element)))),

@@ -20,8 +20,21 @@ pub struct Item {
     pub name: String,
     /// What is declared.
     pub kind: ItemKind,
+    /// Whether binaries may rely on it.
+    pub stage: Stage,
     /// The line of the declaration.
     pub line: usize,
+}
+
+/// Whether binaries may rely on a declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It never changes again.
+    Locked,
+    /// It is written down, and may change or go.
+    Draft,
+    /// A draft of a table for which the host and the SDK have code.
+    Trial,
 }
 
 /// The kinds of declarations.
@@ -61,7 +74,7 @@ pub struct Constant {
 /// A table of functions.
 #[derive(Debug)]
 pub struct Table {
-    /// The profile the table makes up, with its version.
+    /// The profile the table makes up, with its version; of a draft, with the number of the draft.
     pub profile: Option<(String, u32)>,
     /// Functions and fields.
     pub members: Vec<Member>,
@@ -146,6 +159,8 @@ pub enum Type {
     Number(&'static str),
     /// An address without a type.
     Pointer,
+    /// An address without a type that is only read through.
+    ReadOnlyPointer,
     /// Raw bytes: a pointer and a size.
     Bytes,
     /// Something declared in the contract.
@@ -174,9 +189,31 @@ impl Contract {
             _ => None,
         })
     }
+
+    /// The profiles that binaries may rely on: the declaration of each table, with the name and the version.
+    pub fn locked_profiles(&self) -> impl Iterator<Item = (&Item, &str, u32)> {
+        self.profiles().filter(|(item, _, _)| item.is_locked())
+    }
+
+    /// The profiles that may still change: the declaration of each table, with the name and the number of the draft.
+    pub fn draft_profiles(&self) -> impl Iterator<Item = (&Item, &str, u32)> {
+        self.profiles().filter(|(item, _, _)| !item.is_locked())
+    }
+
+    fn profiles(&self) -> impl Iterator<Item = (&Item, &str, u32)> {
+        self.tables().filter_map(|(item, table)| {
+            let (name, number) = table.profile.as_ref()?;
+            Some((item, name.as_str(), *number))
+        })
+    }
 }
 
 impl Item {
+    /// Whether binaries may rely on it.
+    pub fn is_locked(&self) -> bool {
+        self.stage == Stage::Locked
+    }
+
     /// The name of the type it declares: tables get the ending `_table`, so that a struct may share their name.
     pub fn type_name(&self) -> String {
         match self.kind {

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::lexer::{Token, TokenKind, tokens};
 use crate::model::{
-    Callback, Constant, Contract, Direction, Field, Item, ItemKind, Member, Param, Slot, Table, Type,
+    Callback, Constant, Contract, Direction, Field, Item, ItemKind, Member, Param, Slot, Stage, Table, Type,
 };
 
 pub(crate) fn parse(source: &str) -> Result<Contract, Error> {
@@ -33,6 +33,13 @@ struct Parser {
 impl Parser {
     fn item(&mut self, docs: Vec<String>) -> Result<Item, Error> {
         let line = self.tokens[self.next].line;
+        let stage = if self.accept_word("draft") {
+            Stage::Draft
+        } else if self.accept_word("trial") {
+            Stage::Trial
+        } else {
+            Stage::Locked
+        };
         let keyword = self.word()?;
         let name = self.word()?;
         let kind = match keyword.as_str() {
@@ -67,11 +74,11 @@ impl Parser {
                 ItemKind::Rule(self.word()?)
             }
             other => {
-                let expected = "`handle`, `enum`, `flags`, `value`, `struct`, `callback`, `table` or `rule`";
+                let expected = "`handle`, `enum`, `flags`, `value`, `struct`, `callback`, `table` or `rule`, with or without `draft`";
                 return Err(Error::new(line, expected, format!("`{other}`")));
             }
         };
-        Ok(Item { docs, name, kind, line })
+        Ok(Item { docs, name, kind, stage, line })
     }
 
     fn constants(&mut self) -> Result<Vec<Constant>, Error> {
@@ -132,6 +139,9 @@ impl Parser {
 
     fn ty(&mut self) -> Result<Type, Error> {
         if self.accept('*') {
+            if self.accept_word("void") {
+                return Ok(Type::ReadOnlyPointer);
+            }
             return Ok(Type::PointerTo(Box::new(self.ty()?)));
         }
         let word = self.word()?;

@@ -1,13 +1,14 @@
 /* Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. */
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Includes the contract and has the compiler check every size, alignment and offset of it. */
+ * Includes the contract with its drafts and has the compiler check every size, alignment and offset. */
 #ifndef OARLOCK_CONTRACT_LAYOUT_H
 #define OARLOCK_CONTRACT_LAYOUT_H
 
 #include <stddef.h>
 
 #include "contract.h"
+#include "contract_draft.h"
 
 #ifdef __cplusplus
 #define OARLOCK_CHECK(condition) static_assert(condition, #condition)
@@ -60,7 +61,7 @@ OARLOCK_CHECK(offsetof(oarlock_host, sanitizer) == 28);
 OARLOCK_CHECK(offsetof(oarlock_host, name) == 32);
 OARLOCK_CHECK(offsetof(oarlock_host, context) == 48);
 OARLOCK_CHECK(offsetof(oarlock_host, services) == 56);
-OARLOCK_CHECK(sizeof(oarlock_plugin) == 256);
+OARLOCK_CHECK(sizeof(oarlock_plugin) == 272);
 OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_plugin) == 8);
 OARLOCK_CHECK(offsetof(oarlock_plugin, size) == 0);
 OARLOCK_CHECK(offsetof(oarlock_plugin, flags) == 4);
@@ -83,13 +84,24 @@ OARLOCK_CHECK(offsetof(oarlock_plugin, support_note) == 160);
 OARLOCK_CHECK(offsetof(oarlock_plugin, context) == 176);
 OARLOCK_CHECK(offsetof(oarlock_plugin, core) == 184);
 OARLOCK_CHECK(offsetof(oarlock_plugin, async) == 192);
-OARLOCK_CHECK(offsetof(oarlock_plugin, graph) == 200);
-OARLOCK_CHECK(offsetof(oarlock_plugin, collective) == 208);
-OARLOCK_CHECK(offsetof(oarlock_plugin, profile) == 216);
-OARLOCK_CHECK(offsetof(oarlock_plugin, interop) == 224);
+OARLOCK_CHECK(offsetof(oarlock_plugin, reserved_graph) == 200);
+OARLOCK_CHECK(offsetof(oarlock_plugin, reserved_collective) == 208);
+OARLOCK_CHECK(offsetof(oarlock_plugin, reserved_profile) == 216);
+OARLOCK_CHECK(offsetof(oarlock_plugin, reserved_interop) == 224);
 OARLOCK_CHECK(offsetof(oarlock_plugin, kernels) == 232);
 OARLOCK_CHECK(offsetof(oarlock_plugin, layer) == 240);
 OARLOCK_CHECK(offsetof(oarlock_plugin, unload) == 248);
+OARLOCK_CHECK(offsetof(oarlock_plugin, drafts) == 256);
+OARLOCK_CHECK(offsetof(oarlock_plugin, drafts_count) == 264);
+OARLOCK_CHECK(sizeof(oarlock_draft_profile) == 48);
+OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_draft_profile) == 8);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, size) == 0);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, flags) == 4);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, next) == 8);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, profile) == 16);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, number) == 32);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, reserved) == 36);
+OARLOCK_CHECK(offsetof(oarlock_draft_profile, table) == 40);
 OARLOCK_CHECK(sizeof(oarlock_host_table) == 104);
 OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_host_table) == 8);
 OARLOCK_CHECK(offsetof(oarlock_host_table, size) == 0);
@@ -323,6 +335,14 @@ OARLOCK_CHECK(offsetof(oarlock_graph, inputs) == 64);
 OARLOCK_CHECK(offsetof(oarlock_graph, inputs_count) == 72);
 OARLOCK_CHECK(offsetof(oarlock_graph, outputs) == 80);
 OARLOCK_CHECK(offsetof(oarlock_graph, outputs_count) == 88);
+OARLOCK_CHECK(sizeof(oarlock_layer_table) == 40);
+OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_layer_table) == 8);
+OARLOCK_CHECK(offsetof(oarlock_layer_table, size) == 0);
+OARLOCK_CHECK(offsetof(oarlock_layer_table, flags) == 4);
+OARLOCK_CHECK(offsetof(oarlock_layer_table, next) == 8);
+OARLOCK_CHECK(offsetof(oarlock_layer_table, features) == 16);
+OARLOCK_CHECK(offsetof(oarlock_layer_table, wrap) == 24);
+OARLOCK_CHECK(offsetof(oarlock_layer_table, unwrap) == 32);
 OARLOCK_CHECK(sizeof(oarlock_graph_table) == 88);
 OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_graph_table) == 8);
 OARLOCK_CHECK(offsetof(oarlock_graph_table, size) == 0);
@@ -399,14 +419,6 @@ OARLOCK_CHECK(offsetof(oarlock_interop_table, ipc_token_size) == 72);
 OARLOCK_CHECK(offsetof(oarlock_interop_table, ipc_export) == 80);
 OARLOCK_CHECK(offsetof(oarlock_interop_table, ipc_import) == 88);
 OARLOCK_CHECK(offsetof(oarlock_interop_table, ipc_close) == 96);
-OARLOCK_CHECK(sizeof(oarlock_layer_table) == 40);
-OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_layer_table) == 8);
-OARLOCK_CHECK(offsetof(oarlock_layer_table, size) == 0);
-OARLOCK_CHECK(offsetof(oarlock_layer_table, flags) == 4);
-OARLOCK_CHECK(offsetof(oarlock_layer_table, next) == 8);
-OARLOCK_CHECK(offsetof(oarlock_layer_table, features) == 16);
-OARLOCK_CHECK(offsetof(oarlock_layer_table, wrap) == 24);
-OARLOCK_CHECK(offsetof(oarlock_layer_table, unwrap) == 32);
 
 #undef OARLOCK_CHECK
 #undef OARLOCK_ALIGNMENT

@@ -27,35 +27,48 @@ pub use half::{bf16, f16};
 #[cfg(feature = "numbers")]
 pub use num_complex::Complex;
 pub use oarlock_abi as abi;
-pub use oarlock_abi::{
-    Activity, Communicator, DeviceFlags, DeviceInfo, Event, Executable, Memory, NativeKind, Reduction, Str,
-    Stream, Version,
-};
+pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Version};
 
 /// Notes which functions stand in an `impl` of a device trait, so that the plugin offers exactly those.
 ///
 /// ```
-/// use oarlock_sdk::{Interop, Memory, NativeKind, Result, slots};
+/// use oarlock_sdk::{Async, Event, Result, Stream, slots};
 ///
+/// /// Finishes all work at once, so that a stream is a number and an event has always happened.
 /// struct Npu;
 ///
 /// #[slots]
-/// impl Interop for Npu {
-///     fn dlpack_device(&self, device: u32) -> Result<(i32, i32)> {
-///         Ok((12, device as i32))
+/// impl Async for Npu {
+///     fn stream_create(&self, _device: u32, _priority: i32) -> Result<Stream> {
+///         Ok(Stream(1))
 ///     }
-///     fn memory_export(&self, _device: u32, block: Memory, _kind: NativeKind) -> Result<u64> {
-///         Ok(block.0)
+///     fn stream_destroy(&self, _device: u32, _queue: Stream) -> Result<()> {
+///         Ok(())
 ///     }
-///     fn memory_import(&self, _device: u32, _kind: NativeKind, native: u64, _size: u64) -> Result<Memory> {
-///         Ok(Memory(native))
+///     fn stream_synchronize(&self, _device: u32, _queue: Stream) -> Result<()> {
+///         Ok(())
 ///     }
-///     fn memory_forget(&self, _device: u32, _block: Memory) -> Result<()> {
+///     fn stream_wait_event(&self, _device: u32, _queue: Stream, _point: Event) -> Result<()> {
+///         Ok(())
+///     }
+///     fn event_create(&self, _device: u32) -> Result<Event> {
+///         Ok(Event(1))
+///     }
+///     fn event_destroy(&self, _device: u32, _point: Event) -> Result<()> {
+///         Ok(())
+///     }
+///     fn event_record(&self, _device: u32, _queue: Stream, _point: Event) -> Result<()> {
+///         Ok(())
+///     }
+///     fn event_query(&self, _device: u32, _point: Event) -> Result<u32> {
+///         Ok(1)
+///     }
+///     fn event_synchronize(&self, _device: u32, _point: Event) -> Result<()> {
 ///         Ok(())
 ///     }
 /// }
 ///
-/// assert_eq!(Npu::SLOTS, ["dlpack_device", "memory_export", "memory_import", "memory_forget"]);
+/// assert!(Npu::SLOTS.contains(&"event_query") && !Npu::SLOTS.contains(&"event_elapsed"));
 /// ```
 ///
 /// An `impl` without the attribute does not compile, nor does the attribute above anything else:
@@ -70,10 +83,10 @@ pub use boundary::{copy_sized, guard};
 pub use call::{Call, Tensor};
 pub use dtype::{Dtype, DtypeSet, Element, dtype_set, family, unexpected_dtype};
 pub use error::{Code, Error, Result};
-pub use generated::{Async, Collective, Core, Graph, Interop, Profile};
+pub use generated::{Async, Core};
 pub use host::{Host, LogLevel};
 pub use kernel::{Kernel, KernelFlags, Layout, MemoryKind, Operand, OperandFlags};
 pub use panics::keep_panics_quiet;
 pub use place::directory_of_plugin;
 pub use plugin::{Plugin, SupportLevel, answer, instance_of};
-pub use pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};
+pub use pointer::{HostPointer, StreamReached};

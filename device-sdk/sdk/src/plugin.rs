@@ -11,10 +11,7 @@ pub use oarlock_abi::SupportLevel;
 
 use crate::boundary::{self, Instance, copy_sized};
 use crate::error::Result;
-use crate::generated::{
-    Async, Collective, Core, Graph, Interop, Profile, async_table, collective_table, core_table, graph_table,
-    interop_table, profile_table,
-};
+use crate::generated::{Async, Core, async_table, core_table};
 use crate::host::Host;
 use crate::kernel::{Kernel, Registered};
 
@@ -47,10 +44,6 @@ struct Identity {
 struct Tables {
     core: Option<abi::CoreTable>,
     asynchronous: Option<abi::AsyncTable>,
-    graph: Option<abi::GraphTable>,
-    collective: Option<abi::CollectiveTable>,
-    profile: Option<abi::ProfileTable>,
-    interop: Option<abi::InteropTable>,
     layer: Option<abi::LayerTable>,
 }
 
@@ -153,31 +146,12 @@ impl<D: Core> Plugin<D> {
     }
 }
 
-macro_rules! profiles {
-    ($($(#[$docs:meta])* $method:ident: $profile:ident, $field:ident = $table:ident;)*) => {
-        $(
-            impl<D: Core + $profile> Plugin<D> {
-                $(#[$docs])*
-                pub fn $method(mut self) -> Self {
-                    self.tables.$field = Some($table::<D>());
-                    self
-                }
-            }
-        )*
-    };
-}
-
-profiles! {
+impl<D: Core + Async> Plugin<D> {
     /// The device has streams and events.
-    with_async: Async, asynchronous = async_table;
-    /// The device takes whole graphs.
-    with_graph: Graph, graph = graph_table;
-    /// The device exchanges data with others.
-    with_collective: Collective, collective = collective_table;
-    /// The device records what it does.
-    with_profile: Profile, profile = profile_table;
-    /// The device shares memory and streams with other libraries.
-    with_interop: Interop, interop = interop_table;
+    pub fn with_async(mut self) -> Self {
+        self.tables.asynchronous = Some(async_table::<D>());
+        self
+    }
 }
 
 impl<D> fmt::Debug for Plugin<D> {
@@ -244,10 +218,6 @@ impl<D: Send + Sync + 'static> Answered<D> {
             context: this.cast(),
             core: pointer(&tables.core),
             r#async: pointer(&tables.asynchronous),
-            graph: pointer(&tables.graph),
-            collective: pointer(&tables.collective),
-            profile: pointer(&tables.profile),
-            interop: pointer(&tables.interop),
             kernels: pointer(kernel_table),
             layer: pointer(&tables.layer),
             unload: Some(unload::<D>),

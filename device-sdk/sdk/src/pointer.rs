@@ -54,76 +54,36 @@ impl HostPointer {
     }
 }
 
-/// A function of the host's with the value it wants back.
+/// Wants to know when a stream has come to a point. Is called once, so it is used up by it.
 #[derive(Debug)]
-struct Callback<F> {
-    function: F,
+pub struct StreamReached {
+    function: abi::StreamReached,
+    /// What the host wants back.
     user: *mut c_void,
 }
 
 // SAFETY: the contract has callbacks called on any thread (rule T-2).
-unsafe impl<F: Send> Send for Callback<F> {}
+unsafe impl Send for StreamReached {}
 // SAFETY: as above.
-unsafe impl<F: Sync> Sync for Callback<F> {}
-
-macro_rules! callbacks {
-    ($($(#[$docs:meta])* $name:ident;)*) => {
-        $(
-            $(#[$docs])*
-            #[derive(Debug)]
-            pub struct $name(Callback<abi::$name>);
-
-            impl $name {
-                pub(crate) fn new(function: Option<abi::$name>, user: *mut c_void) -> Result<Self> {
-                    match function {
-                        Some(function) => Ok(Self(Callback { function, user })),
-                        None => Err(Error::invalid_argument("expected a function to call back, found null")),
-                    }
-                }
-            }
-        )*
-    };
-}
-
-callbacks! {
-    /// Wants to know when a stream has come to a point. Is called once, so it is used up by it.
-    StreamReached;
-    /// Takes bytes.
-    ByteSink;
-    /// Takes records of what the device did.
-    ActivitySink;
-}
+unsafe impl Sync for StreamReached {}
 
 impl StreamReached {
+    pub(crate) fn new(function: Option<abi::StreamReached>, user: *mut c_void) -> Result<Self> {
+        match function {
+            Some(function) => Ok(Self { function, user }),
+            None => Err(Error::invalid_argument("expected a function to call back, found null")),
+        }
+    }
+
     /// Tells the host that the stream is there.
     pub fn call(self, device: u32, stream: abi::Stream) {
         // SAFETY: the host gave this function and this value for each other.
-        unsafe { (self.0.function)(device, stream, self.0.user, abi::Error::NONE) }
+        unsafe { (self.function)(device, stream, self.user, abi::Error::NONE) }
     }
 
     /// Tells the host that the stream failed on the way.
     pub fn fail(self, host: &crate::Host, device: u32, stream: abi::Stream, error: &Error) {
         // SAFETY: as above; the receiver releases the error.
-        unsafe { (self.0.function)(device, stream, self.0.user, host.error(error)) }
-    }
-}
-
-impl ByteSink {
-    /// Hands bytes over.
-    pub fn write(&self, bytes: &[u8]) -> Result<()> {
-        // SAFETY: the host gave this function and this value for each other, and the bytes live through the call.
-        let failure = unsafe { (self.0.function)(self.0.user, bytes.as_ptr(), bytes.len() as u64) };
-        if failure.is_some() {
-            return Err(Error::unavailable("the receiver of the bytes wants no more of them"));
-        }
-        Ok(())
-    }
-}
-
-impl ActivitySink {
-    /// Hands a record over.
-    pub fn record(&self, activity: &abi::Activity) {
-        // SAFETY: the host gave this function and this value for each other, and the record lives through the call.
-        unsafe { (self.0.function)(self.0.user, &raw const *activity) }
+        unsafe { (self.function)(device, stream, self.user, host.error(error)) }
     }
 }

@@ -96,7 +96,7 @@ static oarlock_error memory_allocate(void *context, uint32_t device, uint64_t si
     return 0;
 }
 
-/* That a block is given back once, with its size, is the caller's promise (rule M-1); the validation layer checks it. */
+/* That a block is given back once, with its size, is the caller's promise (rule M-1). */
 static oarlock_error memory_deallocate(void *context, uint32_t device, oarlock_memory block, uint64_t size) {
     (void)context;
     OARLOCK_TRY(check_device(device));

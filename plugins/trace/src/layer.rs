@@ -79,12 +79,6 @@ unsafe extern "C" fn wrap(
             match kind {
                 abi::TableKind::CORE => next.pair(abi::CoreTable::EMPTY, generated::before_core),
                 abi::TableKind::ASYNC => next.pair(abi::AsyncTable::EMPTY, generated::before_async),
-                abi::TableKind::GRAPH => next.pair(abi::GraphTable::EMPTY, generated::before_graph),
-                abi::TableKind::COLLECTIVE => {
-                    next.pair(abi::CollectiveTable::EMPTY, generated::before_collective)
-                }
-                abi::TableKind::PROFILE => next.pair(abi::ProfileTable::EMPTY, generated::before_profile),
-                abi::TableKind::INTEROP => next.pair(abi::InteropTable::EMPTY, generated::before_interop),
                 abi::TableKind::KERNEL => next.kernels(),
                 // A kind of table from the future passes by untouched (rule L-1).
                 _ => (next.context, next.table),
@@ -113,10 +107,6 @@ unsafe extern "C" fn unwrap(
             match kind {
                 abi::TableKind::CORE => free::<Pair<abi::CoreTable>>(wrapped_context),
                 abi::TableKind::ASYNC => free::<Pair<abi::AsyncTable>>(wrapped_context),
-                abi::TableKind::GRAPH => free::<Pair<abi::GraphTable>>(wrapped_context),
-                abi::TableKind::COLLECTIVE => free::<Pair<abi::CollectiveTable>>(wrapped_context),
-                abi::TableKind::PROFILE => free::<Pair<abi::ProfileTable>>(wrapped_context),
-                abi::TableKind::INTEROP => free::<Pair<abi::InteropTable>>(wrapped_context),
                 abi::TableKind::KERNEL => free::<Kernels>(wrapped_context),
                 _ => {}
             }

@@ -3,7 +3,7 @@
 //! On a terminal they keep to its width. In a pipe every row and every sentence is one line, so that `grep` finds it.
 
 use anstyle::Style;
-use oarlock_host::{Origin, Plugin, clean_text};
+use oarlock_host::{Origin, Plugin, PluginInfo, clean_text};
 use serde::Serialize;
 
 use crate::output::{Output, PLAIN};
@@ -165,6 +165,12 @@ pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
 /// A plugin and its file.
 pub(crate) fn named(plugin: &Plugin) -> String {
     format!("`{}` (`{}`)", plugin.info().name, plugin.file().display())
+}
+
+/// The drafts of profiles that a plugin brings, such as `graph 1 (not used)`; nothing when it brings none.
+pub(crate) fn draft_list(info: &PluginInfo) -> Option<String> {
+    let drafts: Vec<String> = info.drafts.iter().map(ToString::to_string).collect();
+    (!drafts.is_empty()).then(|| drafts.join(", "))
 }
 
 /// Who asked for a plugin, as those who use this command know it.

@@ -43,7 +43,7 @@ pub use judge::symbols::{ENTRY, check_symbols, pinning_symbols};
 pub use judge::variants::{group_variants, passed_over};
 pub use judge::version::{ContractRange, Version, VersionRange};
 pub use judge::{JudgeContext, Judged, judge};
-pub use load::described::{KernelInfo, OperandInfo, PluginInfo, SupportLevel};
+pub use load::described::{DraftInfo, KernelInfo, OperandInfo, PluginInfo, SupportLevel};
 pub use load::negotiate::{HOST_CONTRACT, OLDEST_MINOR};
 pub use plugin::{Kernel, Plugin};
 pub use probe::child::probe_child_main;

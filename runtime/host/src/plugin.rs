@@ -10,9 +10,7 @@ use libloading::os::unix::Library;
 use oarlock_abi as abi;
 
 use crate::device::live::{Live, LiveHandles};
-use crate::generated::{
-    AsyncCalls, CollectiveCalls, CoreCalls, GraphCalls, InteropCalls, KernelCalls, LayerCalls, ProfileCalls,
-};
+use crate::generated::{AsyncCalls, CoreCalls, KernelCalls, LayerCalls};
 use crate::load::device_list::{device_ids, visible};
 use crate::load::kernel_checks::{KernelRecord, kernels};
 use crate::load::layers::{Chain, Wrapper};
@@ -29,18 +27,6 @@ pub(crate) struct Calls {
     pub(crate) core: Option<CoreCalls>,
     /// Streams and events.
     pub(crate) r#async: Option<AsyncCalls>,
-    /// Whole subgraphs.
-    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
-    pub(crate) graph: Option<GraphCalls>,
-    /// Groups of devices that exchange data.
-    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
-    pub(crate) collective: Option<CollectiveCalls>,
-    /// Records of what devices did.
-    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
-    pub(crate) profile: Option<ProfileCalls>,
-    /// Memory and streams of other libraries.
-    #[expect(dead_code, reason = "checked and wrapped for the floors above")]
-    pub(crate) interop: Option<InteropCalls>,
     /// What the plugin does as a layer; never wrapped itself.
     pub(crate) layer: Option<LayerCalls>,
 }
@@ -93,7 +79,8 @@ impl Plugin {
         environment: &Environment,
     ) -> Result<Self, Refusal> {
         let Loaded { library, checked, services, in_use } = loaded;
-        let mut chain = Chain { layers, plugin: &checked.info.name, wrappers: Vec::new(), notes: Vec::new() };
+        let (plugin, notes) = (&checked.info.name, checked.notes);
+        let mut chain = Chain { layers, plugin, wrappers: Vec::new(), notes };
         let context = checked.context;
         let tables = &checked.tables;
         macro_rules! caller {
@@ -110,10 +97,6 @@ impl Plugin {
         let calls = Calls {
             core: caller!(tables.core, CORE, CoreCalls),
             r#async: caller!(tables.r#async, ASYNC, AsyncCalls),
-            graph: caller!(tables.graph, GRAPH, GraphCalls),
-            collective: caller!(tables.collective, COLLECTIVE, CollectiveCalls),
-            profile: caller!(tables.profile, PROFILE, ProfileCalls),
-            interop: caller!(tables.interop, INTEROP, InteropCalls),
             // SAFETY: both are the plugin's.
             layer: tables.layer.map(|table| unsafe { LayerCalls::new(context, table) }),
         };
@@ -190,7 +173,7 @@ impl Plugin {
 
     /// The functions of its devices as they are called: its own, or those of the outermost layer.
     pub fn core_table(&self) -> Option<&abi::CoreTable> {
-        self.calls.core.as_ref().map(CoreCalls::table)
+        self.calls.core.as_ref().map(|calls| &calls.table)
     }
 
     /// Its kernels.

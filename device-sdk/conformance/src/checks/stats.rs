@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         "an allocation that cannot be met is `resource_exhausted`, and the device goes on",
         too_much,
     ),
-    Check::core("M-1", "memory that was given back can be taken again", given_back),
+    Check::core("memory_deallocate", "memory that was given back can be taken again", given_back),
 ];
 
 /// Others use the device too, so that what it says about its memory may change between two calls.

@@ -284,8 +284,9 @@ impl Walk {
             Step::Contract => of_info(&|info| format!("{}, this host speaks {HOST_CONTRACT}", info.contract)),
             Step::Tables => of_info(&|info| {
                 let kernels = crate::render::count(info.kernel_count, "kernel", "kernels");
-                let profiles = info.profiles.join(", ");
-                if profiles.is_empty() { kernels } else { format!("{profiles}; {kernels}") }
+                let profiles = (!info.profiles.is_empty()).then(|| info.profiles.join(", "));
+                let drafts = crate::render::draft_list(info).map(|drafts| format!("drafts: {drafts}"));
+                profiles.into_iter().chain(drafts).chain([kernels]).collect::<Vec<_>>().join("; ")
             }),
             Step::Identity => {
                 of_info(&|info| format!("{} {}, {}", info.name, info.version, name_of(&info.kind)))

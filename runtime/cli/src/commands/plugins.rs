@@ -5,7 +5,7 @@ use oarlock_host::{LoadReport, LoadedPlugin, PluginReport, Refusal};
 use crate::Verdict;
 use crate::arguments::Global;
 use crate::output::{NAME, NOTABLE, Output, QUIET};
-use crate::render::{labelled, name_of, origin, sentence};
+use crate::render::{draft_list, labelled, name_of, origin, sentence};
 use crate::session::Session;
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
@@ -64,6 +64,7 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPlugin, output: &mut Outpu
     let facts = [
         ("devices", is_device.then_some(devices)),
         ("profiles", (!info.profiles.is_empty()).then(|| info.profiles.join(", "))),
+        ("drafts", draft_list(info)),
         ("kernels", (info.kernel_count > 0).then(|| info.kernel_count.to_string())),
         ("layers", (!loaded.layers.is_empty()).then(|| loaded.layers.join(", "))),
         ("support", is_device.then_some(support)),

@@ -127,7 +127,7 @@ impl KernelHandle {
 
     /// Whether it says the dtypes and shapes of its outputs itself, with [`KernelHandle::infer`].
     pub fn infers(&self) -> bool {
-        self.calls().table().infer.is_some()
+        self.calls().table.infer.is_some()
     }
 
     /// Has it say the dtypes and shapes of its outputs, through the call's [`HostCall`].

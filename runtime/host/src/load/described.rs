@@ -69,14 +69,38 @@ pub struct PluginInfo {
     pub support_note: String,
     /// The versions of the contract it speaks.
     pub contract: ContractRange,
-    /// The profiles it implements.
+    /// The profiles it implements, of those that are locked.
     pub profiles: Vec<String>,
+    /// The drafts of profiles that it brings.
+    pub drafts: Vec<DraftInfo>,
     /// How many kernels it brings.
     pub kernel_count: usize,
     /// Whether it may be unloaded while the program runs.
     pub unloadable: bool,
     /// Whether several hosts in one process may load it.
     pub several_hosts: bool,
+}
+
+/// A draft of a profile that a plugin brings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftInfo {
+    /// The name of the profile.
+    pub profile: String,
+    /// The number of the draft; 0 for a table from before the profile was a draft.
+    pub number: u32,
+    /// Whether this host has code for the draft of this number.
+    pub used: bool,
+}
+
+impl fmt::Display for DraftInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { profile, number, used } = self;
+        match (number, used) {
+            (0, _) => write!(f, "{profile} from before it was a draft (not used)"),
+            (_, true) => write!(f, "{profile} {number}"),
+            (_, false) => write!(f, "{profile} {number} (not used)"),
+        }
+    }
 }
 
 /// What a kernel does and demands.

@@ -7,7 +7,7 @@
 
 use oarlock_abi as abi;
 
-use crate::load::foreign::{Breach, Slots, take_over};
+use crate::load::foreign::{Breach, Slots, list, take_over};
 use crate::load::validate::{name, text};
 use crate::{KernelInfo, OperandInfo};
 
@@ -168,21 +168,4 @@ unsafe fn operands(
         });
     }
     Ok(operands)
-}
-
-/// A list that a plugin keeps.
-///
-/// # Safety
-///
-/// `first` is null, not aligned, or leads to `count` elements that stay as they are.
-unsafe fn list<'a, T>(first: *const T, count: u64, most: u64, what: &str) -> Result<&'a [T], Breach> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if count > most || first.is_null() || !first.is_aligned() {
-        let expected = format!("a list of at most {most} {what}");
-        return Err(Breach::new("S-1", expected, format!("{count} at `{first:p}`")));
-    }
-    // SAFETY: the pointer is aligned and not null, and the caller vouches for the elements.
-    Ok(unsafe { std::slice::from_raw_parts(first, count as usize) })
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod described;
 pub(crate) mod device_list;
+pub(crate) mod drafts;
 pub(crate) mod foreign;
 pub(crate) mod kernel_checks;
 pub(crate) mod layers;

@@ -6,6 +6,7 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
+use crate::load::drafts::{KnownProfiles, brought_drafts, judge_drafts};
 use crate::load::foreign::{Breach, Foreign, Slots, take_over};
 use crate::load::kernel_checks::{KernelRecord, kernels};
 use crate::{ContractRange, Kind, PluginInfo, SupportLevel, clean_text};
@@ -23,6 +24,8 @@ pub(crate) struct Checked {
     pub(crate) tables: Tables,
     pub(crate) kernels: Option<abi::KernelTable>,
     pub(crate) rows: Vec<KernelRecord>,
+    /// What the user should know of drafts that are not used.
+    pub(crate) notes: Vec<String>,
     pub(crate) unload: Option<unsafe extern "C" fn(*mut c_void) -> abi::Error>,
 }
 
@@ -31,24 +34,14 @@ pub(crate) struct Checked {
 pub(crate) struct Tables {
     pub(crate) core: Option<abi::CoreTable>,
     pub(crate) r#async: Option<abi::AsyncTable>,
-    pub(crate) graph: Option<abi::GraphTable>,
-    pub(crate) collective: Option<abi::CollectiveTable>,
-    pub(crate) profile: Option<abi::ProfileTable>,
-    pub(crate) interop: Option<abi::InteropTable>,
     pub(crate) layer: Option<abi::LayerTable>,
 }
 
 impl Tables {
     /// The profiles that are there.
     fn profiles(&self) -> Vec<&'static str> {
-        let all = [
-            (self.core.is_some(), abi::CoreTable::NAME),
-            (self.r#async.is_some(), abi::AsyncTable::NAME),
-            (self.graph.is_some(), abi::GraphTable::NAME),
-            (self.collective.is_some(), abi::CollectiveTable::NAME),
-            (self.profile.is_some(), abi::ProfileTable::NAME),
-            (self.interop.is_some(), abi::InteropTable::NAME),
-        ];
+        let all =
+            [(self.core.is_some(), abi::CoreTable::NAME), (self.r#async.is_some(), abi::AsyncTable::NAME)];
         all.into_iter().filter(|(present, _)| *present).map(|(_, name)| name).collect()
     }
 }
@@ -78,6 +71,10 @@ pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
     // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
     let plain = |text: abi::Str, what: &str| unsafe { self::text(text, what, LONGEST_TEXT) };
     let package = plain(plugin.package, "package")?;
+    let package = if package.is_empty() { name.clone() } else { package };
+    // SAFETY: the caller vouches for the list of drafts.
+    let brought = unsafe { brought_drafts(plugin)? };
+    let (drafts, notes) = judge_drafts(&brought, &KnownProfiles::OURS, &package);
     let unloadable = plugin.offers.contains(abi::PluginFlags::UNLOADABLE);
     if unloadable && plugin.unload.is_none() {
         return Err(Breach::new(
@@ -89,7 +86,7 @@ pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
     let info = PluginInfo {
         version: plain(plugin.version, "version")?,
         vendor: plain(plugin.vendor, "vendor")?,
-        package: if package.is_empty() { name.clone() } else { package },
+        package,
         kind,
         device_subtype: optional_name(plugin.device_subtype, "the device subtype")?,
         visible_devices_variable: optional_name(
@@ -100,13 +97,15 @@ pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
         support_note: plain(plugin.support_note, "support note")?,
         contract: contract_of(plugin),
         profiles: tables.profiles().into_iter().map(str::to_owned).collect(),
+        drafts,
         kernel_count: rows.len(),
         unloadable,
         several_hosts: plugin.offers.contains(abi::PluginFlags::SEVERAL_HOSTS),
         device_type,
         name,
     };
-    Ok(Checked { info, context: plugin.context, tables, kernels: kernel_table, rows, unload: plugin.unload })
+    let (context, unload) = (plugin.context, plugin.unload);
+    Ok(Checked { info, context, tables, kernels: kernel_table, rows, notes, unload })
 }
 
 /// The versions of the contract a plugin speaks.
@@ -146,15 +145,7 @@ fn kind(name: &str, tables: &Tables, kernels: bool, device_type: Option<&str>) -
 unsafe fn tables(plugin: &abi::Plugin) -> Result<Tables, Breach> {
     // SAFETY: the caller vouches for the tables.
     unsafe {
-        Ok(Tables {
-            core: table(plugin.core)?,
-            r#async: table(plugin.r#async)?,
-            graph: table(plugin.graph)?,
-            collective: table(plugin.collective)?,
-            profile: table(plugin.profile)?,
-            interop: table(plugin.interop)?,
-            layer: table(plugin.layer)?,
-        })
+        Ok(Tables { core: table(plugin.core)?, r#async: table(plugin.r#async)?, layer: table(plugin.layer)? })
     }
 }
 

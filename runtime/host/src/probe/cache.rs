@@ -22,7 +22,7 @@ const LARGEST: u64 = 1 << 20;
 /// How long a plugin that crashed or did not answer in time is not asked again.
 const PATIENCE: Duration = Duration::from_secs(3600);
 /// What another layout of entries would be called.
-const LAYOUT: &str = "v2";
+const LAYOUT: &str = "v3";
 
 /// Where answers are kept.
 #[derive(Clone, Debug)]

@@ -16,8 +16,9 @@ use crate::error::{Error, OrRaise as _};
 use crate::start::runtime;
 
 /// The headers of the contract, each with its name.
-const HEADERS: [(&str, &str); 4] = [
+const HEADERS: [(&str, &str); 5] = [
     ("contract.h", include_str!("../../../../device-sdk/include/oarlock/contract.h")),
+    ("contract_draft.h", include_str!("../../../../device-sdk/include/oarlock/contract_draft.h")),
     ("contract_layout.h", include_str!("../../../../device-sdk/include/oarlock/contract_layout.h")),
     ("op.h", include_str!("../../../../device-sdk/include/oarlock/op.h")),
     ("plugin.h", include_str!("../../../../device-sdk/include/oarlock/plugin.h")),

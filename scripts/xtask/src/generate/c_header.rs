@@ -19,7 +19,8 @@ pub(super) fn contract(contract: &Contract) -> String {
         out,
         r#"/* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin contract of Oarlock, version {major}.{minor}: every type that crosses a plugin boundary.
+ * The plugin contract of Oarlock, version {major}.{minor}: every type that crosses a plugin boundary and never changes again.
+ * `oarlock/contract_draft.h` has the profiles that still may.
  * A plugin is a shared object that exports `oarlock_plugin_query`; `oarlock/plugin.h` helps to write it.
  * The reference page of the documentation explains every table, slot and rule. */
 #ifndef OARLOCK_CONTRACT_H
@@ -40,25 +41,7 @@ _Static_assert(sizeof(void *) == 8, "Oarlock runs on 64-bit machines");
     )
     .expect("writing to a string never fails");
 
-    for item in &contract.items {
-        scalar(&mut out, item);
-    }
-    out.push_str("\n/* Structs and tables, declared before any of them is described. */\n");
-    for item in contract.items.iter().filter(|item| is_struct(item)) {
-        let name = item.type_name();
-        writeln!(out, "typedef struct oarlock_{name} oarlock_{name};").expect("infallible");
-    }
-    for item in &contract.items {
-        if let ItemKind::Callback(callback) = &item.kind {
-            comment(&mut out, "", &item.docs);
-            let result = if callback.fallible { "oarlock_error" } else { "void" };
-            let params = c_params(&callback_params(contract, callback));
-            writeln!(out, "typedef {result} (*oarlock_{})({params});", item.name).expect("infallible");
-        }
-    }
-    for item in contract.items.iter().filter(|item| is_struct(item)) {
-        structure(&mut out, contract, item);
-    }
+    declarations(&mut out, contract, Item::is_locked);
     out.push_str(
         r#"
 #ifdef _WIN32
@@ -81,19 +64,82 @@ OARLOCK_EXPORT oarlock_error oarlock_plugin_query(const oarlock_host *host, oarl
     out
 }
 
+/// `oarlock/contract_draft.h`: the profiles that are not locked yet.
+pub(super) fn drafts(contract: &Contract) -> String {
+    let mut out = String::from(BANNER);
+    out.push_str(
+        r#"/* SPDX-License-Identifier: Apache-2.0
+ *
+ * DRAFTS: profiles of the contract that no version of Oarlock promises anything about. What is here may change or go with
+ * any version. Whoever includes this file tries it out; the reference page says which drafts a host calls at all.
+ *
+ * A draft has a number that rises with every change. A plugin brings a draft under its number, and a host that has another
+ * one passes it over, says so, and uses the plugin without it:
+ *
+ *     static const oarlock_graph_table graph = {OARLOCK_TABLE(oarlock_graph_table), .graph_run = run, ...};
+ *     static const oarlock_draft_profile graph_draft = {OARLOCK_HEADER(oarlock_draft_profile),
+ *         .profile = OARLOCK_STR("graph"), .number = OARLOCK_GRAPH_DRAFT, .table = &graph};
+ *     static const oarlock_draft_profile *const drafts[] = {&graph_draft};
+ *
+ *     plugin->drafts = drafts;
+ *     plugin->drafts_count = 1; */
+#ifndef OARLOCK_CONTRACT_DRAFT_H
+#define OARLOCK_CONTRACT_DRAFT_H
+
+#include "contract.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The numbers of the drafts. */
+"#,
+    );
+    for (_, profile, number) in contract.draft_profiles() {
+        let name = profile.to_uppercase();
+        writeln!(out, "#define OARLOCK_{name}_DRAFT {number}u").expect("infallible");
+    }
+    declarations(&mut out, contract, |item| !item.is_locked());
+    out.push_str("\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    out
+}
+
+fn declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item) -> bool) {
+    let items: Vec<&Item> = contract.items.iter().filter(|item| is_wanted(item)).collect();
+    items.iter().for_each(|item| scalar(out, item));
+    let structs = || items.iter().filter(|item| is_struct(item));
+    if structs().next().is_some() {
+        out.push_str("\n/* Structs and tables, declared before any of them is described. */\n");
+    }
+    for item in structs() {
+        let name = item.type_name();
+        writeln!(out, "typedef struct oarlock_{name} oarlock_{name};").expect("infallible");
+    }
+    for item in &items {
+        if let ItemKind::Callback(callback) = &item.kind {
+            comment(out, "", &item.docs);
+            let result = if callback.fallible { "oarlock_error" } else { "void" };
+            let params = c_params(&callback_params(contract, callback));
+            writeln!(out, "typedef {result} (*oarlock_{})({params});", item.name).expect("infallible");
+        }
+    }
+    structs().for_each(|item| structure(out, contract, item));
+}
+
 /// `oarlock/contract_layout.h`: what the compiler must agree with.
 pub(super) fn layout_check(contract: &Contract) -> String {
     let mut out = String::from(BANNER);
     out.push_str(
         r#"/* SPDX-License-Identifier: Apache-2.0
  *
- * Includes the contract and has the compiler check every size, alignment and offset of it. */
+ * Includes the contract with its drafts and has the compiler check every size, alignment and offset. */
 #ifndef OARLOCK_CONTRACT_LAYOUT_H
 #define OARLOCK_CONTRACT_LAYOUT_H
 
 #include <stddef.h>
 
 #include "contract.h"
+#include "contract_draft.h"
 
 #ifdef __cplusplus
 #define OARLOCK_CHECK(condition) static_assert(condition, #condition)

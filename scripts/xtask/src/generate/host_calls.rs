@@ -4,37 +4,59 @@
 use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
-use oarlock_contract::model::{Direction, Item, ItemKind, Member, Param, Slot, Type, slots};
+use oarlock_contract::drafts::reached_from;
+use oarlock_contract::model::{Direction, Item, ItemKind, Member, Param, Slot, Stage, Type, slots};
 
-use super::names::{RUST_BANNER, camel, identifier, rust_docs};
+use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_docs, rust_name};
 use super::params::{is_result, is_struct, value_type};
 
 /// What the host makes of an address.
 const RAW_POINTER: &str = "*mut c_void";
+
+/// The slots, each after its table, that the host has no use for yet and so no caller. The compiler says when one is missing
+/// here, since a caller that nobody uses is dead code.
+const WITHOUT_CALLER: &[(&str, &str)] = &[
+    ("core", "unified_memory_allocate"),
+    ("core", "unified_memory_deallocate"),
+    ("core", "experimental"),
+    ("async", "memory_allocate_async"),
+    ("async", "memory_deallocate_async"),
+];
+
+/// Whether the host calls a slot of a locked table.
+pub(super) fn has_caller(table: &str, slot: &str) -> bool {
+    !WITHOUT_CALLER.contains(&(table, slot))
+}
 
 /// `runtime/host/src/generated.rs`.
 pub(super) fn calls(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every method here calls through a pointer into a plugin\")]\n\
-         #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\
-         #![expect(dead_code, reason = \"the floors above will use profiles that this floor only loads\")]\n\n\
+         #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
          use std::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
          use crate::load::foreign::{Foreign, Slots};\nuse crate::services::errors::{Failure, outcome};\n\n",
     );
-    for item in &contract.items {
+    for item in contract.items.iter().filter(|item| is_known_to_the_host(contract, item)) {
         let members = match &item.kind {
             ItemKind::Struct(members) => members,
             ItemKind::Table(table) => &table.members,
             _ => continue,
         };
-        foreign(&mut out, item);
+        foreign(&mut out, contract, item);
         if is_called_by_the_host(item, members) {
-            slot_checks(&mut out, item, members);
+            slot_checks(&mut out, contract, item, members);
             caller(&mut out, contract, item, members);
         }
     }
     out
+}
+
+/// Whether it is locked, or part of a draft that is on trial.
+fn is_known_to_the_host(contract: &Contract, item: &Item) -> bool {
+    let is_part_of = |table: &Item| reached_from(contract, table).iter().any(|part| part.line == item.line);
+    let mut trials = contract.items.iter().filter(|table| table.stage == Stage::Trial);
+    item.is_locked() || trials.any(is_part_of)
 }
 
 /// Whether it has slots that the host calls; its own table is for plugins, and a plugin's `unload` is called by hand.
@@ -42,12 +64,12 @@ fn is_called_by_the_host(item: &Item, members: &[Member]) -> bool {
     slots(members).next().is_some() && !matches!(item.name.as_str(), "host" | "plugin")
 }
 
-fn foreign(out: &mut String, item: &Item) {
-    let (name, ty) = (&item.name, camel(&item.type_name()));
+fn foreign(out: &mut String, contract: &Contract, item: &Item) {
+    let (name, ty) = (&item.name, rust_name(contract, &item.type_name(), RustScope::Abi));
     write!(
         out,
         "// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.\n\
-         unsafe impl Foreign for abi::{ty} {{\n\
+         unsafe impl Foreign for {ty} {{\n\
          const NAME: &'static str = {name:?};\n\
          const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;\n\
          const EMPTY: Self = Self::EMPTY;\n}}\n\n"
@@ -55,9 +77,9 @@ fn foreign(out: &mut String, item: &Item) {
     .expect("infallible");
 }
 
-fn slot_checks(out: &mut String, item: &Item, members: &[Member]) {
-    let ty = camel(&item.type_name());
-    writeln!(out, "impl Slots for abi::{ty} {{\nfn empty_required(&self) -> Option<&'static str> {{")
+fn slot_checks(out: &mut String, contract: &Contract, item: &Item, members: &[Member]) {
+    let ty = rust_name(contract, &item.type_name(), RustScope::Abi);
+    writeln!(out, "impl Slots for {ty} {{\nfn empty_required(&self) -> Option<&'static str> {{")
         .expect("infallible");
     for slot in slots(members).filter(|slot| slot.required) {
         writeln!(out, "if self.{0}.is_none() {{ return Some({0:?}); }}", slot.name).expect("infallible");
@@ -88,12 +110,14 @@ fn pairs(members: &[Member]) -> Vec<(&str, String)> {
 }
 
 fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]) {
-    let (name, ty) = (camel(&item.name), camel(&item.type_name()));
+    let (name, ty) = (camel(&item.name), rust_name(contract, &item.type_name(), RustScope::Abi));
     write!(
         out,
         "/// Calls the functions of a `{}` of a plugin.\n///\n\
          /// A required slot gives a result; an optional one gives `None` when the plugin left it empty.\n\
-         #[derive(Clone, Copy, Debug)]\npub(crate) struct {name}Calls {{\ncontext: *mut c_void,\ntable: abi::{ty},\n}}\n\n\
+         #[derive(Clone, Copy, Debug)]\npub(crate) struct {name}Calls {{\n\
+         /// What every function gets first.\npub(crate) context: *mut c_void,\n\
+         /// The table as it is called.\npub(crate) table: {ty},\n}}\n\n\
          // SAFETY: every function of a plugin may be called on any thread (rule T-1).\n\
          unsafe impl Send for {name}Calls {{}}\n\
          // SAFETY: as above.\n\
@@ -101,15 +125,11 @@ fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]
          impl {name}Calls {{\n\
          /// Makes a caller.\n///\n/// # Safety\n///\n\
          /// Both are what one plugin handed out, and the plugin stays loaded while the caller is used.\n\
-         pub(crate) unsafe fn new(context: *mut c_void, table: abi::{ty}) -> Self {{ Self {{ context, table }} }}\n\n\
-         /// The table as it is called.\n\
-         pub(crate) fn table(&self) -> &abi::{ty} {{ &self.table }}\n\n\
-         /// What every function gets first.\n\
-         pub(crate) fn context(&self) -> *mut c_void {{ self.context }}\n",
+         pub(crate) unsafe fn new(context: *mut c_void, table: {ty}) -> Self {{ Self {{ context, table }} }}\n",
         item.name
     )
     .expect("infallible");
-    for slot in slots(members) {
+    for slot in slots(members).filter(|slot| has_caller(&item.name, &slot.name)) {
         method(out, contract, item, slot);
     }
     out.push_str("}\n\n");
@@ -118,7 +138,7 @@ fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]
 fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     let name = &slot.name;
     let results: Vec<&Param> = slot.params.iter().filter(|param| is_result(param)).collect();
-    let types: Vec<String> = results.iter().map(|param| result_type(param)).collect();
+    let types: Vec<String> = results.iter().map(|param| result_type(contract, param)).collect();
     let result = match types.as_slice() {
         [one] => one.clone(),
         several => format!("({})", several.join(", ")),
@@ -153,9 +173,10 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
             Type::Pointer => (local, "std::ptr::null_mut()"),
             Type::Number(_) => (local, "0"),
             Type::Named(ty) => {
+                let path = rust_name(contract, ty, RustScope::Abi);
                 let empty = match contract.find(ty).map(|item| &item.kind) {
-                    Some(ItemKind::Struct(_) | ItemKind::Value(_)) => format!("abi::{}::EMPTY", camel(ty)),
-                    _ => format!("abi::{}(0)", camel(ty)),
+                    Some(ItemKind::Struct(_) | ItemKind::Value(_)) => format!("{path}::EMPTY"),
+                    _ => format!("{path}(0)"),
                 };
                 writeln!(out, "let mut {local} = {empty};").expect("infallible");
                 continue;
@@ -195,10 +216,10 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     writeln!(out, "{mapped}\n}}").expect("infallible");
 }
 
-fn result_type(param: &Param) -> String {
+fn result_type(contract: &Contract, param: &Param) -> String {
     match &param.ty {
         Type::List(_) => "u64".to_owned(),
-        ty => value_type(RAW_POINTER, ty),
+        ty => value_type(contract, RAW_POINTER, ty),
     }
 }
 
@@ -220,20 +241,22 @@ fn needs_trust(contract: &Contract, param: &Param) -> bool {
 }
 
 fn method_param(contract: &Contract, param: &Param) -> Option<String> {
+    let value = |ty: &Type| value_type(contract, RAW_POINTER, ty);
+    let path = |name: &str| rust_name(contract, name, RustScope::Abi);
     let ty = match (&param.ty, param.direction) {
         (Type::Bytes, Direction::Out) => "&mut [u8]".to_owned(),
         (Type::Bytes, _) => "&[u8]".to_owned(),
-        (Type::List(element), Direction::Out) => format!("&mut [{}]", value_type(RAW_POINTER, element)),
+        (Type::List(element), Direction::Out) => format!("&mut [{}]", value(element)),
         (_, Direction::Out) => return None,
         (Type::List(element), _) => match &**element {
-            Type::Named(name) if is_struct(contract, name) => format!("&[*const abi::{}]", camel(name)),
-            element => format!("&[{}]", value_type(RAW_POINTER, element)),
+            Type::Named(name) if is_struct(contract, name) => format!("&[*const {}]", path(name)),
+            element => format!("&[{}]", value(element)),
         },
-        (Type::Callback(name), _) => format!("abi::{}", camel(name)),
+        (Type::Callback(name), _) => path(name),
         (Type::Named(name), _) if name == "str" => "&str".to_owned(),
         (Type::Pointer, Direction::In) => "*const c_void".to_owned(),
-        (ty, Direction::In) => format!("&{}", value_type(RAW_POINTER, ty)),
-        (ty, Direction::Value) => value_type(RAW_POINTER, ty),
+        (ty, Direction::In) => format!("&{}", value(ty)),
+        (ty, Direction::Value) => value(ty),
     };
     Some(format!(", {}: {ty}", identifier(&param.name)))
 }

@@ -19,6 +19,7 @@ use oarlock_contract::{Contract, lock};
 
 const CONTRACT: &str = "device-sdk/contract/oarlock.contract";
 const LOCK: &str = "device-sdk/contract/abi.lock";
+const DRAFT_FACTS: &str = "device-sdk/contract/abi.draft";
 const ONNX: &str = "runtime/engine/protos/onnx-ml.proto";
 const PADDLE: &str = "runtime/engine/protos/paddle.proto";
 
@@ -56,10 +57,13 @@ fn files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
     let rust = |path: &str, text: String| Ok::<_, anyhow::Error>((PathBuf::from(path), rustfmt(&text)?));
     Ok(vec![
         (LOCK.into(), lock::text(contract)),
+        (DRAFT_FACTS.into(), lock::draft_text(contract)),
         ("device-sdk/include/oarlock/contract.h".into(), c_header::contract(contract)),
+        ("device-sdk/include/oarlock/contract_draft.h".into(), c_header::drafts(contract)),
         ("device-sdk/include/oarlock/contract_layout.h".into(), c_header::layout_check(contract)),
         ("docs/src/reference/contract.md".into(), reference::page(contract)),
         rust("device-sdk/abi/src/generated.rs", rust_bindings::bindings(contract))?,
+        rust("device-sdk/abi/src/draft.rs", rust_bindings::draft_bindings(contract))?,
         rust("device-sdk/sdk/src/generated.rs", sdk_glue::glue(contract))?,
         rust("runtime/host/src/generated.rs", host_calls::calls(contract))?,
         rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
@@ -98,8 +102,30 @@ fn rustfmt(source: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use oarlock_contract::{SOURCE, read};
+
+    use super::{host_calls, lock, sdk_glue, trace_layer};
+
     #[test]
     fn generated_files_are_what_their_sources_say() {
         super::run(true).unwrap();
+    }
+
+    #[test]
+    fn the_host_and_the_sdk_get_code_for_a_draft_on_trial_and_for_no_other() {
+        let written = read(SOURCE).unwrap();
+        let tried = read(&SOURCE.replace("draft table graph", "trial table graph")).unwrap();
+        let (host, sdk) = (host_calls::calls(&tried), sdk_glue::glue(&tried));
+        for wanted in ["struct GraphCalls", "table: abi::draft::GraphTable", "unsafe fn graph_run"] {
+            assert!(host.contains(wanted), "{wanted}");
+            assert!(!host_calls::calls(&written).contains(wanted), "{wanted}");
+        }
+        for wanted in ["pub trait Graph", "Result<abi::draft::Executable>", "{HostPointer, ByteSink, "] {
+            assert!(sdk.contains(wanted), "{wanted}");
+            assert!(!sdk_glue::glue(&written).contains(wanted), "{wanted}");
+        }
+        assert!(!host.contains("Collective") && !sdk.contains("Collective"), "one draft was put on trial");
+        assert_eq!(trace_layer::layer(&tried), trace_layer::layer(&written), "layers do not see drafts");
+        assert_eq!(lock::text(&tried), lock::text(&written), "a trial locks nothing");
     }
 }

@@ -1,5 +1,6 @@
 //! How the names of the contract are spelt in C and in Rust.
 
+use oarlock_contract::Contract;
 use oarlock_contract::lower::{Plain, PlainField};
 
 /// What every generated Rust file starts with.
@@ -71,28 +72,49 @@ fn c_number(name: &str) -> &'static str {
     }
 }
 
-/// A type in Rust; `path` stands before the names of the contract.
-pub(super) fn rust_type(ty: &Plain, path: &str) -> String {
+/// Where Rust finds the names of the contract.
+#[derive(Clone, Copy)]
+pub(super) enum RustScope {
+    /// In the bindings themselves, where all of them are at hand.
+    Bindings,
+    /// In a crate that has the bindings as `abi`, with the drafts in a module of their own.
+    Abi,
+}
+
+/// The name of a type of the contract in Rust, with the path to it.
+pub(super) fn rust_name(contract: &Contract, name: &str, scope: RustScope) -> String {
+    let path = match scope {
+        RustScope::Bindings => "",
+        RustScope::Abi if contract.find(name).is_some_and(|item| !item.is_locked()) => "abi::draft::",
+        RustScope::Abi => "abi::",
+    };
+    format!("{path}{}", camel(name))
+}
+
+/// A type in Rust.
+pub(super) fn rust_type(contract: &Contract, ty: &Plain, scope: RustScope) -> String {
     match ty {
         Plain::Number("char") => "u8".to_owned(),
         Plain::Number(name) => (*name).to_owned(),
-        Plain::Named(name) => format!("{path}{}", camel(name)),
-        Plain::Callback(name) => format!("Option<{path}{}>", camel(name)),
+        Plain::Named(name) => rust_name(contract, name, scope),
+        Plain::Callback(name) => format!("Option<{}>", rust_name(contract, name, scope)),
         Plain::Const(None) => "*const c_void".to_owned(),
         Plain::Mutable(None) => "*mut c_void".to_owned(),
-        Plain::Const(Some(target)) => format!("*const {}", rust_type(target, path)),
-        Plain::Mutable(Some(target)) => format!("*mut {}", rust_type(target, path)),
+        Plain::Const(Some(target)) => format!("*const {}", rust_type(contract, target, scope)),
+        Plain::Mutable(Some(target)) => format!("*mut {}", rust_type(contract, target, scope)),
         Plain::Function(params) => {
-            format!("Option<unsafe extern \"C\" fn({}) -> {path}Error>", rust_params(params, path))
+            let error = rust_name(contract, "error", scope);
+            let params = rust_params(contract, params, scope);
+            format!("Option<unsafe extern \"C\" fn({params}) -> {error}>")
         }
     }
 }
 
 /// A list of arguments in Rust.
-pub(super) fn rust_params(params: &[PlainField], path: &str) -> String {
+pub(super) fn rust_params(contract: &Contract, params: &[PlainField], scope: RustScope) -> String {
     params
         .iter()
-        .map(|param| format!("{}: {}", identifier(&param.name), rust_type(&param.ty, path)))
+        .map(|param| format!("{}: {}", identifier(&param.name), rust_type(contract, &param.ty, scope)))
         .collect::<Vec<_>>()
         .join(", ")
 }

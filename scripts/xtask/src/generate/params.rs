@@ -3,7 +3,7 @@
 use oarlock_contract::Contract;
 use oarlock_contract::model::{Direction, ItemKind, Param, Type};
 
-use super::names::camel;
+use super::names::{RustScope, rust_name};
 
 /// Whether the argument is something a function in Rust returns; of a list that is filled it returns how many there are.
 pub(super) fn is_result(param: &Param) -> bool {
@@ -21,10 +21,10 @@ pub(super) fn is_struct(contract: &Contract, name: &str) -> bool {
 }
 
 /// The type of something that is passed by value; `pointer` is what an address becomes.
-pub(super) fn value_type(pointer: &str, ty: &Type) -> String {
+pub(super) fn value_type(contract: &Contract, pointer: &str, ty: &Type) -> String {
     match ty {
         Type::Number(name) => (*name).to_owned(),
-        Type::Named(name) => format!("abi::{}", camel(name)),
+        Type::Named(name) => rust_name(contract, name, RustScope::Abi),
         Type::Pointer => pointer.to_owned(),
         other => unreachable!("{other:?} is not passed by value"),
     }

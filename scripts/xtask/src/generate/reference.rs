@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
 use oarlock_contract::lower::{PlainField, callback_params, fields, slot_params};
-use oarlock_contract::model::{Constant, Item, ItemKind, Member, Slot, Table, slots};
+use oarlock_contract::model::{Constant, Item, ItemKind, Member, Slot, Stage, Table, slots};
 
+use super::host_calls::has_caller;
 use super::names::{c_declaration, c_params};
 
 /// `docs/src/reference/contract.md`.
@@ -24,63 +25,105 @@ pub(super) fn page(contract: &Contract) -> String {
     )
     .expect("infallible");
     profiles(&mut out, contract);
-    for (item, table) in contract.tables() {
-        write_table(&mut out, contract, item, table);
+    let is_draft = |item: &Item| !item.is_locked();
+    sections(&mut out, contract, "##", Item::is_locked);
+    rules(&mut out, contract);
+    custom_device(&mut out, contract);
+    drafts(&mut out, contract);
+    sections(&mut out, contract, "###", is_draft);
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// Everything that is locked, or everything that is not, by kinds. `level` is the mark of a heading of a table or a kind.
+fn sections(out: &mut String, contract: &Contract, level: &str, is_wanted: fn(&Item) -> bool) {
+    for (item, table) in contract.tables().filter(|(item, _)| is_wanted(item)) {
+        write_table(out, contract, level, item, table);
     }
-    section(&mut out, contract, "Structs", write_struct);
-    section(&mut out, contract, "Handles", |out, _, item| {
+    let items: Vec<&Item> = contract.items.iter().filter(|item| is_wanted(item)).collect();
+    let mut section = |title: &str, write_item: &dyn Fn(&mut String, &Item)| {
+        write!(out, "{level} {title}\n\n").expect("infallible");
+        items.iter().for_each(|item| write_item(out, item));
+    };
+    section("Structs", &|out, item| write_struct(out, contract, level, item));
+    section("Handles", &|out, item| {
         if matches!(item.kind, ItemKind::Handle) {
-            write_heading(out, item);
+            write_heading(out, level, item);
         }
     });
-    section(&mut out, contract, "Callbacks", |out, contract, item| {
+    section("Callbacks", &|out, item| {
         if let ItemKind::Callback(callback) = &item.kind {
-            write_heading(out, item);
+            write_heading(out, level, item);
             let result = if callback.fallible { "oarlock_error" } else { "void" };
             let params = c_params(&callback_params(contract, callback));
             write!(out, "```c\ntypedef {result} (*oarlock_{})({params});\n```\n\n", item.name)
                 .expect("infallible");
         }
     });
-    section(&mut out, contract, "Constants", |out, _, item| match &item.kind {
-        ItemKind::Enum(constants) => write_constants(out, item, constants, "Value"),
-        ItemKind::Flags(_, constants) => write_constants(out, item, constants, "Bit"),
+    section("Constants", &|out, item| match &item.kind {
+        ItemKind::Enum(constants) => write_constants(out, level, item, constants, "Value"),
+        ItemKind::Flags(_, constants) => write_constants(out, level, item, constants, "Bit"),
         _ => {}
     });
-    rules(&mut out, contract);
-    custom_device(&mut out, contract);
-    out.truncate(out.trim_end().len());
-    out.push('\n');
-    out
 }
 
 fn profiles(out: &mut String, contract: &Contract) {
     out.push_str(
         "## Profiles\n\nA profile is a table that a plugin brings whole or leaves out. A plugin that brings a profile fills its \
          required slots; a slot never turns from optional to required within a version of its profile.\n\n\
-         | Profile | Version | Required | Optional | Purpose |\n|---|---|---|---|---|\n",
+         A profile is **locked** when a device in the tree implements it, the host calls it and the conformance suite checks it; \
+         from then on nothing of it ever changes but by addition. Until then it is a [**draft**](#drafts), which may change or \
+         go with any version.\n\n\
+         | Profile | | Required | Optional | Purpose |\n|---|---|---|---|---|\n",
     );
-    for (item, table) in contract.tables() {
-        if let Some((profile, version)) = &table.profile {
-            let required = table.slots().filter(|slot| slot.required).count();
-            let optional = table.slots().count() - required;
-            let docs = item.docs.join(" ");
-            let purpose = first_sentence(&docs);
-            writeln!(
-                out,
-                "| [`{profile}`](#table-{profile}) | {version} | {required} | {optional} | {purpose} |"
-            )
-            .expect("infallible");
-        }
+    let locked = contract.locked_profiles().map(|profile| (profile, "locked, version"));
+    for ((item, profile, number), state) in
+        locked.chain(contract.draft_profiles().map(|profile| (profile, "draft")))
+    {
+        let ItemKind::Table(table) = &item.kind else { continue };
+        let required = table.slots().filter(|slot| slot.required).count();
+        let optional = table.slots().count() - required;
+        let docs = item.docs.join(" ");
+        let purpose = first_sentence(&docs);
+        writeln!(
+            out,
+            "| [`{profile}`](#table-{profile}) | {state} {number} | {required} | {optional} | {purpose} |"
+        )
+        .expect("infallible");
     }
     out.push('\n');
 }
 
-fn write_table(out: &mut String, contract: &Contract, item: &Item, table: &Table) {
-    write!(out, "## Table `{}`\n\n{}\n\n", item.name, item.docs.join(" ")).expect("infallible");
+/// What a draft is, before all that is one.
+fn drafts(out: &mut String, contract: &Contract) {
+    out.push_str(
+        "\n## Drafts\n\n> **What follows may change or go with any version.** It is in `oarlock/contract_draft.h` and in the module \
+         `draft` of `oarlock-abi`, and in nothing else that a plugin is built with.\n\n\
+         A draft has a number, which rises with every change. A plugin names each draft that it brings in `drafts` of \
+         [`oarlock_plugin`](#oarlock_plugin), by profile and number; of one profile it may bring several, for hosts of several \
+         versions. A host uses a draft only if it has the very same number. Otherwise it does not read the table: it uses the \
+         plugin with its other profiles and says in its report which draft it does not use, which number it has itself, and \
+         what to do. `oarlock plugins` and `oarlock plugin check` show drafts apart from profiles, a manifest does not name \
+         them, and layers do not see them. A profile that gets locked gets a field of its own in `oarlock_plugin`; its drafts \
+         are not used from then on.\n\n\
+         | Profile | Draft | This version |\n|---|---|---|\n",
+    );
+    for (item, profile, number) in contract.draft_profiles() {
+        let state = match item.stage {
+            Stage::Trial => "on trial: the host and the SDK have code for it",
+            Stage::Draft | Stage::Locked => "a proposal: no host calls it and the SDK has no trait for it",
+        };
+        writeln!(out, "| [`{profile}`](#table-{profile}) | {number} | {state} |").expect("infallible");
+    }
+    out.push('\n');
+}
+
+fn write_table(out: &mut String, contract: &Contract, level: &str, item: &Item, table: &Table) {
+    write!(out, "{level} Table `{}`\n\n{}\n\n", item.name, item.docs.join(" ")).expect("infallible");
     for member in &table.members {
         match member {
-            Member::Slot(slot) => write_slot(out, contract, slot),
+            Member::Slot(slot) => write_slot(out, contract, level, item, slot),
             Member::Field(field) => {
                 write!(out, "- `{}`: {}\n\n", field.name, field.docs.join(" ")).expect("infallible");
             }
@@ -88,67 +131,56 @@ fn write_table(out: &mut String, contract: &Contract, item: &Item, table: &Table
     }
 }
 
-fn write_slot(out: &mut String, contract: &Contract, slot: &Slot) {
+fn write_slot(out: &mut String, contract: &Contract, level: &str, item: &Item, slot: &Slot) {
     let params = c_params(&slot_params(contract, slot));
     let promise = match &slot.default {
         _ if slot.required => "**Required.**".to_owned(),
         Some(default) => format!("*Optional*; when null: {default}."),
         None => "*Optional.*".to_owned(),
     };
+    let unused = if has_caller(&item.name, &slot.name) { "" } else { " The host has no use for it yet." };
     write!(
         out,
-        "### `{name}`\n\n```c\noarlock_error {name}({params});\n```\n\n{docs}\n\n{promise}\n\n",
+        "{level}# `{name}`\n\n```c\noarlock_error {name}({params});\n```\n\n{docs}\n\n{promise}{unused}\n\n",
         name = slot.name,
         docs = slot.docs.join(" ")
     )
     .expect("infallible");
 }
 
-fn section(
-    out: &mut String,
-    contract: &Contract,
-    title: &str,
-    write_item: impl Fn(&mut String, &Contract, &Item),
-) {
-    write!(out, "## {title}\n\n").expect("infallible");
-    for item in &contract.items {
-        write_item(out, contract, item);
-    }
-}
-
-fn write_heading(out: &mut String, item: &Item) {
-    write!(out, "### `oarlock_{}`\n\n", item.type_name()).expect("infallible");
+fn write_heading(out: &mut String, level: &str, item: &Item) {
+    write!(out, "{level}# `oarlock_{}`\n\n", item.type_name()).expect("infallible");
     if !item.docs.is_empty() {
         write!(out, "{}\n\n", item.docs.join("\n")).expect("infallible");
     }
 }
 
-fn write_struct(out: &mut String, contract: &Contract, item: &Item) {
+fn write_struct(out: &mut String, contract: &Contract, level: &str, item: &Item) {
     let (members, header) = match &item.kind {
         ItemKind::Value(members) => (members, 0),
         ItemKind::Struct(members) => (members, 3),
         _ => return,
     };
-    write_heading(out, item);
+    write_heading(out, level, item);
     out.push_str("| Field | Meaning |\n|---|---|\n");
     for field in fields(contract, item).iter().skip(header).filter(|field| field.required.is_none()) {
         writeln!(out, "| `{}` | {} |", c_declaration(field), meaning(field)).expect("infallible");
     }
     out.push('\n');
     for slot in slots(members) {
-        write_slot(out, contract, slot);
+        write_slot(out, contract, level, item, slot);
     }
 }
 
 fn meaning(field: &PlainField) -> String {
-    match field.name.as_str() {
-        "reserved" => "Zero.".to_owned(),
-        _ => field.docs.join(" "),
+    if field.name.starts_with("reserved") && field.docs.is_empty() {
+        return "Zero.".to_owned();
     }
+    field.docs.join(" ")
 }
 
-fn write_constants(out: &mut String, item: &Item, constants: &[Constant], column: &str) {
-    write_heading(out, item);
+fn write_constants(out: &mut String, level: &str, item: &Item, constants: &[Constant], column: &str) {
+    write_heading(out, level, item);
     writeln!(out, "| Name | {column} | Meaning |\n|---|---|---|").expect("infallible");
     for constant in constants {
         let name = format!("OARLOCK_{}_{}", item.name.to_uppercase(), constant.name.to_uppercase());
@@ -159,13 +191,14 @@ fn write_constants(out: &mut String, item: &Item, constants: &[Constant], column
 
 fn rules(out: &mut String, contract: &Contract) {
     out.push_str(
-        "## Rules\n\nMessages quote these numbers. *Noticed by* says who finds a breach: the host when it loads a plugin, the \
-         SDK that plugins are written with, the conformance suite, the validation layer, or the generator of the contract \
-         itself. The validation layer is not built yet, and the suite does \
-         not check E-3, R-6, A-2 and L-1; those rules are promises that nobody checks yet.\n\n| Rule | Noticed by | |\n|---|---|---|\n",
+        "## Rules\n\nMessages quote these numbers. *Noticed by* says who finds a breach: the host, when it loads a plugin or when a \
+         program asks it for something that breaks the rule; the SDK that plugins are written with; the conformance suite; the \
+         contract itself, which leaves no way to break it; or nobody yet. Those rules are promises that nothing checks.\n\n\
+         | Rule | Noticed by | |\n|---|---|---|\n",
     );
     for item in &contract.items {
         if let ItemKind::Rule(by) = &item.kind {
+            let by = if by == "nobody" { "nobody yet" } else { by };
             writeln!(out, "| {} | {by} | {} |", item.name, item.docs.join(" ")).expect("infallible");
         }
     }
@@ -181,7 +214,11 @@ fn custom_device(out: &mut String, contract: &Contract) {
     for (item, table) in contract.tables() {
         for slot in table.slots() {
             if let Some(spec) = &slot.spec {
-                let promise = if slot.required { "required" } else { "optional" };
+                let promise = match slot.required {
+                    _ if !item.is_locked() => "draft",
+                    true => "required",
+                    false => "optional",
+                };
                 writeln!(out, "| `{spec}` | `{}` | `{}` | {promise} |", item.name, slot.name)
                     .expect("infallible");
             }

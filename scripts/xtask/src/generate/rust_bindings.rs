@@ -4,49 +4,78 @@
 use std::fmt::Write as _;
 
 use oarlock_contract::lower::{Plain, PlainField, callback_params, fields};
-use oarlock_contract::model::{Constant, Item, ItemKind};
+use oarlock_contract::model::{Constant, Item, ItemKind, Stage};
 use oarlock_contract::{Contract, layout};
 
-use super::names::{RUST_BANNER, camel, identifier, rust_docs, rust_params, rust_type};
+use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_docs, rust_params, rust_type};
+
+const IMPORTS: &str = "use core::ffi::c_void;\nuse core::mem::{align_of, offset_of, size_of};\n\n";
 
 /// `device-sdk/abi/src/generated.rs`.
 pub(super) fn bindings(contract: &Contract) -> String {
-    let mut out = String::from(RUST_BANNER);
+    let mut out = format!("{RUST_BANNER}{IMPORTS}");
     write!(
         out,
-        "#![expect(clippy::type_complexity, reason = \"the contract says what a function takes\")]\n\n\
-         use core::ffi::c_void;\nuse core::mem::{{align_of, offset_of, size_of}};\n\n\
-         /// The major version of the contract.\npub const CONTRACT_MAJOR: u32 = {};\n\
-         /// The newest minor version of the contract that these bindings know.\npub const CONTRACT_MINOR: u32 = {};\n",
+        "/// The major version of the contract.\npub const CONTRACT_MAJOR: u32 = {};\n\
+         /// The newest minor version of the contract that these bindings know.\npub const CONTRACT_MINOR: u32 = {};\n\
+         /// The profiles that are locked, with their versions.\npub const PROFILES: &[(&str, u32)] = &[\n",
         contract.major, contract.minor
     )
     .expect("infallible");
-    for item in &contract.items {
+    for (_, profile, version) in contract.locked_profiles() {
+        writeln!(out, "({profile:?}, {version}),").expect("infallible");
+    }
+    out.push_str("];\n");
+    declarations(&mut out, contract, Item::is_locked);
+    rules(&mut out, contract);
+    layout_check(&mut out, contract, Item::is_locked);
+    out
+}
+
+/// `device-sdk/abi/src/draft.rs`.
+pub(super) fn draft_bindings(contract: &Contract) -> String {
+    let mut out = format!("{RUST_BANNER}{DRAFT_HEAD}{IMPORTS}use crate::generated::*;\n\n");
+    out.push_str(
+        "/// The profiles that are drafts: the name, the number of the draft, and whether the host and the SDK have code for it.\n\
+         pub const PROFILES: &[(&str, u32, bool)] = &[\n",
+    );
+    for (item, profile, number) in contract.draft_profiles() {
+        writeln!(out, "({profile:?}, {number}, {}),", item.stage == Stage::Trial).expect("infallible");
+    }
+    out.push_str("];\n");
+    let is_draft = |item: &Item| !item.is_locked();
+    declarations(&mut out, contract, is_draft);
+    layout_check(&mut out, contract, is_draft);
+    out
+}
+
+const DRAFT_HEAD: &str = "//! Profiles that are not locked yet. **What is here may change or go with any version.**\n//!\n\
+     //! A plugin names a draft by its profile and its number ([`DraftProfile`]), and a host that has another number passes it over.\n\n\
+     #![expect(clippy::type_complexity, reason = \"the contract says what a function takes\")]\n\n";
+
+fn declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item) -> bool) {
+    for item in contract.items.iter().filter(|item| is_wanted(item)) {
         out.push('\n');
         match &item.kind {
-            ItemKind::Handle => scalar(&mut out, item, "u64", &[], ""),
-            ItemKind::Enum(constants) => scalar(&mut out, item, "u32", constants, ""),
+            ItemKind::Handle => scalar(out, item, "u64", &[], ""),
+            ItemKind::Enum(constants) => scalar(out, item, "u32", constants, ""),
             ItemKind::Flags(bits, constants) => {
-                scalar(&mut out, item, &format!("u{bits}"), constants, "1 << ");
-                bit_operations(&mut out, &camel(&item.name));
+                scalar(out, item, &format!("u{bits}"), constants, "1 << ");
+                bit_operations(out, &camel(&item.name));
             }
             ItemKind::Callback(callback) => {
-                let params = rust_params(&callback_params(contract, callback), "");
+                let params = callback_params(contract, callback);
+                let params = rust_params(contract, &params, RustScope::Bindings);
                 let result = if callback.fallible { " -> Error" } else { "" };
                 let docs = rust_docs(&item.docs, "");
                 let name = camel(&item.name);
                 writeln!(out, "{docs}pub type {name} = unsafe extern \"C\" fn({params}){result};")
                     .expect("infallible");
             }
-            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => {
-                structure(&mut out, contract, item);
-            }
+            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => structure(out, contract, item),
             ItemKind::Rule(_) => {}
         }
     }
-    rules(&mut out, contract);
-    layout_check(&mut out, contract);
-    out
 }
 
 fn scalar(out: &mut String, item: &Item, ty: &str, constants: &[Constant], shift: &str) {
@@ -107,8 +136,13 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
     .expect("infallible");
     for field in &fields {
         let docs = rust_docs(&field.docs, &format!("The {} of this.", field.name.replace('_', " ")));
-        writeln!(out, "{docs}pub {}: {},", identifier(&field.name), rust_type(&field.ty, ""))
-            .expect("infallible");
+        writeln!(
+            out,
+            "{docs}pub {}: {},",
+            identifier(&field.name),
+            rust_type(contract, &field.ty, RustScope::Bindings)
+        )
+        .expect("infallible");
     }
     writeln!(out, "}}\n\nimpl {name} {{").expect("infallible");
     if is_table {
@@ -192,11 +226,11 @@ fn rules(out: &mut String, contract: &Contract) {
     out.push_str("];\n");
 }
 
-fn layout_check(out: &mut String, contract: &Contract) {
+fn layout_check(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item) -> bool) {
     out.push_str(
-        "\n// The compiler agrees with the lock on every size, alignment and offset.\nconst _: () = {\n",
+        "\n// The compiler agrees with the contract on every size, alignment and offset.\nconst _: () = {\n",
     );
-    for item in &contract.items {
+    for item in contract.items.iter().filter(|item| is_wanted(item)) {
         if !matches!(item.kind, ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_)) {
             continue;
         }

@@ -1,13 +1,14 @@
 //! The SDK's side of the tables: a safe trait for each profile, and for each slot the function that checks what came
 //! across the boundary, calls the trait and brings the result back.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
 use oarlock_contract::lower::slot_params;
-use oarlock_contract::model::{Direction, Item, Param, Slot, Table, Type};
+use oarlock_contract::model::{Direction, Item, Param, Slot, Stage, Table, Type};
 
-use super::names::{RUST_BANNER, camel, identifier, rust_docs, rust_params};
+use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_docs, rust_name, rust_params};
 use super::params::{is_result, is_struct, is_user, value_type};
 
 /// What the SDK makes of an address.
@@ -15,22 +16,38 @@ const HOST_POINTER: &str = "HostPointer";
 
 /// `device-sdk/sdk/src/generated.rs`.
 pub(super) fn glue(contract: &Contract) -> String {
+    let profiles = contract.tables().filter(|(_, table)| table.profile.is_some());
+    let profiles: Vec<_> = profiles.filter(|(item, _)| item.stage != Stage::Draft).collect();
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
          #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
          use core::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
-         use crate::boundary::{self, Instance, Out};\nuse crate::call::Call;\nuse crate::error::{Error, Result};\n\
-         use crate::pointer::{ActivitySink, ByteSink, HostPointer, StreamReached};\n\n",
+         use crate::boundary::{self, Instance, Out};\nuse crate::error::{Error, Result};\n",
     );
-    for (item, table) in contract.tables().filter(|(_, table)| table.profile.is_some()) {
+    let slots = || profiles.iter().flat_map(|(_, table)| table.slots());
+    if slots().flat_map(|slot| &slot.params).any(|param| param.ty == Type::Named("call".to_owned())) {
+        out.push_str("use crate::call::Call;\n");
+    }
+    let callbacks = callbacks(slots());
+    writeln!(out, "use crate::pointer::{{HostPointer, {}}};\n", callbacks.join(", ")).expect("infallible");
+    for (item, table) in profiles {
         write_trait(&mut out, contract, item, table);
         for slot in table.slots() {
             write_slot(&mut out, contract, item, slot);
         }
-        write_table(&mut out, item, table);
+        write_table(&mut out, contract, item, table);
     }
     out
+}
+
+/// The callbacks that some slots take, as the SDK has them.
+fn callbacks<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<String> {
+    let names = slots.flat_map(|slot| &slot.params).filter_map(|param| match &param.ty {
+        Type::Callback(name) => Some(camel(name)),
+        _ => None,
+    });
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn write_trait(out: &mut String, contract: &Contract, item: &Item, table: &Table) {
@@ -70,7 +87,7 @@ fn write_trait(out: &mut String, contract: &Contract, item: &Item, table: &Table
 }
 
 fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
-    let params = rust_params(&slot_params(contract, slot), "abi::");
+    let params = rust_params(contract, &slot_params(contract, slot), RustScope::Abi);
     write!(
         out,
         "unsafe extern \"C\" fn {}_{}<D: {}>({params}) -> abi::Error {{\n\
@@ -107,13 +124,14 @@ fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     out.push_str("}) }\n}\n\n");
 }
 
-fn write_table(out: &mut String, item: &Item, table: &Table) {
+fn write_table(out: &mut String, contract: &Contract, item: &Item, table: &Table) {
     let (name, camel_name) = (&item.name, camel(&item.name));
+    let ty = rust_name(contract, &item.type_name(), RustScope::Abi);
     write!(
         out,
         "/// The table of a device, with a null in each slot it does not offer.\n\
-         pub(crate) fn {name}_table<D: {camel_name}>() -> abi::{camel_name}Table {{\n\
-         abi::{camel_name}Table {{\n"
+         pub(crate) fn {name}_table<D: {camel_name}>() -> {ty} {{\n\
+         {ty} {{\n"
     )
     .expect("infallible");
     for slot in table.slots() {
@@ -125,7 +143,7 @@ fn write_table(out: &mut String, item: &Item, table: &Table) {
                 .expect("infallible");
         }
     }
-    write!(out, "..abi::{camel_name}Table::EMPTY\n}}\n}}\n\n").expect("infallible");
+    write!(out, "..{ty}::EMPTY\n}}\n}}\n\n").expect("infallible");
 }
 
 /// An argument as the trait's function takes it; a call is wrapped first and so passed by reference.
@@ -147,9 +165,9 @@ fn trait_params(contract: &Contract, slot: &Slot) -> String {
             (Type::Callback(name), _) => camel(name),
             (Type::Pointer, Direction::In) => "HostPointer".to_owned(),
             (Type::Named(name), Direction::In) if name == "call" => "&Call<'_>".to_owned(),
-            (ty, Direction::In) => format!("&{}", value_type(HOST_POINTER, ty)),
+            (ty, Direction::In) => format!("&{}", value_type(contract, HOST_POINTER, ty)),
             (Type::Named(name), _) if name == "str" => "&str".to_owned(),
-            (ty, _) => value_type(HOST_POINTER, ty),
+            (ty, _) => value_type(contract, HOST_POINTER, ty),
         };
         write!(out, ", {}: {ty}", identifier(&param.name)).expect("infallible");
     }
@@ -163,7 +181,7 @@ fn trait_result(contract: &Contract, slot: &Slot) -> String {
         .filter(|param| is_result(param))
         .map(|param| match &param.ty {
             Type::List(element) => format!("Vec<{}>", element_type(contract, element)),
-            ty => value_type(HOST_POINTER, ty),
+            ty => value_type(contract, HOST_POINTER, ty),
         })
         .collect();
     match types.as_slice() {
@@ -174,8 +192,10 @@ fn trait_result(contract: &Contract, slot: &Slot) -> String {
 
 fn element_type(contract: &Contract, ty: &Type) -> String {
     match ty {
-        Type::Named(name) if is_struct(contract, name) => format!("&abi::{}", camel(name)),
-        ty => value_type(HOST_POINTER, ty),
+        Type::Named(name) if is_struct(contract, name) => {
+            format!("&{}", rust_name(contract, name, RustScope::Abi))
+        }
+        ty => value_type(contract, HOST_POINTER, ty),
     }
 }
 

@@ -6,7 +6,7 @@ use oarlock_contract::Contract;
 use oarlock_contract::lower::{Plain, PlainField, slot_params};
 use oarlock_contract::model::{Item, ItemKind, Slot, slots};
 
-use super::names::{RUST_BANNER, camel, identifier, rust_params};
+use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_params};
 
 /// `plugins/trace/src/generated.rs`.
 pub(super) fn layer(contract: &Contract) -> String {
@@ -15,7 +15,8 @@ pub(super) fn layer(contract: &Contract) -> String {
         "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
          use core::ffi::c_void;\n\nuse oarlock_sdk::abi;\n\nuse crate::recorder::CallSite;\nuse crate::wrapped::Wrapped;\n\n",
     );
-    for item in &contract.items {
+    // Drafts are not wrapped.
+    for item in contract.items.iter().filter(|item| item.is_locked()) {
         let members = match &item.kind {
             ItemKind::Table(table) if table.profile.is_some() => &table.members,
             ItemKind::Struct(members) if item.name == "kernel" => members,
@@ -32,7 +33,7 @@ pub(super) fn layer(contract: &Contract) -> String {
 
 fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     let all = slot_params(contract, slot);
-    let params = rust_params(&all, "abi::");
+    let params = rust_params(contract, &all, RustScope::Abi);
     let ty = camel(&item.type_name());
     let (arguments, noted) = (&all[1..], all[1..].iter().filter_map(|param| note(contract, param)));
     let (names, values): (Vec<_>, Vec<_>) = noted.unzip();
