@@ -8,8 +8,13 @@ use std::process::{Command, Stdio};
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
 /// What many projects in C++ ask for beyond that.
 const STRICT_CPP: [&str; 2] = ["-Wold-style-cast", "-Wzero-as-null-pointer-constant"];
-const HEADERS: [&str; 4] =
-    ["oarlock/contract.h", "oarlock/contract_layout.h", "oarlock/plugin.h", "oarlock/op.h"];
+const HEADERS: [&str; 5] = [
+    "oarlock/contract.h",
+    "oarlock/contract_draft.h",
+    "oarlock/contract_layout.h",
+    "oarlock/plugin.h",
+    "oarlock/op.h",
+];
 const TEMPLATE: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
 const CPP_TEMPLATE: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
 

@@ -55,11 +55,13 @@ fn probe_the_simulated_device() -> Result<(), Failed> {
     host.device("sim:1").map(drop).ok_or_else(|| format!("{:?}", host.report()).into())
 }
 
-/// A row of the table: a source file and the reasons of which the host gives one; none when the plugin loads.
+/// A row of the table: a source file and the reasons of which the host gives one; none when the plugin loads. What notes say
+/// about a plugin that loads is all there.
 struct Row {
     file: String,
     loads: bool,
     reasons: Vec<String>,
+    noted: Vec<String>,
 }
 
 impl Row {
@@ -67,9 +69,11 @@ impl Row {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let ["", file, _, verdict, ""] = cells[..] else { return None };
         let file = file.strip_prefix('`')?.strip_suffix('`')?.to_owned();
+        let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         let first = verdict.split([';', ',']).next().unwrap_or_default();
-        let reasons = first.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        Some(Self { file, loads: first.starts_with("loads"), reasons })
+        let notes = ["a note says ", "notes say "].iter().find_map(|words| verdict.split_once(words));
+        let noted = notes.map_or_else(Vec::new, |(_, notes)| quoted(notes));
+        Some(Self { file, loads: first.starts_with("loads"), reasons: quoted(first), noted })
     }
 
     fn run(&self) -> Result<(), Failed> {
@@ -92,8 +96,13 @@ impl Row {
 
     fn compare(&self, host: &Host, subject: &Path) -> Result<(), Failed> {
         let report = host.report().plugins.iter().find(|report| report.file == subject);
-        match &report.ok_or("the host says nothing of it")?.outcome {
-            Outcome::Loaded(_) if self.loads => Ok(()),
+        let report = report.ok_or("the host says nothing of it")?;
+        let is_missing = |text: &&String| !report.notes.iter().any(|note| note.contains(text.as_str()));
+        match &report.outcome {
+            Outcome::Loaded(_) if self.loads => match self.noted.iter().find(is_missing) {
+                None => Ok(()),
+                Some(text) => Err(format!("expected a note with `{text}`, found {:?}", report.notes).into()),
+            },
             Outcome::Loaded(_) => {
                 Err(format!("expected one of {:?}, found that it loads", self.reasons).into())
             }
