@@ -8,9 +8,9 @@ use oarlock_host::{BuiltIn, Config, Environment, HostOptions};
 fn softmax_of_sum() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
     let environment = Environment::from_process();
     let config = Config::load(&environment)?;
+    let flags = Flags::from_environment(|name| environment.variable(name))?;
     let mut options = HostOptions::new("my-program 1.0", config, environment);
     options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
-    let flags = Flags::from_environment(|name| std::env::var_os(name))?;
     let runtime = Runtime::start(options, flags)?;
     for refusal in runtime.host().report().refused() {
         eprintln!("not used: {refusal}");

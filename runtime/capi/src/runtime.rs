@@ -86,7 +86,9 @@ pub(crate) unsafe fn start(given: *const RuntimeOptions, runtime: *mut *mut Runt
     // SAFETY: as the caller says; zeroes are a `RuntimeOptions`.
     let (place, given) = unsafe { (place(runtime, "runtime")?, options(given, "options")?) };
     // SAFETY: as the caller says.
-    let (host, flags) = unsafe { (host_options(&given)?, flags(&given)?) };
+    let host = unsafe { host_options(&given)? };
+    // SAFETY: as the caller says.
+    let flags = unsafe { flags(&given, &host.environment)? };
     *place = give(RuntimeHandle::new(Runtime::start(host, flags)?));
     Ok(())
 }
@@ -122,8 +124,8 @@ unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
     Ok(host)
 }
 
-unsafe fn flags(given: &RuntimeOptions) -> Result<Flags> {
-    let mut flags = Flags::from_environment(|name| std::env::var_os(name))?;
+unsafe fn flags(given: &RuntimeOptions, environment: &Environment) -> Result<Flags> {
+    let mut flags = Flags::from_environment(|name| environment.variable(name))?;
     // SAFETY: as the caller says.
     let (device, settings) =
         unsafe { (text_if_any(given.device, "device")?, texts(given.flags, given.flag_count, "flags")?) };

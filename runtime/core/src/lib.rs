@@ -11,8 +11,9 @@
 //! let environment = Environment::from_process();
 //! let config = Config::load(&environment)?;
 //! // A program that links plugins names them in `built_in`; others come from where the user keeps them.
+//! let flags = Flags::from_environment(|name| environment.variable(name))?;
 //! let options = HostOptions::new("my-program 1.0", config, environment);
-//! let runtime = Runtime::start(options, Flags::from_environment(|name| std::env::var_os(name))?)?;
+//! let runtime = Runtime::start(options, flags)?;
 //!
 //! let device = runtime.default_device()?;
 //! let a = Tensor::from_slice(device, &[2, 1], &[1.0f32, 2.0])?;

@@ -57,10 +57,10 @@ impl Environment {
         }
     }
 
-    /// The value of a variable that lists the devices to show. A plugin names it only once it is loaded, so this one is
-    /// not read with the others; an empty value hides all devices and is not the same as none.
-    pub(crate) fn visible_devices(&self, variable: &str) -> Option<OsString> {
-        if self.elevated { None } else { std::env::var_os(variable) }
+    /// The value of a variable that is not read with the others: one of a flag, or one that lists the devices to show, which
+    /// a plugin names only once it is loaded. An empty value is given as such: of the latter it hides all devices.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        if self.elevated { None } else { std::env::var_os(name) }
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
         let empty = Environment::new(|_| None, true, Identity::of_process());
         assert_eq!(environment, empty);
         assert_eq!(environment.data_home, None);
-        assert_eq!(environment.visible_devices("PATH"), None);
+        assert_eq!(environment.variable("PATH"), None);
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn start_first(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
     options.probe = around.probe;
     options.wheels = around.wheels;
     options.log = Arc::new(crate::warning::Listener);
-    let mut flags = Flags::from_environment(|name| std::env::var_os(name)).or_raise()?;
+    let mut flags = Flags::from_environment(|name| options.environment.variable(name)).or_raise()?;
     for (name, value) in CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         flags.set(name, value).or_raise()?;
     }

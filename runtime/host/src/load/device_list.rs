@@ -48,7 +48,7 @@ pub(crate) fn visible(
     variable: Option<&str>,
     environment: &Environment,
 ) -> (Vec<u32>, Vec<String>) {
-    let value = variable.and_then(|variable| Some((variable, environment.visible_devices(variable)?)));
+    let value = variable.and_then(|variable| Some((variable, environment.variable(variable)?)));
     match value {
         Some((variable, value)) => chosen(all, variable, &value.to_string_lossy()),
         None => (all.to_vec(), Vec::new()),
