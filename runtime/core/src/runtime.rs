@@ -9,7 +9,7 @@ use oarlock_host::{BuiltIn, Host, HostOptions, LogLevel, LogSink, Plugin};
 
 use crate::device::DeviceName;
 use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
-use crate::flags::Flags;
+use crate::flags::{self, Flags};
 use crate::memory::PoolOptions;
 use crate::registry::{Registry, Row, domain_name};
 use crate::stream::Stream;
@@ -34,8 +34,12 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Starts the host with its plugins, and what the core needs of them.
+    /// Starts the host with its plugins, and what the core needs of them. Variables of the environment that have no effect
+    /// are told first, each once in a process.
     pub fn start(mut options: HostOptions, flags: Flags) -> Result<Self> {
+        for ignored in flags::take_ignored_variables(&options.environment) {
+            options.log.log("core", LogLevel::WARNING, &ignored.to_string());
+        }
         if let Some(threads) =
             flags.count("threads").and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?))
         {

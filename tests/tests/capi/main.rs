@@ -194,6 +194,14 @@ fn a_device_of_a_plugin_runs_a_model() {
 }
 
 #[test]
+fn a_variable_without_effect_is_told_once_in_a_process() {
+    let place = place();
+    let program = place.path().join("ignored_variables");
+    compile("cc", "c11", &root().join("tests/tests/capi/ignored_variables.c"), &program);
+    run(Command::new(program).env("FLAGS_selected_gpus", "0"));
+}
+
+#[test]
 fn cmake_finds_the_installed_library() {
     if Command::new("cmake").arg("--version").output().is_err() {
         // pkg-config finds the same files, and not every machine has CMake.

@@ -3,16 +3,21 @@
 //!
 //! A flag has a value from the first of these that gives one: the program ([`Flags::set`]), the environment
 //! (`OARLOCK_` and the name in capitals, or an alias), the built-in default. Aliases are the names that users of
-//! PaddlePaddle know, where they mean something here.
+//! PaddlePaddle know, where they mean something here. Those that mean nothing here are in a table of their own, `paddle`,
+//! and whoever sets one is told what to use instead.
 //!
 //! Flags are set before a runtime starts with them and are fixed from then on: what was made of them, such as pools, the
 //! random generator and the kernels of call sites, would not follow a change, so there is no way to make one.
 
+mod ignored;
+mod paddle;
 mod table;
 mod value;
 
 use std::ffi::OsString;
 
+pub use ignored::{IgnoredVariable, concerns_oarlock, has_effect, ignored_variable, take_ignored_variables};
+pub use paddle::{PaddleEffect, PaddleVariable, paddle_variables};
 pub use table::{AllocatorStrategy, Fallback, TABLE};
 pub use value::{FlagKind, Value};
 
@@ -139,9 +144,15 @@ fn index(name: &str) -> Result<usize> {
             || flag.aliases.iter().any(|alias| *alias == name || alias.strip_prefix("FLAGS_") == Some(name))
     };
     TABLE.iter().position(is_named).ok_or_else(|| {
-        let nearest = oarlock_host::nearest(name, TABLE.iter().map(|flag| flag.name));
         let error = Error::not_found(format!("expected the name of a flag, found `{name}`"));
-        match nearest {
+        // Users of PaddlePaddle write its flags with `FLAGS_` and without.
+        let without_prefix = || ignored::without_effect(&format!("FLAGS_{name}"));
+        let advice = ignored::advice_on_paddle(name)
+            .or_else(|| without_prefix().map(|variable| variable.instead.to_owned()));
+        if let Some(advice) = advice {
+            return error.hint(format!("it has no effect here; {advice}"));
+        }
+        match oarlock_host::nearest(name, TABLE.iter().map(|flag| flag.name)) {
             Some(nearest) => error.hint(format!("did you mean `{nearest}`? `oarlock flags` lists them")),
             None => error.hint("`oarlock flags` lists them"),
         }
@@ -185,6 +196,22 @@ mod tests {
         let mut flags = Flags::from_environment(none).unwrap();
         let error = flags.set("determinstic", "1").unwrap_err();
         assert!(error.advice().unwrap().contains("`deterministic`"), "{error:?}");
+    }
+
+    #[test]
+    fn a_flag_of_paddle_without_effect_is_an_error_that_says_what_to_use() {
+        let mut flags = Flags::from_environment(none).unwrap();
+        let advice = |error: &Error| error.advice().unwrap().to_owned();
+        for name in ["FLAGS_selected_gpus", "selected_gpus"] {
+            let errors = [flags.set(name, "0").unwrap_err(), flags.get(name).unwrap_err()];
+            for error in errors {
+                assert_eq!(error.message(), format!("expected the name of a flag, found `{name}`"));
+                let told = advice(&error);
+                assert!(told.starts_with("it has no effect here; choose devices with `-d cuda:0`"), "{told}");
+            }
+        }
+        let slip = flags.set("FLAGS_chek_nan_inf", "1").unwrap_err();
+        assert_eq!(advice(&slip), "it has no effect here; did you mean `FLAGS_check_nan_inf`?");
     }
 
     #[test]
