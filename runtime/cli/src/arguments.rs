@@ -78,6 +78,9 @@ pub(crate) enum Command {
     Flags {
         /// The name of a flag, or an alias; without it all of them
         name: Option<String>,
+        /// List the variables of PaddlePaddle instead: which flag each sets, or what to use where it has no effect
+        #[arg(long)]
+        paddle: bool,
     },
     /// Run a model
     #[command(after_help = RUN_EXAMPLES)]

@@ -121,9 +121,12 @@ Examples:
   oarlock flags deterministic            One of them
   OARLOCK_THREADS=4 oarlock flags threads
   oarlock flags --json | jq '.[] | select(.source != \"default\")'
+  oarlock flags --paddle                 What the variables of PaddlePaddle do here
+  oarlock flags --paddle FLAGS_selected_gpus
 
 A flag is set by the program, such as with `oarlock op --set`, or else by its variable of the environment, or else by another \
-variable that is an alias. Names and aliases are found here as well.
+variable that is an alias. Names and aliases are found here as well. A variable of PaddlePaddle that has no effect here is \
+warned of when it is set, by every command that starts plugins.
 
 Exit codes:
   0  All is well

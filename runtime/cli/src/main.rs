@@ -127,7 +127,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Verdict {
         Command::Devices => commands::devices::run(&global, output),
         Command::Plugins => commands::plugins::run(&global, output),
         Command::Kernels(filter) => commands::kernels::run(&global, &filter, output),
-        Command::Flags { name } => commands::flags::run(&global, name.as_deref(), output),
+        Command::Flags { name, paddle } => commands::flags::run(&global, name.as_deref(), paddle, output),
         Command::Run(call) => commands::model::run::run(&global, &call, output),
         Command::Bench(call) => commands::model::bench::run(&global, &call, output),
         Command::Explain(call) => commands::model::explain::run(&global, &call, output),

@@ -56,8 +56,10 @@ pub(crate) struct Session {
 
 impl Session {
     /// Starts a host that takes plugins from everywhere it should.
+    /// Flags mean nothing to it, but a variable with a wrong value is an error here as it is where a runtime starts.
     pub(crate) fn start(global: &Global) -> Result<Self, Problem> {
-        variables::mention_unknown(global.color);
+        variables::mention_ignored(global.color);
+        variables::flags()?;
         let messages = Messages::new(global);
         let options = options(global, &messages)?;
         Self::with(&options, messages, global)
@@ -90,7 +92,7 @@ pub(crate) struct Core {
 impl Core {
     /// Starts the core on plugins from everywhere they should be taken from.
     pub(crate) fn start(global: &Global, flags: Flags) -> Result<Self, Problem> {
-        variables::mention_unknown(global.color);
+        variables::mention_ignored(global.color);
         let messages = Messages::new(global);
         let options = options(global, &messages)?;
         Self::with(options, messages, flags)

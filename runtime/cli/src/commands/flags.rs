@@ -12,9 +12,12 @@ use crate::variables;
 /// How far facts stand from the left.
 const INDENT: usize = 19;
 
-pub(crate) fn run(global: &Global, name: Option<&str>, output: &mut Output) -> Verdict {
-    variables::mention_unknown(global.color);
+pub(crate) fn run(global: &Global, name: Option<&str>, is_paddle: bool, output: &mut Output) -> Verdict {
+    variables::mention_ignored(global.color);
     let flags = variables::flags()?;
+    if is_paddle {
+        return super::paddle_variables::run(global, &flags, name, output);
+    }
     let mut reports: Vec<Report> = flags.all().into_iter().map(Report::new).collect();
     if let Some(name) = name {
         reports.retain(|report| report.answers_to(name));

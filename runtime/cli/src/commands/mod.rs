@@ -7,6 +7,7 @@ pub(crate) mod flags;
 pub(crate) mod kernels;
 pub(crate) mod model;
 pub(crate) mod op;
+pub(crate) mod paddle_variables;
 pub(crate) mod plugin_check;
 pub(crate) mod plugin_manifest;
 pub(crate) mod plugins;

@@ -194,9 +194,22 @@ fn variables_are_shown_and_unknown_ones_pointed_out() {
     let user = User::new();
     let mut command = user.command(&["doctor"]);
     command.env("OARLOCK_PLUGIN_PTAH", "/x").env("OARLOCK_THREADS", "1").env("FLAGS_check_nan_inf", "1");
-    command.env("ACME_VISIBLE_DEVICES", "none");
-    let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert!(out.contains("OARLOCK_PLUGIN_PTAH, which means nothing to Oarlock\n"), "{out}");
+    command.env("ACME_VISIBLE_DEVICES", "none").env("FLAGS_unheard", "1").env("FLAGS_use_ngraph", "1");
+    let output = command.output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let unknown = [
+        "OARLOCK_PLUGIN_PTAH, which means nothing to Oarlock; did you mean `OARLOCK_PLUGIN_PATH`?\n",
+        "FLAGS_unheard, which means nothing to Oarlock\n",
+        "FLAGS_use_ngraph, which means nothing to Oarlock; the CPU always uses its best instructions, without nGraph\n",
+    ];
+    for told in unknown {
+        assert!(out.contains(told), "{told}: {out}");
+    }
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "",
+        "what the page says is not told beside it again"
+    );
     assert!(out.contains("OARLOCK_THREADS=1\n") && out.contains("FLAGS_check_nan_inf=1\n"), "{out}");
     assert!(out.contains("ACME_VISIBLE_DEVICES=none\n"), "{out}");
 }

@@ -64,10 +64,79 @@ fn a_slip_in_the_name_of_a_variable_is_a_warning_with_the_nearest() {
     for command in [["flags", "deterministic"].as_slice(), &["devices"], &["op", "Relu", "f32:[1]"]] {
         let outcome = run(command, &variables);
         assert_eq!(outcome.status, 0, "{command:?}: {}", outcome.err);
-        let told =
-            "warning: expected variables that mean something to Oarlock, found `OARLOCK_DETERMINSTIC`\n";
-        assert_eq!(outcome.err.matches(told).count(), 1, "{command:?}: {}", outcome.err);
-        assert!(outcome.err.contains("did you mean `OARLOCK_DETERMINISTIC`?"), "{}", outcome.err);
+        let told = "warning: the environment variable `OARLOCK_DETERMINSTIC` has no effect here; did you mean \
+                    `OARLOCK_DETERMINISTIC`?\n";
+        assert_eq!(outcome.err, told, "{command:?}");
+    }
+}
+
+#[test]
+fn variables_of_paddle_without_effect_are_told_once_each_with_what_to_use() {
+    let variables = [("FLAGS_selected_gpus", "0"), ("PADDLE_TRAINER_ID", "1"), ("FLAGS_chek_nan_inf", "1")];
+    for command in [["flags", "threads"].as_slice(), &["plugins"], &["kernels"], &["op", "Relu", "f32:[1]"]] {
+        let outcome = run(command, &variables);
+        assert_eq!(outcome.status, 0, "{command:?}: {}", outcome.err);
+        let told = [
+            "warning: the environment variable `FLAGS_chek_nan_inf` has no effect here; did you mean \
+             `FLAGS_check_nan_inf`?",
+            "warning: the environment variable `FLAGS_selected_gpus` has no effect here; choose devices with \
+             `-d cuda:0`, `set_device(\"cuda:0\")` or `CUDA_VISIBLE_DEVICES`",
+            "warning: the environment variable `PADDLE_TRAINER_ID` has no effect here; Oarlock runs in one process, \
+             which talks to no others; a program that is started several times divides its work itself",
+        ];
+        assert_eq!(outcome.err.lines().collect::<Vec<_>>(), told, "{command:?}");
+    }
+}
+
+#[test]
+fn every_variable_of_paddle_without_effect_is_told_and_none_that_sets_a_flag() {
+    let rows = run(&["flags", "--paddle", "--json"], &[]).json();
+    let names = |sets: bool| -> Vec<&str> {
+        let rows = rows.as_array().unwrap().iter().filter(|row| row["sets"].is_null() != sets);
+        rows.map(|row| row["name"].as_str().unwrap()).collect()
+    };
+    let (effective, others) = (names(true), names(false));
+    assert!(effective.len() >= 15 && others.len() >= 64, "{effective:?} {others:?}");
+    let ignored: Vec<(&str, &str)> = others.iter().map(|name| (*name, "1")).collect();
+    let told = run(&["devices"], &ignored).err;
+    let of = |line: &str| line.split('`').nth(1).map(str::to_owned);
+    let mut warned: Vec<String> = told.lines().filter_map(of).collect();
+    assert!(told.lines().all(|line| line.starts_with("warning: the environment variable `")), "{told}");
+    warned.sort();
+    assert_eq!(warned, others);
+}
+
+#[test]
+fn variables_of_paddle_are_listed_with_what_they_do() {
+    let listed = run(&["flags", "--paddle"], &[]).out;
+    let is_name = |line: &&str| !line.is_empty() && !line.starts_with(' ');
+    let names: Vec<&str> = listed.lines().filter(is_name).collect();
+    assert!(names.is_sorted() && names.contains(&"CUSTOM_DEVICE_ROOT"), "{names:?}");
+    let variables = [("FLAGS_use_mkldnn", "1")];
+    insta::assert_snapshot!("paddle_variable", run(&["flags", "--paddle", "use_mkldnn"], &variables).all());
+    let alias = run(&["flags", "--paddle", "FLAGS_paddle_num_threads", "--json"], &[]).json();
+    assert_eq!((alias[0]["sets"].as_str(), alias[0]["instead"].as_str()), (Some("threads"), None));
+}
+
+#[test]
+fn a_name_that_has_no_effect_is_an_error_that_says_what_to_use() {
+    for arguments in [["flags", "FLAGS_rpc_deadline"], ["flags", "rpc_deadline"]] {
+        let outcome = run(&arguments, &[]);
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+        let told = "hint: it has no effect here; Oarlock has no parameter servers and no RPC\n";
+        assert!(outcome.err.ends_with(told), "{}", outcome.err);
+    }
+}
+
+#[test]
+fn a_wrong_value_of_a_flag_is_an_error_of_every_command_that_starts_plugins() {
+    for command in
+        [["devices"].as_slice(), &["plugins"], &["kernels"], &["doctor"], &["op", "Relu", "f32:[1]"]]
+    {
+        let outcome = run(command, &[("FLAGS_check_nan_inf", "maybe")]);
+        assert_eq!(outcome.status, 1, "{command:?}: {}", outcome.out);
+        let told = "error: expected `FLAGS_check_nan_inf` to be `true` or `false`, found `maybe`\n";
+        assert_eq!(outcome.err, told, "{command:?}");
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use oarlock_core::flags::{concerns_oarlock, has_effect, ignored_variable, take_ignored_variables};
 use oarlock_host::{Environment, HostOptions, IsaFeatures, Origin};
 use serde::Serialize;
 
 use crate::output::Output;
 use crate::render::{count, origin, sentence};
-use crate::variables;
 
 /// What there is to know before any plugin is looked at.
 #[derive(Serialize)]
@@ -28,6 +28,8 @@ struct Variable {
     name: String,
     value: String,
     known: bool,
+    /// What to do about one that has no effect.
+    advice: Option<String>,
 }
 
 /// A file or directory that plugins are taken from.
@@ -58,7 +60,7 @@ impl Surroundings {
             version: env!("CARGO_PKG_VERSION"),
             contract: oarlock_abi::Versions::OURS.to_string(),
             configuration: config.files.iter().map(|file| file.display().to_string()).collect(),
-            variables: variables(),
+            variables: variables(environment),
             plugin_places: places(options),
             trust: Trust {
                 allowed_files: config.plugins.allow.len(),
@@ -73,15 +75,11 @@ impl Surroundings {
 
     pub(crate) fn print(&self, output: &mut Output) {
         let none = |list: Vec<String>| if list.is_empty() { vec!["none".to_owned()] } else { list };
-        let variable = |variable: &Variable| {
-            let Variable { name, value, known } = variable;
-            if *known { format!("{name}={value}") } else { format!("{name}, which means nothing to Oarlock") }
-        };
         let place = |place: &Place| format!("{} ({}): {}", place.path, origin(place.origin), place.state);
         let facts = [
             ("oarlock", vec![format!("{}, contract {}", self.version, self.contract)]),
             ("configuration", none(self.configuration.clone())),
-            ("variables", none(self.variables.iter().map(variable).collect())),
+            ("variables", none(self.variables.iter().map(Variable::to_string).collect())),
             ("plugins from", self.plugin_places.iter().map(place).collect()),
             ("trusted", vec![self.trust.to_string()]),
             ("processor", vec![self.processor_features.clone()]),
@@ -114,14 +112,29 @@ impl std::fmt::Display for Trust {
     }
 }
 
-/// The variables that are set and are, or look like, variables of Oarlock or its plugins.
-fn variables() -> Vec<Variable> {
+impl std::fmt::Display for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self { name, value, known: true, .. } => write!(f, "{name}={value}"),
+            Self { name, advice: Some(advice), .. } => {
+                write!(f, "{name}, which means nothing to Oarlock; {advice}")
+            }
+            Self { name, advice: None, .. } => write!(f, "{name}, which means nothing to Oarlock"),
+        }
+    }
+}
+
+/// The variables that are set and are, or look like, variables of Oarlock, of its plugins or of PaddlePaddle. What is told
+/// of them here is not told again when the runtime starts.
+fn variables(environment: &Environment) -> Vec<Variable> {
+    take_ignored_variables(environment);
     let mut found: Vec<Variable> = std::env::vars_os()
         .filter_map(|(name, value)| {
-            let name = name.into_string().ok()?;
-            let known = variables::is_known(&name);
-            (known || variables::looks_like_ours(&name)).then_some(())?;
-            Some(Variable { name, value: value.to_string_lossy().into_owned(), known })
+            let name = name.into_string().ok().filter(|name| concerns_oarlock(name))?;
+            let value = value.to_string_lossy().into_owned();
+            let (known, advice) =
+                (has_effect(&name), ignored_variable(&name).map(|variable| variable.advice));
+            Some(Variable { name, value, known, advice })
         })
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
