@@ -29,15 +29,18 @@ const IN_PYTHON: [(&str, &str); 5] = [
 /// What to do about an error, in words of Python.
 fn advice(error: &oarlock_core::Error) -> Option<String> {
     match error.advice() {
-        Some(advice) => Some(
-            IN_PYTHON.iter().fold(advice.to_owned(), |text, (other, python)| text.replace(other, python)),
-        ),
+        Some(advice) => Some(with_calls_of_python(advice)),
         // No dtype of numbers is had from text that spells none.
         None if error.is_about_dtype() && !finds_text(error) => {
             Some("convert it with `astype` first".to_owned())
         }
         None => None,
     }
+}
+
+/// A text that names what Python has under another name.
+pub(crate) fn with_calls_of_python(text: &str) -> String {
+    IN_PYTHON.iter().fold(text.to_owned(), |text, (other, python)| text.replace(other, python))
 }
 
 /// Whether an error is about an operand of text, of which the core speaks as of strings.

@@ -59,7 +59,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::reduce::{_axes, _axis, _numbers, _reduced, _summands};
     #[pymodule_export]
-    use crate::start::{_flags, _layers_left_out, get_flags, set_flags};
+    use crate::start::{_flags, _layers_left_out, _paddle_variables, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
     #[pymodule_export]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use oarlock_core::Runtime;
-use oarlock_core::flags::{Flag, Flags, TABLE};
+use oarlock_core::flags::{Flag, Flags, PaddleEffect, TABLE, paddle_variables};
 use oarlock_host::{BuiltIn, Config, Environment, HostOptions, ProbeCommand};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -197,14 +197,45 @@ pub(crate) fn _flags() -> Vec<(&'static str, String, &'static str, String, &'sta
     TABLE.iter().map(told).collect()
 }
 
-/// Every flag with its value.
+/// What there is to say about every variable of PaddlePaddle: its name, what it means, the flag that it sets, or what to use
+/// instead.
 #[pyfunction]
-pub(crate) fn get_flags(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    for (flag, value, _) in runtime(py)?.flags().all() {
-        all.set_item(flag.name, value.to_string())?;
+pub(crate) fn _paddle_variables()
+-> Vec<(&'static str, &'static str, Option<&'static str>, Option<&'static str>)> {
+    let told = |(name, effect)| match effect {
+        PaddleEffect::Sets(flag) => (name, flag.meaning, Some(flag.name), None),
+        PaddleEffect::Nothing(variable) => (name, variable.meaning, None, Some(variable.instead)),
+    };
+    paddle_variables().into_iter().map(told).collect()
+}
+
+/// The values of flags by their names: of one name, of those in a list, or of all.
+#[pyfunction]
+#[pyo3(signature = (flags=None))]
+pub(crate) fn get_flags<'py>(
+    py: Python<'py>,
+    flags: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let values = runtime(py)?.flags();
+    let given = PyDict::new(py);
+    let Some(flags) = flags else {
+        for (flag, value, _) in values.all() {
+            given.set_item(flag.name, value.to_string())?;
+        }
+        return Ok(given);
+    };
+    let one = flags.extract::<String>().map(|name| vec![name]);
+    let names: Vec<String> = one.or_else(|_| flags.extract()).map_err(|_| {
+        let found = type_name(flags);
+        PyTypeError::new_err(format!(
+            "`get_flags` expected the name of a flag, or a list of names, found {found}"
+        ))
+    })?;
+    for name in names {
+        let (value, _) = values.get(&name).or_raise()?;
+        given.set_item(name, value.to_string())?;
     }
-    Ok(all)
+    Ok(given)
 }
 
 /// Has the interpreter say when this process is to become one of a parent and a child.

@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use oarlock_host::{LogLevel, LogSink};
 use pyo3::prelude::*;
 
+use crate::error::with_calls_of_python;
+
 /// The most warnings that wait; of more only the number is told.
 const MOST: usize = 100;
 
@@ -27,9 +29,12 @@ static IS_ANY: AtomicBool = AtomicBool::new(false);
 
 impl LogSink for Listener {
     fn log(&self, plugin: &str, level: LogLevel, message: &str) {
-        if level.0 <= LogLevel::WARNING.0 {
-            keep(plugin, message);
+        if level.0 > LogLevel::WARNING.0 {
+            return;
         }
+        // Plugins choose their own words.
+        let is_ours = plugin == "core";
+        keep(plugin, &if is_ours { with_calls_of_python(message) } else { message.to_owned() });
     }
 }
 

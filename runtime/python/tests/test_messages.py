@@ -309,6 +309,8 @@ def command(*words):
 def test_the_command_lists_flags_and_kernels():
     code, flags = command("flags")
     assert code == 0 and "variable OARLOCK_THREADS" in flags and set(ol.get_flags()) <= set(flags.splitlines())
+    code, variables = command("flags", "--paddle")
+    assert code == 0 and "FLAGS_rpc_deadline\n" in variables and "    sets the flag threads\n" in variables
     code, kernels = command("kernels", "--op", "Relu")
     assert code == 0 and "ai.onnx::Relu" in kernels and "float32" in kernels and "Add" not in kernels
     assert command("kernels", "--op", "Unheard") == (1, "no plugin has a kernel for `Unheard`\n")
@@ -331,6 +333,8 @@ TEXT = ol.asarray(["a", "b"])
         (lambda x: ol.zeros(0)[0], IndexError, "an element in dimension 0, found none"),
         (lambda x: ol.stack([ol.ones(2), ol.ones(3)]), ValueError, r"arrays of one shape, found \[2\] and \[3\]"),
         (lambda x: ol.take_along_axis(x, ol.asarray([1])), ValueError, "as many dimensions as the array, 2, found 1"),
+        (lambda x: ol.get_flags(5), TypeError, "`get_flags` expected the name of a flag, or a list of names, found int"),
+        (lambda x: ol.get_flags("FLAGS_rpc_deadline"), ValueError, "it has no effect here; Oarlock has no parameter servers and no RPC"),
         (lambda x: ol.set_flags(5), TypeError, "`set_flags` expected a dictionary .*, found int"),
         (lambda x: x.__dlpack__(max_version="x"), TypeError, "`__dlpack__` expected two numbers for `max_version`, found 'x'"),
         (lambda x: ol.var(x, correction="a"), TypeError, "a number for `correction`, found str"),

@@ -41,6 +41,28 @@ def test_flags_are_chosen_by_the_program_before_the_environment():
     assert told == "1 7\n"
 
 
+def test_flags_are_read_by_name_and_by_those_that_users_of_paddle_know():
+    told = printed("""
+import oarlock as ol
+ol.set_flags({"FLAGS_paddle_num_threads": 3})
+print(ol.get_flags("threads"), ol.get_flags(["FLAGS_paddle_num_threads", "deterministic"]))
+""")
+    assert told == "{'threads': '3'} {'FLAGS_paddle_num_threads': '3', 'deterministic': 'false'}\n"
+
+
+def test_flags_of_paddle_without_effect_say_what_to_use():
+    told = printed("""
+import oarlock as ol
+for call in [lambda: ol.set_flags({"FLAGS_selected_gpus": "0"}), lambda: ol.get_flags("FLAGS_selected_gpus")]:
+    try:
+        call()
+    except Exception as error:
+        print(error)
+""")
+    expected = "hint: it has no effect here; choose devices with `-d cuda:0`, `set_device(\"cuda:0\")` or `CUDA_VISIBLE_DEVICES`"
+    assert [line for line in told.splitlines() if line.startswith("hint")] == [expected] * 2
+
+
 def test_what_is_refused_where_all_must_be_deterministic():
     told = printed("""
 import oarlock as ol

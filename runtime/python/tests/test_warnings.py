@@ -68,6 +68,28 @@ def test_warnings_that_are_errors_come_one_by_one_and_harm_nothing(talk):
     assert len(heard) == 99
 
 
+def test_variables_without_effect_are_warned_of_once():
+    told = child(
+        """
+        import json, warnings
+        import oarlock as ol
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            ol.ones(1)
+            ol.ones(1)
+        print(json.dumps([str(one.message) for one in heard]))
+        """,
+        FLAGS_use_ngraph=1,
+        OARLOCK_HOME_OF_ROWERS=1,
+        OARLOCK_THREDS=1,
+    )
+    assert json.loads(told) == [
+        "`core`: the environment variable `FLAGS_use_ngraph` has no effect here; the CPU always uses its best instructions, without nGraph",
+        "`core`: the environment variable `OARLOCK_HOME_OF_ROWERS` has no effect here; `python -m oarlock flags` lists the variables of flags",
+        "`core`: the environment variable `OARLOCK_THREDS` has no effect here; did you mean `OARLOCK_THREADS`?",
+    ]
+
+
 def test_an_option_with_a_wrong_value_is_warned_of_once(tmp_path):
     config = tmp_path / "oarlock.toml"
     config.write_text("[plugin.oarlock-cpu]\nisa = 'best'\n")

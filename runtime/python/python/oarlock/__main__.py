@@ -21,7 +21,8 @@ def main() -> int:
     parser.add_argument("--version", action="version", version=f"oarlock {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("devices", help="list the devices there are")
-    commands.add_parser("flags", help="list the flags that `oarlock.set_flags` and variables set")
+    of_flags = commands.add_parser("flags", help="list the flags that `oarlock.set_flags` and variables set")
+    of_flags.add_argument("--paddle", action="store_true", help="list what the variables of PaddlePaddle do here instead")
     kernels = commands.add_parser("kernels", help="list the kernels there are")
     kernels.add_argument("--op", help="those of this op alone, such as `Add`")
     doctor = commands.add_parser("doctor", help="say which devices and plugins work, and why others do not; ends with 1 if one does not")
@@ -32,7 +33,7 @@ def main() -> int:
 
         return examine(chosen.json)
     if chosen.command == "flags":
-        print(flags())
+        print(paddle_variables() if chosen.paddle else flags())
     elif chosen.command == "kernels":
         listed = kernels_of(chosen.op)
         print(listed or f"no plugin has a kernel for `{chosen.op}`")
@@ -48,6 +49,15 @@ def flags() -> str:
     told = [
         f"{name}\n    {meaning}\n    expected {kind}, by default {default or 'nothing'}; variable {variable}"
         for name, kind, default, variable, meaning in _oarlock._flags()
+    ]
+    return "\n".join(told)
+
+
+def paddle_variables() -> str:
+    """Every variable of PaddlePaddle with the flag that it sets, or with what to use instead."""
+    told = [
+        f"{name}\n    {meaning}\n    {f'sets the flag {flag}' if flag else f'has no effect; {instead}'}"
+        for name, meaning, flag, instead in _oarlock._paddle_variables()
     ]
     return "\n".join(told)
 
