@@ -59,6 +59,26 @@ fn the_conformance_suite_finds_a_device_that_copies_nothing_and_one_that_ends_th
 }
 
 #[test]
+fn drafts_of_profiles_are_shown_apart_from_profiles_and_with_why_they_are_not_used() {
+    let user = User::new();
+    user.plugin("libdraft.so", include_str!("../../../../tests/plugins/draft.c"));
+    let check = user.run(&["plugin", "check", "--quick", "libdraft.so"]);
+    assert_eq!(check.status, 0, "{}", check.out);
+    assert!(
+        check.out.contains("\npass  tables         core; drafts: profile 1 (not used); 0 kernels\n"),
+        "{}",
+        check.out
+    );
+    let note = "note: draft 1 of the profile `profile` is not used: nothing in this host calls it yet";
+    assert!(check.out.contains(note), "{}", check.out);
+    user.run(&["plugin", "manifest", "--write", "libdraft.so"]);
+    let manifest = fs::read_to_string(user.home.path().join("libdraft.oarlock.toml")).unwrap();
+    assert!(manifest.contains("profiles = [\"core\"]") && !manifest.contains("draft\""), "{manifest}");
+    let check = user.run(&["plugin", "check", "--quick", "libdraft.so"]);
+    assert_eq!(check.status, 0, "a manifest does not name drafts: {}", check.out);
+}
+
+#[test]
 fn the_first_step_that_fails_says_why_and_ends_the_check() {
     let user = User::new();
     let library = user.template("libcustom_cpu.so");

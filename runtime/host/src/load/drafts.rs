@@ -150,7 +150,16 @@ mod tests {
              update `acme-npu`"
         );
         assert!(only_note("tried", 4).ends_with("found draft 4, which is not used; update `oarlock`"));
-        assert!(only_note("tried", 0).contains("found a table from before it was a draft"));
+    }
+
+    #[test]
+    fn a_table_from_before_the_profile_was_a_draft_is_not_used() {
+        let (drafts, notes) = judged(&[("tried", 0)]);
+        assert_eq!(drafts, ["tried from before it was a draft (not used)"]);
+        assert!(
+            notes[0].contains("found a table from before it was a draft, which is not used"),
+            "{notes:?}"
+        );
     }
 
     #[test]
