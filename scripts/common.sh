@@ -25,6 +25,26 @@ version() { sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1; }
 # Prints the comment at the top of a script, which is its help.
 help_of() { sed -n '2,/^$/s/^# \{0,1\}//p' "$1"; }
 
+# Whether the files of a directory that write something, and what they are made with, are newer than what they wrote last.
+are_newer() { [ ! -e "$2" ] || [ -n "$(find "$1" -newer "$2" -name '*.[pt][yx]*')" ]; }
+
+# Writes what ops have to give, where that is missing or old.
+write_operator_cases() {
+    are_newer tests/operators "$TARGET/operator-cases/onnx.jsonl" || return 0
+    say 'what ops have to give, of onnx, NumPy and onnxruntime'
+    scripts/export-operator-cases
+}
+
+# Whether Python is one that Paddle has no packages for, and that old versions of pip do not run with.
+is_python_new() { python3 -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null; }
+
+# Writes what models of Paddle have to give, where that is missing or old.
+write_paddle_models() {
+    are_newer tests/paddle "$TARGET/paddle-models/models.jsonl" || return 0
+    say 'what models have to give, of Paddle'
+    scripts/export-paddle-models
+}
+
 # Whether a C compiler is there together with the headers of the C library.
 can_compile() { printf '#include <stdio.h>\n' | "$1" -x "$2" -fsyntax-only - 2>/dev/null; }
 

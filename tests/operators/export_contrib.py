@@ -1,7 +1,8 @@
-"""Writes models of the ops that onnxruntime adds to ONNX, with what onnxruntime computes, for `tests/tests/backend`.
+"""Writes models of the ops that onnxruntime adds to ONNX, with what they have to give, for `tests/tests/backend`.
 
-Each op is a model of its own. Integers of 8 and 16 bits are compared as floats, one step apart: where a number lies in the
-middle between two steps, either is right.
+Each op is a model of its own. What ops on numbers of few bits have to give NumPy says in `contrib_truth`; of the others
+onnxruntime is asked. `README.md` says why it may be. Results of 8 and 16 bits are compared as floats with the number of steps
+before it is rounded: where that lies in the middle between two steps, either is right.
 """
 
 import pathlib
@@ -9,6 +10,7 @@ import sys
 import types
 
 import contrib_cases
+import contrib_truth
 import numpy
 import onnx
 import onnxruntime
@@ -16,10 +18,16 @@ from export_models import ModelFile
 
 OPSETS = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
 STEPS = {numpy.dtype(name) for name in ["uint8", "int8", "uint16", "int16"]}
+# What processors compute in different ways: some saturate sums of bytes, some add halves as halves.
+FEW_BITS = STEPS | {numpy.dtype(numpy.float16)}
+# Ops that hand numbers of few bits on as they are.
+COPIES = {"NhwcMaxPool"}
+# How far a rounded number may be from the steps before it was rounded. Floats of 32 bits are not exact.
+HALF_A_STEP = 0.51
 
 
 class Contrib:
-    """Makes models, asks onnxruntime about them, and writes both."""
+    """Makes models, finds out what they have to give, and writes both."""
 
     def __init__(self, cases):
         self.cases = cases
@@ -29,30 +37,55 @@ class Contrib:
         wanted = list(range(outputs)) if isinstance(outputs, int) else outputs
         title = "-".join(filter(None, [op, name]))
         number = next(at for at in range(1000) if f"{title}-{at}" not in self.names)
-        self.names.add(f"{title}-{number}")
+        title = f"{title}-{number}"
+        self.names.add(title)
+        expected = truth_of(op, inputs, wanted, attributes)
+        stepped = [dtype in STEPS for _, dtype in expected or []]
+        if expected is not None:
+            self.hold(title, op, inputs, wanted, domain, attributes, (rtol, atol))
         for declares in [True, False]:
-            model, feeds = self.model(op, inputs, wanted, domain, attributes, declares)
-            try:
-                found = run(model, feeds)
-                stepped = [value.dtype in STEPS for value in found]
-                model, feeds = self.model(op, inputs, wanted, domain, attributes, declares, stepped)
-                found = run(model, feeds)
-                if compared is not None:
-                    found, model = found[: len(compared)], self.model(op, inputs, compared, domain, attributes, declares)[0]
-            except Exception as error:  # onnxruntime has no common type for what it raises
-                print(f"contrib: left out {title}-{number}: {str(error).splitlines()[0][:200]}")
-                self.cases.leave_out("a refusal by onnxruntime")
-                continue
+            model, feeds = self.model(op, inputs, wanted, domain, attributes, declares, stepped)
+            if expected is not None:
+                found = [values.astype(numpy.float32 if dtype in STEPS else dtype) for values, dtype in expected]
+            else:
+                try:
+                    found = run(model, feeds)
+                except Exception as error:  # onnxruntime has no common type for what it raises
+                    print(f"contrib: left out {title}: {str(error).splitlines()[0][:200]}")
+                    self.cases.leave_out("a refusal by onnxruntime")
+                    continue
+            if compared is not None:
+                found, model = found[: len(compared)], self.model(op, inputs, compared, domain, attributes, declares)[0]
             kind = "contrib" if declares else "contrib-any-shape"
-            test = types.SimpleNamespace(name=f"{title}-{number}", rtol=rtol, atol=1.0 if any(stepped) else atol)
+            tolerance = dict(rtol=0.0, atol=HALF_A_STEP) if any(stepped) else dict(rtol=rtol, atol=atol)
+            test = types.SimpleNamespace(name=title, **tolerance)
             sizes = [onnx.helper.make_tensor_value_info("", onnx.helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for v in found]
+            names = [output.name for output in model.graph.output]
             del model.graph.output[:]
-            for info, output in zip(sizes, compared or wanted):
-                info.name = f"y{output}s" if stepped[wanted.index(output)] else f"y{output}"
+            for info, output in zip(sizes, names, strict=True):
+                info.name = output
                 if not declares:
                     info.type.tensor_type.ClearField("shape")
                 model.graph.output.append(info)
             self.cases.model(kind, test, model.SerializeToString(), [(list(feeds.values()), found)])
+
+    def hold(self, title, op, inputs, wanted, domain, attributes, tolerance):
+        """Stops where NumPy and onnxruntime do not mean the same by an op. They are asked about operands of which no processor
+        saturates a sum: two products of bytes with weights of 7 bits are together no more than 16 bits hold."""
+        narrowed = [narrow(value) for value in inputs]
+        expected = truth_of(op, narrowed, wanted, attributes)
+        model, feeds = self.model(op, narrowed, wanted, domain, attributes, True, [dtype in STEPS for _, dtype in expected])
+        for output, ((values, dtype), found) in enumerate(zip(expected, run(model, feeds), strict=True)):
+            rtol, atol = (0, HALF_A_STEP) if dtype in STEPS else tolerance
+            if dtype == numpy.float16:
+                rtol, atol = max(rtol, 2e-3), max(atol, 1e-3)
+            if values.shape != found.shape:
+                sys.exit(f"error: {title}: expected the shape {values.shape}, as NumPy says, found {found.shape} of onnxruntime")
+            is_near = numpy.abs(values - found.astype(numpy.float64)) <= atol + rtol * numpy.abs(values)
+            if not is_near.all():
+                at = tuple(map(int, numpy.argwhere(~is_near)[0]))
+                told = f"expected {values[at]} at {at} of output {output}, as NumPy says, found {found[at]} of onnxruntime"
+                sys.exit(f"error: {title}: {told}; correct `contrib_truth`")
 
     def model(self, op, inputs, wanted, domain, attributes, declares, stepped=()):
         """A model of one node, and what it is fed. Without declared shapes only the number of dimensions is known."""
@@ -79,6 +112,24 @@ class Contrib:
         outputs = [scores if is_scores(result) else onnx.ValueInfoProto(name=result) for result in results]
         graph = onnx.helper.make_graph(nodes, op, infos, outputs, weights)
         return onnx.helper.make_model(graph, opset_imports=OPSETS, ir_version=10), feeds
+
+
+def narrow(value):
+    """Weights with a sign become such of 7 bits."""
+    is_wide = isinstance(value, contrib_cases.Weight) and value.array.dtype == numpy.int8
+    return contrib_cases.Weight(value.array // 2) if is_wide else value
+
+
+def truth_of(op, inputs, wanted, attributes):
+    """What NumPy says of each output, with the dtype it has there; nothing where onnxruntime is to be asked."""
+    arrays = [value.array if isinstance(value, contrib_cases.Weight) else value for value in inputs]
+    if op in contrib_truth.TRUTHS:
+        made = contrib_truth.TRUTHS[op](attributes, *arrays)
+        return [made[at] for at in wanted]
+    few = sorted({value.dtype.name for value in arrays if value is not None and value.dtype in FEW_BITS})
+    if few and op not in COPIES:
+        sys.exit(f"error: expected `{op}` in `contrib_truth.TRUTHS`, found operands of {few} and only onnxruntime to ask")
+    return None
 
 
 def run(model, feeds):

@@ -1,5 +1,7 @@
 //! Tests that cross crates. They are in `tests/`; what stands here several of them use, or has the examples of the book compiled.
 
+pub mod bare_host;
+
 use std::path::Path;
 use std::process::Command;
 

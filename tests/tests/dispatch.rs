@@ -5,18 +5,10 @@ use oarlock_core::{
     Attribute, Attributes, Constant, Device, Dtype, Error, ErrorKind, Invocation, Op, Pick, Runtime, Source,
     Tensor,
 };
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+use oarlock_tests::bare_host::{CPU, SIM, check_forced_isa, host_options};
 
 fn runtime_with(flags: &[(&str, &str)]) -> Runtime {
-    let mut options = HostOptions::new(
-        "tests",
-        Config::default(),
-        Environment::new(|_| None, false, Identity::of_process()),
-    );
-    options.built_in = vec![
-        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-        BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-    ];
+    let options = host_options("tests", "", &[CPU, SIM]);
     let mut all = Flags::from_environment(|_| None).expect("defaults");
     for (name, value) in flags {
         all.set(name, value).expect("a flag");
@@ -36,6 +28,12 @@ fn floats(device: &Device, dims: &[i64], values: &[f32]) -> Tensor {
 
 fn failure(result: Result<Tensor, Error>) -> Error {
     result.expect_err("a refusal")
+}
+
+#[test]
+fn kernels_of_the_cpu_use_the_instruction_set_that_is_forced() {
+    let (runtime, _) = start();
+    assert_eq!(check_forced_isa(&runtime), Ok(()));
 }
 
 #[test]

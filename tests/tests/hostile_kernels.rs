@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Attributes, Device, Error, Invocation, Op, Outputs, Result, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+use oarlock_host::BuiltIn;
 use oarlock_sdk::{Call, Dtype, DtypeSet, Host, Kernel, KernelFlags, Operand, Plugin, abi};
+use oarlock_tests::bare_host::{CPU, host_options};
 
 const F32: Operand = Operand::new(DtypeSet::F32);
 
@@ -34,12 +35,7 @@ fn own_op(runtime: &Runtime, name: &str) -> Op {
 }
 
 fn start(query: abi::PluginQuery) -> (Runtime, Device) {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests", Config::default(), environment);
-    options.built_in = vec![
-        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-        BuiltIn { name: "hostile", query },
-    ];
+    let options = host_options("tests", "", &[CPU, BuiltIn { name: "hostile", query }]);
     let runtime =
         Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime");
     let cpu = runtime.device("cpu").expect("the CPU");

@@ -32,7 +32,7 @@ fn pages(directory: &Path, below: bool) -> Vec<PathBuf> {
 /// Every Markdown file of the project.
 fn documents() -> Vec<PathBuf> {
     let mut found = pages(&root(), false);
-    for directory in ["docs/src", "packaging", "docker", "device-sdk/templates"] {
+    for directory in ["docs/src", "packaging", "docker", "device-sdk/templates", "tests"] {
         found.extend(pages(&root().join(directory), true));
     }
     found
@@ -147,19 +147,42 @@ fn every_option_of_the_cpu_device_is_on_its_page() {
 
 /// The options that the sources of a plugin ask the host for.
 fn asked_for(directory: &Path) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+    let option = |rest: &str| Some(rest.split_once('"')?.0.to_owned());
+    let asked = |path: &PathBuf| -> Vec<String> {
+        read(path).split(".option(\"").skip(1).filter_map(option).collect()
+    };
+    rust_files(directory).iter().flat_map(asked).collect()
+}
+
+/// The files in Rust of a directory and of those below it.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("there are sources").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            names.extend(asked_for(&path));
-        } else {
-            let text = read(&path);
-            names.extend(
-                text.split(".option(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())),
-            );
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
         }
     }
-    names
+    found
+}
+
+/// A host of another making would run the kernels of the CPU with the best instruction set, whichever one is forced.
+#[test]
+fn tests_start_their_hosts_where_an_instruction_set_is_forced() {
+    let tests = root().join("tests/tests");
+    let of_the_book = tests.join("library.rs");
+    let names_query = |file: &PathBuf| {
+        let text = read(file);
+        ["cpu", "sim"].iter().any(|plugin| text.contains(&format!("oarlock_plugin_{plugin}::QUERY")))
+    };
+    let found: Vec<PathBuf> = rust_files(&tests).into_iter().filter(names_query).collect();
+    assert_eq!(
+        found,
+        [of_the_book],
+        "expected `oarlock_tests::bare_host::{{CPU, SIM}}` in the place of `QUERY`"
+    );
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! The simulated device, loaded as a vendor's plugin is, and what the host makes of each fault a script gives it.
 
-use std::path::Path;
-
 use oarlock_core::flags::Flags;
 use oarlock_core::{Op, Runtime, Tensor};
-use oarlock_host::{
-    BuiltIn, Code, Config, Device, Environment, Failure, Host, HostOptions, Identity, Reason,
-};
+use oarlock_host::{Code, Device, Failure, Host, HostOptions, Reason};
 use oarlock_sdk::abi;
+use oarlock_tests::bare_host::{CPU, host_options};
 
 const POISON: u8 = 0xCD;
 
@@ -20,7 +17,7 @@ fn start(script: &str) -> (Host, tempfile::TempDir) {
 /// The core on such a host, which has the CPU as well.
 fn start_core(script: &str) -> (Runtime, tempfile::TempDir) {
     let (mut options, place) = options(script);
-    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    options.built_in = vec![CPU];
     let flags = Flags::from_environment(|_| None).expect("defaults");
     (Runtime::start(options, flags).expect("a runtime"), place)
 }
@@ -39,9 +36,7 @@ fn options(script: &str) -> (HostOptions, tempfile::TempDir) {
     std::fs::write(file.with_extension("oarlock.toml"), format!("{manifest}{contract}{architecture}"))
         .expect("a manifest");
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
-    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", config, environment);
+    let mut options = host_options("tests 1.0", &config, &[]);
     options.paths = vec![file];
     (options, place)
 }

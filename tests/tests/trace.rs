@@ -1,20 +1,14 @@
 //! The trace layer around the CPU device: what happened is in the file, in the format of Chrome's trace viewer.
 
-use std::path::Path;
-
 use oarlock_core::flags::Flags;
 use oarlock_core::{Op, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+use oarlock_host::BuiltIn;
+use oarlock_tests::bare_host::{CPU, host_options};
 use serde_json::Value;
 
 fn start(config: &str) -> Runtime {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = vec![
-        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-        BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
-    ];
+    let trace = BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY };
+    let options = host_options("tests 1.0", config, &[CPU, trace]);
     Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime")
 }
 

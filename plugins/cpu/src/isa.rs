@@ -40,8 +40,16 @@ impl Isa {
         Self::ALL.into_iter().filter(|isa| *isa <= Self::best())
     }
 
-    /// The best level this machine has.
+    /// The best level this machine has. In unit tests it is no better than the one that the run of the tests forces.
     pub(crate) fn best() -> Self {
+        #[cfg(test)]
+        if let Some(forced) = tests::forced() {
+            return forced;
+        }
+        Self::detected()
+    }
+
+    fn detected() -> Self {
         #[cfg(x86_vectors)]
         {
             let has_avx2 = is_x86_feature_detected!("avx2")
@@ -196,6 +204,7 @@ impl fmt::Display for Isa {
         })
     }
 }
+
 /// Asks for what will be read soon. The address need not be one.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
@@ -207,4 +216,34 @@ pub(crate) fn prefetch<T>(place: *const T) {
     }
     #[cfg(not(x86_vectors))]
     let _ = place;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::Isa;
+
+    /// The level that `OARLOCK_TEST_ISA` names, which the machine must have. `scripts/test-isa` sets it.
+    pub(super) fn forced() -> Option<Isa> {
+        static FORCED: LazyLock<Option<Isa>> = LazyLock::new(|| {
+            let wanted = std::env::var_os("OARLOCK_TEST_ISA")?;
+            let isa = Isa::ALL.into_iter().find(|isa| *isa.to_string() == *wanted);
+            let isa = isa.expect("`OARLOCK_TEST_ISA` as `scalar`, `avx2`, `avx512` or `amx`");
+            let best = Isa::detected();
+            assert!(
+                isa <= best,
+                "expected an instruction set of this machine, whose best is `{best}`, found `{isa}`"
+            );
+            Some(isa)
+        });
+        *FORCED
+    }
+
+    #[test]
+    fn a_level_that_is_forced_is_the_best_there_is() {
+        let wanted = std::env::var("OARLOCK_TEST_ISA").unwrap_or_else(|_| Isa::detected().to_string());
+        assert_eq!(Isa::best().to_string(), wanted);
+        assert_eq!(Isa::available().last(), Some(Isa::best()));
+    }
 }

@@ -1,8 +1,10 @@
 """What the tests share."""
 
+import atexit
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -12,6 +14,21 @@ import onnx
 import pytest
 
 REPOSITORY = Path(__file__).parents[3]
+# The instruction set that kernels of the CPU have to use: `scripts/test-isa` forces one.
+FORCED_ISA = os.environ.get("OARLOCK_TEST_ISA")
+
+
+def _force_isa():
+    """Has every runtime use the set, here and in child processes, unless a test has a configuration of its own."""
+    directory = tempfile.TemporaryDirectory()
+    atexit.register(directory.cleanup)
+    file = Path(directory.name) / "config.toml"
+    file.write_text(f'[plugin.oarlock-cpu]\nisa = "{FORCED_ISA}"\n')
+    os.environ["OARLOCK_CONFIG"] = str(file)
+
+
+if FORCED_ISA:
+    _force_isa()
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import oarlock as ol
 import pytest
-from conftest import REPOSITORY
+from conftest import FORCED_ISA, REPOSITORY
 
 EXPLAIN = """
 import os
@@ -33,6 +34,15 @@ def test_a_file_says_which_instructions_are_used(tmp_path, isa):
     file.write_text(f'[plugin.oarlock-cpu]\nisa = "{isa}"\n')
     told = printed(EXPLAIN.format(before=f"os.environ['OARLOCK_CONFIG'] = {str(file)!r}"))
     assert told and all(line.endswith(f", {isa}") for line in told.splitlines()), told
+
+
+@pytest.mark.skipif(not FORCED_ISA, reason="no instruction set is forced")
+def test_kernels_use_the_instruction_set_that_is_forced():
+    model = ol.load(REPOSITORY / "docs/src/models/digits.onnx")
+    told = [step.how for step in model.explain().steps if "MatMul" in step.op]
+    # What tiles multiply are not numbers of f32.
+    wanted = FORCED_ISA.replace("amx", "avx512")
+    assert told and all(how.endswith(f", {wanted}") for how in told), told
 
 
 def test_flags_are_chosen_by_the_program_before_the_environment():

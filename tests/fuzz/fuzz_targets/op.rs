@@ -8,7 +8,7 @@ mod door;
 use std::cell::OnceCell;
 
 use libfuzzer_sys::fuzz_target;
-use oarlock_host::BuiltIn;
+use oarlock_tests::bare_host::CPU;
 
 use door::{Case, Door, Source};
 
@@ -22,10 +22,7 @@ thread_local! {
 
 fuzz_target!(|bytes: &[u8]| {
     DOOR.with(|door| {
-        let door = door.get_or_init(|| {
-            let cpu = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
-            Door::open(cpu, "cpu", &FLAGS, None).expect("the CPU")
-        });
+        let door = door.get_or_init(|| Door::open(CPU, "cpu", &FLAGS, None).expect("the CPU"));
         let case = Case::of(&mut Source::new(bytes));
         if let Err(complaint) = door.knock(&case) {
             panic!("{complaint}\n{case:?}");

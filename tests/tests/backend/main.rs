@@ -1,5 +1,5 @@
 //! What the engine makes of whole models, compared with what ONNX's own tests say, all of those that the package onnx
-//! brings without downloads, and with what onnxruntime gives for the ops that it adds.
+//! brings without downloads, and with what the ops have to give that onnxruntime adds.
 //!
 //! `scripts/export-operator-cases` writes them; without them there is one test, which is ignored and says so.
 //! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it the only one is `cpu`. What is not right yet is
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
     }
     let mut cases = Case::read_all(&file);
-    // What onnxruntime says about the ops that it adds.
+    // The ops that onnxruntime adds.
     let contrib = file.with_file_name("contrib");
     if contrib.with_extension("jsonl").is_file() {
         cases.extend(Case::read_all(&contrib));
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
     let outcomes: Vec<Arc<Outcomes>> =
         devices.split(',').map(|device| Arc::new(Outcomes::of(device.trim()))).collect();
-    let mut trials = vec![compare::trial()];
+    let mut trials = vec![compare::trial(), start::isa_trial(&runtime)];
     for outcomes in &outcomes {
         trials.push(outcomes.list(&cases));
         for case in &cases {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use oarlock_conformance::{ErrorText, Report, Subject, run};
 use oarlock_sdk::abi;
 use oarlock_small_host::Loaded as Plugin;
+use oarlock_tests::bare_host::{CPU, SIM, forced_isa};
 
 /// How long one check may take in these tests. Those that pass take a moment.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -17,7 +18,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn cpu() -> Self {
-        Self::new(oarlock_plugin_cpu::QUERY, "")
+        Self::new(CPU.query, "")
     }
 
     /// The simulated device with one kernel, which is enough for checks that are about something else, and with little
@@ -28,11 +29,14 @@ impl Loaded {
 
     /// The simulated device with all its kernels.
     pub(crate) fn sim_with_kernels(script: &str) -> Self {
-        Self::new(oarlock_plugin_sim::QUERY, script)
+        Self::new(SIM.query, script)
     }
 
     fn new(query: abi::PluginQuery, script: &str) -> Self {
-        let plugin = Plugin::new(query, &[("script", script)]).expect("a plugin that loads");
+        let isa = forced_isa();
+        let mut options = vec![("script", script)];
+        options.extend(isa.as_deref().map(|isa| ("isa", isa)));
+        let plugin = Plugin::new(query, &options).expect("a plugin that loads");
         let plugin: &'static Plugin = Box::leak(Box::new(plugin));
         Self { plugin, devices: plugin.start().expect("devices that start") }
     }

@@ -1,5 +1,5 @@
-//! The ops that onnxruntime adds to ONNX: what they give without anybody else to ask, and what is refused. What onnxruntime
-//! gives for each is compared in `tests/tests/backend`.
+//! The ops that onnxruntime adds to ONNX: what they give without anybody else to ask, and what is refused. What each
+//! has to give is compared in `tests/tests/backend`.
 
 use oarlock_core::{Element, Tensor};
 use oarlock_engine::Datum;

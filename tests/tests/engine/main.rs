@@ -14,3 +14,9 @@ mod random;
 mod runs;
 mod shapes;
 mod sketch;
+
+#[test]
+fn kernels_of_the_cpu_use_the_instruction_set_that_is_forced() {
+    oarlock_tests::bare_host::check_forced_isa(&sketch::RUNTIME)
+        .unwrap_or_else(|problem| panic!("{problem}"));
+}

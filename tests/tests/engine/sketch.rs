@@ -1,19 +1,13 @@
 //! Small models, put together in a few lines.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Attribute, Constant, Dtype, Runtime, Tensor};
 use oarlock_engine::graph::{Dimension, Graph, Node, Subgraph, Value, ValueId, ValueType, Weight};
 use oarlock_engine::{Datum, Model, Session, SessionOptions};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
-
-const BUILT_IN: [BuiltIn; 2] = [
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-];
+use oarlock_tests::bare_host::{CPU, SIM, host_options};
 
 /// One runtime for all tests.
 pub(crate) static RUNTIME: LazyLock<Arc<Runtime>> =
@@ -22,10 +16,7 @@ pub(crate) static RUNTIME: LazyLock<Arc<Runtime>> =
 /// A runtime with these flags, whose simulated device follows a script.
 pub(crate) fn runtime(script: &str, flags: &[(&str, &str)]) -> Runtime {
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
-    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = BUILT_IN.to_vec();
+    let options = host_options("tests 1.0", &config, &[CPU, SIM]);
     let mut set = Flags::from_environment(|_| None).expect("the defaults of the flags");
     flags.iter().for_each(|(name, value)| set.set(name, value).expect("a flag"));
     Runtime::start(options, set).expect("a runtime")

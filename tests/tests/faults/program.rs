@@ -1,17 +1,12 @@
 //! A small program on two simulated devices and the CPU, and what it has to give.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::flags::Flags;
 use oarlock_core::stream::Stream;
 use oarlock_core::{Attribute, Attributes, Error, Invocation, Op, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity, LogLevel, LogSink};
-
-const BUILT_IN: [BuiltIn; 2] = [
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-];
+use oarlock_host::{LogLevel, LogSink};
+use oarlock_tests::bare_host::{CPU, SIM, host_options};
 
 /// What plugins and the core had to say.
 #[derive(Default)]
@@ -36,11 +31,8 @@ pub(crate) fn start(script: &str) -> (Runtime, Arc<Told>) {
 
 /// The same, with flags.
 pub(crate) fn start_with(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<Told>) {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
-    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = BUILT_IN.to_vec();
+    let mut options = host_options("tests 1.0", &config, &[CPU, SIM]);
     // Panics that a script asks for end in the plugin.
     oarlock_sdk::keep_panics_quiet();
     let told = Arc::new(Told::default());

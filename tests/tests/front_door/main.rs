@@ -13,11 +13,10 @@ use std::path::PathBuf;
 
 use oarlock_core::ErrorKind;
 use oarlock_host::BuiltIn;
+use oarlock_tests::bare_host::{CPU, SIM};
 
 use door::{Case, Door, Source};
 
-const CPU: BuiltIn = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
-const SIM: BuiltIn = BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY };
 const OPENCL: BuiltIn = BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY };
 
 /// Opens a door where there is the device. Programs that a driver compiles are kept for the next run.
@@ -74,6 +73,12 @@ fn knock(plugin: BuiltIn, device: &str, usual: Range<u64>) {
     println!("{worked} calls worked on {}", door.device());
     assert!(wrong.is_empty(), "{} calls went wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert_eq!(door.close(), Ok(()));
+}
+
+#[test]
+fn kernels_of_the_cpu_use_the_instruction_set_that_is_forced() {
+    let door = open(CPU, "cpu").expect("the CPU");
+    assert_eq!(door.check_isa(), Ok(()));
 }
 
 #[test]

@@ -82,6 +82,12 @@ fn bytes(seed: u64) -> Vec<u8> {
 }
 
 #[test]
+fn kernels_of_the_cpu_use_the_instruction_set_that_is_forced() {
+    let runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(oarlock_tests::bare_host::check_forced_isa(&runtime), Ok(()));
+}
+
+#[test]
 fn graphs_that_make_no_sense_end_with_an_error_or_with_outputs() {
     attempt(0..3000, |source| Some(Trial::made_up(source)));
 }

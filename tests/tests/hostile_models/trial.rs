@@ -7,12 +7,10 @@ use oarlock_core::flags::Flags;
 use oarlock_core::{Device, Error, ErrorKind, Result, Runtime};
 use oarlock_engine::export::onnx::About;
 use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions, Slot, import};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+use oarlock_tests::bare_host::{CPU, host_options};
 
 use crate::door::Source;
 use crate::graphs;
-
-const CPU: BuiltIn = BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
 
 /// What a run may take.
 const LIMITS: [(&str, &str); 3] =
@@ -20,9 +18,7 @@ const LIMITS: [(&str, &str); 3] =
 
 /// A runtime whose runs are limited.
 pub(crate) fn start(flags: &[(&str, &str)]) -> Runtime {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("hostile models", Config::default(), environment);
-    options.built_in = vec![CPU];
+    let options = host_options("hostile models", "", &[CPU]);
     let mut all = Flags::from_environment(|_| None).expect("the defaults of the flags");
     LIMITS.iter().chain(flags).for_each(|(name, value)| all.set(name, value).expect("a flag"));
     Runtime::start(options, all).expect("a runtime")

@@ -12,13 +12,13 @@ mod reuse;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 
 use oarlock_core::Error;
 use oarlock_core::memory::{Allocation, Pool, PoolOptions};
 use oarlock_core::stream::{Stream, StreamId};
-use oarlock_host::{BuiltIn, Config, Device, Environment, Host, HostOptions, Identity, Live};
+use oarlock_host::{Device, Host, Live};
+use oarlock_tests::bare_host::{SIM, host_options};
 
 const MIB: u64 = 1 << 20;
 
@@ -54,11 +54,7 @@ struct Machine {
 
 fn machine(script: &str) -> Machine {
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
-    let config = Config::parse(Path::new("test.toml"), config.as_bytes()).expect("a valid configuration");
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", config, environment);
-    options.built_in = vec![BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY }];
-    let host = Host::start(&options).expect("a host");
+    let host = Host::start(&host_options("tests 1.0", &config, &[SIM])).expect("a host");
     let device = host.device("sim:0").unwrap_or_else(|| panic!("no device: {:#?}", host.report()));
     Machine { device, _host: host }
 }

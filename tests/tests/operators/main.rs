@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let cases: Vec<Arc<Case>> = files.iter().flat_map(|file| Case::read_all(file)).map(Arc::new).collect();
     let runtime = Arc::new(start::start());
     let counts: Vec<Arc<Counts>> = devices(&runtime).iter().map(|name| Arc::new(Counts::new(name))).collect();
-    let mut trials = vec![compare::trial()];
+    let mut trials = vec![compare::trial(), start::isa_trial(&runtime)];
     for counts in &counts {
         let device = runtime.device(&counts.device).unwrap_or_else(|error| panic!("{error}"));
         let expected = Expected::read(&counts.device);

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         })?)
     }));
     let runtime = Arc::new(start::start());
+    trials.push(start::isa_trial(&runtime));
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
     for device in devices.split(',').map(str::trim) {
         for case in &cases {

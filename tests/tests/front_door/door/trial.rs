@@ -1,12 +1,13 @@
 //! A call is made, and what must hold of it is looked at.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Device, Dtype, Error, ErrorKind, Invocation, Op, Outputs, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity, Plugin};
+use oarlock_host::{BuiltIn, Plugin};
+use oarlock_tests::bare_host::{check_forced_isa, host_options};
 
 use super::call::Case;
 use super::ready;
@@ -15,7 +16,7 @@ use super::ready;
 const LIMIT: &str = "64MiB";
 
 /// A simulated device that does its work in an order of its own, on memory that is full of nonsense.
-const SIMULATED: &[u8] = b"[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
+const SIMULATED: &str = "[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
 
 /// Ops that give something else each time.
 const RANDOM: [&str; 7] = [
@@ -56,10 +57,7 @@ impl Door {
         flags: &[(&str, &str)],
         cache_home: Option<PathBuf>,
     ) -> Result<Self, Error> {
-        let environment = Environment::new(|_| None, false, Identity::of_process());
-        let config = Config::parse(Path::new("front-door.toml"), SIMULATED).expect("a configuration");
-        let mut options = HostOptions::new("front door", config, environment);
-        options.built_in = plugins;
+        let mut options = host_options("front door", SIMULATED, &plugins);
         options.cache_home = cache_home;
         let mut all = Flags::from_environment(|_| None)?;
         for (name, value) in [("device_memory_limit", LIMIT), ("random_seed", "7")].iter().chain(flags) {
@@ -69,6 +67,11 @@ impl Door {
         let device = runtime.device(device)?;
         let witness = Tensor::from_slice(&device, &[WITNESS.len() as i64], &WITNESS)?;
         Ok(Self { witness, device, runtime })
+    }
+
+    /// Checks that kernels of the CPU use the instruction set that is forced.
+    pub(crate) fn check_isa(&self) -> Result<(), String> {
+        check_forced_isa(&self.runtime)
     }
 
     /// Makes a call. Says how it ended, or in what way the runtime did wrong.

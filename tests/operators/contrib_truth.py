@@ -1,0 +1,293 @@
+"""What ops of onnxruntime on numbers of few bits have to give, in whole numbers and floats of 64 bits.
+
+onnxruntime itself is no truth here: what it gives for such numbers depends on the processor. `README.md` says more.
+"""
+
+import math
+
+import numpy
+from numpy_recurrent import run as run_recurrent
+from numpy_windows import convolution, windows
+
+
+def real(x, scale, zero=None, axis=None):
+    """The numbers that quantised ones stand for. With an axis there is a scale for each place along it."""
+    shape = [-1 if at == axis % x.ndim else 1 for at in range(x.ndim)] if axis is not None and numpy.size(scale) > 1 else None
+    spread = lambda step: step.reshape(shape) if shape and step.size > 1 else step.reshape(())  # noqa: E731
+    moved = x.astype(numpy.int64) - (0 if zero is None else spread(zero).astype(numpy.int64))
+    return moved * spread(scale).astype(numpy.float64)
+
+
+def steps(values, scale, zero, dtype, axis=None):
+    """How many steps of a quantised dtype numbers are, not yet rounded: what is rounded well lies half a step away at most."""
+    shape = [-1 if at == axis else 1 for at in range(values.ndim)] if axis is not None else ()
+    zero = numpy.zeros(scale.shape, dtype) if zero is None else zero
+    info = numpy.iinfo(dtype)
+    quotients = values / scale.astype(numpy.float64).reshape(shape) + zero.astype(numpy.int64).reshape(shape)
+    return numpy.clip(quotients, info.min, info.max), numpy.dtype(dtype)
+
+
+def single(function):
+    """An op of one quantised operand: what it does to the numbers that the operand stands for."""
+
+    def truth(attributes, x, x_scale, x_zero, y_scale, y_zero=None):
+        return [steps(function(real(x, x_scale, x_zero), attributes), y_scale, y_zero, x.dtype)]
+
+    return truth
+
+
+def pair(function):
+    """An op of two quantised operands."""
+
+    def truth(attributes, a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero):
+        return [steps(function(real(a, a_scale, a_zero), real(b, b_scale, b_zero)), c_scale, c_zero, a.dtype)]
+
+    return truth
+
+
+def softmax(x, attributes):
+    """Until opset 13 all dimensions from the axis on were one."""
+    axis = attributes["axis"] % x.ndim
+    axes = axis if attributes["opset"] >= 13 else tuple(range(axis, x.ndim))
+    powers = numpy.exp(x - x.max(axis=axes, keepdims=True))
+    return powers / powers.sum(axis=axes, keepdims=True)
+
+
+def channels_first(attributes, x):
+    """An image as ONNX has it."""
+    return numpy.moveaxis(x, -1, 1) if attributes.get("channels_last") else x
+
+
+def channels_as_given(attributes, x):
+    """An image with its channels where the op has them."""
+    return numpy.moveaxis(x, 1, -1) if attributes.get("channels_last") else x
+
+
+def average_pool(x, attributes):
+    """The mean of what each window sees. What is beyond the padding never counts."""
+    x, kernel = channels_first(attributes, x), attributes["kernel_shape"]
+    strides = attributes.get("strides", [1] * len(kernel))
+    pads = list(attributes.get("pads", [0] * 2 * len(kernel)))
+    count = len(kernel)
+    if attributes.get("count_include_pad"):
+        x = numpy.pad(x, [(0, 0), (0, 0), *zip(pads[:count], pads[count:])])
+        pads = [0] * 2 * count
+    if attributes.get("ceil_mode"):
+        for axis, size in enumerate(x.shape[2:]):
+            beyond = (size + pads[axis] + pads[count + axis] - kernel[axis]) % strides[axis]
+            pads[count + axis] += (strides[axis] - beyond) % strides[axis]
+    seen = windows(x, kernel, strides, pads, [1] * count, numpy.nan)
+    return channels_as_given(attributes, numpy.nanmean(seen, axis=tuple(range(2 + count, 2 + 2 * count))))
+
+
+def global_average_pool(x, attributes):
+    """The mean of each channel."""
+    x = channels_first(attributes, x)
+    return channels_as_given(attributes, x.mean(axis=tuple(range(2, x.ndim)), keepdims=True))
+
+
+def concat(attributes, y_scale, y_zero, *parts):
+    """Parts with scales of their own, side by side."""
+    values = [real(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
+    return [steps(numpy.concatenate(values, attributes["axis"]), y_scale, y_zero, parts[0].dtype)]
+
+
+def where(attributes, condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
+    """A choice between two."""
+    return [steps(numpy.where(condition, real(x, x_scale, x_zero), real(y, y_scale, y_zero)), z_scale, z_zero, x.dtype)]
+
+
+def conv(attributes, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None):
+    """A convolution: a sum of whole numbers, scaled once."""
+    inputs = channels_first(attributes, x.astype(numpy.int64) - x_zero.astype(numpy.int64))
+    per_channel = lambda step: step.reshape(-1, *[1] * (w.ndim - 1)) if step.size > 1 else step.reshape(())  # noqa: E731
+    weights = w.astype(numpy.int64) - per_channel(w_zero).astype(numpy.int64)
+    kernel, count = w.shape[2:], w.ndim - 2
+    strides, dilations = (list(attributes.get(name, [1] * count)) for name in ["strides", "dilations"])
+    pads = list(attributes.get("pads", [0] * 2 * count))
+    if attributes.get("auto_pad") == "SAME_UPPER":
+        for axis, size in enumerate(inputs.shape[2:]):
+            reach = (kernel[axis] - 1) * dilations[axis] + 1
+            missing = max((math.ceil(size / strides[axis]) - 1) * strides[axis] + reach - size, 0)
+            pads[axis], pads[count + axis] = missing // 2, missing - missing // 2
+    sums = convolution(inputs, weights, 0 if bias is None else bias.astype(numpy.int64), kernel, strides, pads, dilations, 1)
+    scale = x_scale.astype(numpy.float64) * w_scale.astype(numpy.float64)
+    scale = scale.reshape(-1, *[1] * count) if scale.size > 1 else scale
+    return [steps(channels_as_given(attributes, sums * scale), y_scale, y_zero, x.dtype)]
+
+
+def quantize(attributes, x, scale, zero=None):
+    """Numbers as steps."""
+    return [steps(x.astype(numpy.float64), scale, zero, numpy.uint8 if zero is None else zero.dtype, attributes.get("axis"))]
+
+
+def dequantize(attributes, x, scale, zero=None):
+    """Steps as numbers."""
+    return [(real(x, scale, zero, attributes.get("axis", -1)), scale.dtype)]
+
+
+def product(a, a_scale, a_zero, b, b_scale, b_zero):
+    """A product of matrices whose elements are whole numbers, in 64 bits, and scaled once."""
+    moved = lambda x, zero: x.astype(numpy.int64) - (0 if zero is None else zero.astype(numpy.int64))  # noqa: E731
+    return moved(a, a_zero) @ moved(b, b_zero) * (a_scale.astype(numpy.float64) * b_scale.astype(numpy.float64))
+
+
+def plus(values, bias):
+    """A sum with a bias that may be absent."""
+    return values if bias is None else values + bias.astype(numpy.float64)
+
+
+def dynamic_quantize_matmul(attributes, a, b, b_scale, b_zero=None, bias=None):
+    """The left matrix becomes bytes as `DynamicQuantizeLinear` has it, whose f32 every processor rounds alike."""
+    low, high = numpy.minimum(a.min(), numpy.float32(0)), numpy.maximum(a.max(), numpy.float32(0))
+    scale = (high - low) / numpy.float32(255)
+    zero = numpy.clip(numpy.rint(-low / scale), 0, 255).astype(numpy.uint8)
+    steps_of_a = numpy.clip(numpy.rint(a / scale) + numpy.float32(zero), 0, 255).astype(numpy.uint8)
+    return [(plus(product(steps_of_a, scale, zero, b, b_scale, b_zero), bias), a.dtype)]
+
+
+def matmul_integer_to_float(attributes, a, b, a_scale, b_scale, a_zero=None, b_zero=None, bias=None):
+    """A product of bytes as floats."""
+    return [(plus(product(a, a_scale, a_zero, b, b_scale, b_zero), bias), a_scale.dtype)]
+
+
+def matmul_integer_16(attributes, a, b):
+    """A product of numbers of 16 bits, which 32 bits hold."""
+    return [(a.astype(numpy.int64) @ b.astype(numpy.int64), numpy.dtype(numpy.int32))]
+
+
+def gemm(attributes, a, a_scale, a_zero, b, b_scale, b_zero, bias=None, y_scale=None, y_zero=None):
+    """A product of bytes, whose bias is in its steps."""
+    a, b = a.T if attributes.get("transA") else a, b.T if attributes.get("transB") else b
+    made = product(a, a_scale, a_zero, b, b_scale, b_zero)
+    if bias is not None:
+        made = made + bias.astype(numpy.int64) * (a_scale.astype(numpy.float64) * b_scale.astype(numpy.float64))
+    made = made * attributes.get("alpha", 1.0)
+    return [(made, numpy.dtype(numpy.float32)) if y_scale is None else steps(made, y_scale, y_zero, y_zero.dtype)]
+
+
+def lstm(attributes, x, w, r, bias, lengths, state, cells, peepholes, w_scale, w_zero, r_scale, r_zero):
+    """The layer in floats. That what goes through it is rounded to bytes is left to the tolerance."""
+    directions, hidden = r.shape[:2]
+    along = lambda step: step.reshape(directions, 1, -1)  # noqa: E731
+    weights = lambda q, scale, zero: (q.astype(numpy.int64) - along(zero).astype(numpy.int64)) * along(scale).astype(numpy.float64)  # noqa: E731
+    w, r = (weights(*given).swapaxes(1, 2) for given in [(w, w_scale, w_zero), (r, r_scale, r_zero)])
+    zeros = lambda *dims: numpy.zeros((directions, *dims))  # noqa: E731
+    or_else = lambda value, absent: absent if value is None else value.astype(numpy.float64)  # noqa: E731
+    batches = x.shape[1]
+    lengths = numpy.full(batches, x.shape[0]) if lengths is None else lengths
+    state, cells = or_else(state, zeros(batches, hidden)), or_else(cells, zeros(batches, hidden))
+    bias, peepholes = or_else(bias, zeros(8 * hidden)), or_else(peepholes, zeros(3 * hidden))
+    made = run_recurrent("LSTM", attributes, x.astype(numpy.float64), w, r, bias, lengths, state, cells, peepholes)
+    return [(values, x.dtype) for values in made]
+
+
+def attention(attributes, x, w, bias, x_scale, w_scale, mask=None, x_zero=None, w_zero=None, past=None):
+    """Attention of a product of bytes: the query, the keys and the values lie side by side in it."""
+    heads = attributes["num_heads"]
+    parts = numpy.split(plus(product(x, x_scale, x_zero, w, w_scale, w_zero), bias), 3, axis=-1)
+    apart = lambda rows: rows.reshape(*rows.shape[:2], heads, -1).swapaxes(1, 2)  # noqa: E731
+    query, key, value = map(apart, parts)
+    if past is not None:
+        key, value = (numpy.concatenate([before.astype(numpy.float64), now], 2) for before, now in zip(past, [key, value]))
+    scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1])
+    batches, _, rows, keys = scores.shape
+    is_seen = numpy.ones((batches, 1, rows, keys), bool)
+    if mask is not None:
+        flags = numpy.arange(keys) < mask[:, None] if mask.ndim == 1 else mask > 0
+        is_seen &= flags[:, None, None, :]
+    if attributes.get("unidirectional"):
+        is_seen &= numpy.tril(numpy.ones((rows, keys), bool), keys - rows)
+    scores = numpy.where(is_seen, scores, -numpy.inf)
+    powers = numpy.exp(scores - scores.max(-1, keepdims=True))
+    made = powers / powers.sum(-1, keepdims=True) @ value
+    output = made.swapaxes(1, 2).reshape(batches, rows, -1)
+    return [(output, x_scale.dtype), (numpy.stack([key, value]), x_scale.dtype)]
+
+
+def unpacked(packed, bits):
+    """Numbers that share bytes, each apart, the first of the lowest bits."""
+    parts = packed[..., None] >> numpy.arange(0, 8, bits, dtype=numpy.uint8) & ((1 << bits) - 1)
+    return parts.reshape(*packed.shape[:-1], -1).astype(numpy.int64)
+
+
+def zero_points(attributes, zeros, count):
+    """The zero points of blocks: packed, or numbers that need not be whole, or the middle of what the bits hold."""
+    if zeros is None:
+        return 1 << (attributes["bits"] - 1)
+    return unpacked(zeros, attributes["bits"])[..., :count] if zeros.dtype == numpy.uint8 else zeros.astype(numpy.float64)
+
+
+def matmul_of_blocks(attributes, a, weights, scales, zeros=None, groups=None, bias=None):
+    """A product with weights that have a scale for each block of a row."""
+    rows, blocks, _ = weights.shape
+    whole = unpacked(weights, attributes["bits"]).astype(numpy.float64)
+    zeros = zero_points(attributes, zeros, blocks)
+    zeros = zeros if numpy.ndim(zeros) == 0 else zeros.reshape(rows, blocks, 1)
+    values = ((whole - zeros) * scales.astype(numpy.float64).reshape(rows, blocks, 1)).reshape(rows, -1)
+    return [(plus(a.astype(numpy.float64) @ values[:, : attributes["K"]].T, bias), a.dtype)]
+
+
+def gather_of_blocks(attributes, data, indices, scales, zeros=None):
+    """Rows of a table whose rows have a scale for each block."""
+    values = unpacked(data, attributes["bits"])
+    spread = lambda step: numpy.repeat(step, attributes["block_size"], -1)[..., : values.shape[-1]]  # noqa: E731
+    zeros = zero_points(attributes, zeros, scales.shape[-1])
+    table = (values - (zeros if numpy.ndim(zeros) == 0 else spread(zeros))) * spread(scales.astype(numpy.float64))
+    return [(numpy.take(table, indices, axis=0), scales.dtype)]
+
+
+def gelu(attributes, x):
+    """x times the share of a normal distribution below it."""
+    wide = x.astype(numpy.float64)
+    return [(0.5 * wide * (1 + numpy.vectorize(math.erf)(wide / math.sqrt(2))), x.dtype)]
+
+
+def skip_layer_normalization(attributes, x, skip, scale, shift=None, bias=None):
+    """A sum, its rows normalised, and the sum itself as the fourth output."""
+    total = plus(x.astype(numpy.float64) + skip, bias)
+    centred = total - total.mean(-1, keepdims=True)
+    made = centred / numpy.sqrt((centred**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-12))
+    return [(plus(made * scale, shift), x.dtype), None, None, (total, x.dtype)]
+
+
+def simplified_layer_normalization(attributes, x, scale):
+    """Rows divided by the root of their mean square."""
+    wide = x.astype(numpy.float64)
+    made = wide / numpy.sqrt((wide**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-5)) * scale
+    return [(made, x.dtype)]
+
+
+def inverse(attributes, x):
+    """Matrices by which others are multiplied to undo them."""
+    return [(numpy.linalg.inv(x.astype(numpy.float64)), x.dtype)]
+
+
+# By op: outputs as floats of 64 bits, or whole numbers, with the dtype that each has there; of a dtype of 8 or 16 bits the
+# numbers are steps that are not yet rounded.
+TRUTHS = {
+    "DequantizeLinear": dequantize,
+    "DynamicQuantizeLSTM": lstm,
+    "DynamicQuantizeMatMul": dynamic_quantize_matmul,
+    "GatherBlockQuantized": gather_of_blocks,
+    "Gelu": gelu,
+    "Inverse": inverse,
+    "MatMulInteger16": matmul_integer_16,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "MatMulNBits": matmul_of_blocks,
+    "QAttention": attention,
+    "QGemm": gemm,
+    "QLinearAdd": pair(numpy.add),
+    "QLinearAveragePool": single(average_pool),
+    "QLinearConcat": concat,
+    "QLinearConv": conv,
+    "QLinearGlobalAveragePool": single(global_average_pool),
+    "QLinearLeakyRelu": single(lambda x, attributes: numpy.where(x < 0, x * attributes.get("alpha", 0.01), x)),
+    "QLinearMul": pair(numpy.multiply),
+    "QLinearSigmoid": single(lambda x, attributes: 1 / (1 + numpy.exp(-x))),
+    "QLinearSoftmax": single(softmax),
+    "QLinearWhere": where,
+    "QuantizeLinear": quantize,
+    "SimplifiedLayerNormalization": simplified_layer_normalization,
+    "SkipLayerNormalization": skip_layer_normalization,
+}
