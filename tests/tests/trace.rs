@@ -1,14 +1,37 @@
 //! The trace layer around the CPU device: what happened is in the file, in the format of Chrome's trace viewer.
 
+use std::sync::{Arc, Mutex};
+
 use oarlock_core::flags::Flags;
 use oarlock_core::{Op, Runtime, Tensor};
-use oarlock_host::BuiltIn;
+use oarlock_host::{BuiltIn, LogLevel, LogSink};
 use oarlock_tests::bare_host::{CPU, host_options};
 use serde_json::Value;
 
+/// Keeps what is said to the user: notes of layers, and warnings.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl LogSink for Heard {
+    fn log(&self, plugin: &str, level: LogLevel, message: &str) {
+        if level.0 <= LogLevel::WARNING.0 {
+            self.0.lock().expect("no panic").push(format!("warning of {plugin}: {message}"));
+        }
+    }
+
+    fn note(&self, layer: &str, message: &str) {
+        self.0.lock().expect("no panic").push(format!("note of {layer}: {message}"));
+    }
+}
+
 fn start(config: &str) -> Runtime {
+    start_with(config, Arc::default())
+}
+
+fn start_with(config: &str, heard: Arc<Heard>) -> Runtime {
     let trace = BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY };
-    let options = host_options("tests 1.0", config, &[CPU, trace]);
+    let mut options = host_options("tests 1.0", config, &[CPU, trace]);
+    options.log = heard;
     Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime")
 }
 
@@ -70,4 +93,33 @@ fn a_file_that_cannot_be_written_is_said_and_the_work_goes_on() {
     assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
     let said = format!("{:?}", runtime.host().report());
     assert!(said.contains("/nonexistent/trace.json"), "{said}");
+}
+
+/// What the user hears of a runtime that traces some work into a file.
+fn heard_of(file: &str) -> Vec<String> {
+    let heard = Arc::new(Heard::default());
+    let config = format!("[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{file}'");
+    let runtime = start_with(&config, heard.clone());
+    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    drop(runtime);
+    std::mem::take(&mut *heard.0.lock().expect("no panic"))
+}
+
+#[test]
+fn at_its_end_the_layer_says_how_many_calls_are_in_which_file() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("trace.json");
+    let heard = heard_of(&file.display().to_string());
+    let text = std::fs::read_to_string(&file).expect("a trace");
+    let events: Vec<Value> = serde_json::from_str(&text).expect("the trace is JSON");
+    let calls = events.iter().filter(|event| event["ph"] == "X").count();
+    assert_eq!(heard, [format!("note of trace: {calls} calls in `{}`", file.display())]);
+}
+
+#[test]
+fn a_disk_that_is_full_is_said_once_and_the_work_goes_on() {
+    let [heard] = heard_of("/dev/full").try_into().expect("one message");
+    let start =
+        "warning of trace: expected to write the trace to `/dev/full`, found: No space left on device";
+    assert!(heard.starts_with(start) && heard.ends_with("it ends after 0 calls"), "{heard}");
 }

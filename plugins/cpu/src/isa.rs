@@ -11,7 +11,7 @@ use std::fmt;
 use oarlock_sdk::Host;
 
 #[cfg(x86_vectors)]
-use crate::amx;
+use crate::{amx, machine};
 
 /// A level of instruction sets, in rising order. Each stands for all features that kernels of that level may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,9 +95,7 @@ impl Isa {
     pub(crate) fn gains_by_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
-            let vendor = std::arch::x86_64::__cpuid(0);
-            let is_intel =
-                [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel";
+            let is_intel = machine::processor_maker() == "GenuineIntel";
             self == Self::Amx || self.has_bf16() && !is_intel
         }
         #[cfg(not(x86_vectors))]

@@ -14,11 +14,12 @@ mod kernels;
 mod machine;
 mod memory;
 mod strips;
+mod tested;
 #[cfg(test)]
 mod testing;
 mod unrolled;
 
-use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
+use oarlock_sdk::{Host, Plugin, Result, abi};
 
 use crate::device::Cpu;
 
@@ -29,13 +30,12 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 oarlock_sdk::export!(plugin);
 
 fn plugin(host: &Host) -> Result<Plugin<Cpu>> {
-    let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", Cpu::new(host))
+    let cpu = Cpu::new(host);
+    let (level, note) = tested::support(&machine::processor_maker(), cpu.isa());
+    let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", cpu)
         .vendor("Oarlock")
         .package("oarlock")
-        .support(
-            SupportLevel::HARDWARE_VERIFIED,
-            "conformance suite 1.0 passed on an AMD EPYC (Zen 4) under Linux, 2026-11-21",
-        )
+        .support(level, note)
         .with_async()
         .kernels(kernels::all());
     Ok(plugin)

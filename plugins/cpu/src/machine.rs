@@ -11,6 +11,20 @@ pub(crate) fn processor_name() -> String {
     name.map_or_else(|| format!("{} processor", std::env::consts::ARCH), str::to_owned)
 }
 
+/// Who made the processor, as it says itself, such as `GenuineIntel`; empty where it does not.
+pub(crate) fn processor_maker() -> String {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let vendor = std::arch::x86_64::__cpuid(0);
+        let text = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+        String::from_utf8_lossy(text.as_flattened()).into_owned()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        String::new()
+    }
+}
+
 /// Total and available memory in bytes.
 pub(crate) fn memory() -> Result<(u64, u64)> {
     let text = fs::read_to_string("/proc/meminfo")

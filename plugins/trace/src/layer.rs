@@ -33,7 +33,7 @@ impl Trace {
         }
         let path = PathBuf::from(host.option("file").unwrap_or(DEFAULT_FILE));
         let made = Recorder::create(&path, host)?;
-        host.log(LogLevel::INFO, &format!("recording calls into `{}`", path.display()));
+        host.log(LogLevel::DEBUG, &format!("recording calls into `{}`", path.display()));
         *recorder = Some(Arc::clone(&made));
         Ok(made)
     }

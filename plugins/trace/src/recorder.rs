@@ -1,8 +1,8 @@
-//! Keeps notes of calls and writes them out as trace events.
+//! Keeps notes of calls and writes them out as trace events, and says at its end where they are.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -41,6 +41,8 @@ pub(crate) struct Recorder {
     /// Whose file it is.
     process: u32,
     notes: Mutex<Notes>,
+    /// The file, wherever the process goes.
+    path: PathBuf,
 }
 
 struct Notes {
@@ -48,23 +50,28 @@ struct Notes {
     file: BufWriter<File>,
     /// When notes were written out last.
     written: u64,
+    /// How many are in the file.
+    count: u64,
     /// Nothing more is written: the file is whole, or there was an error.
     is_closed: bool,
 }
 
 impl Recorder {
     pub(crate) fn create(path: &Path, host: Host) -> Result<Arc<Self>> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let refuse = |error: std::io::Error| {
             Error::external(format!("expected to write the trace to `{}`, found: {error}", path.display()))
         };
-        let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
+        let mut file = BufWriter::new(File::create(&path).map_err(refuse)?);
         file.write_all(b"[\n").map_err(refuse)?;
-        let notes = Notes { pending: Vec::with_capacity(CHUNK), file, written: 0, is_closed: false };
+        let notes =
+            Notes { pending: Vec::with_capacity(CHUNK), file, written: 0, count: 0, is_closed: false };
         let made = Arc::new(Self {
             host,
             begin: Instant::now(),
             process: std::process::id(),
             notes: Mutex::new(notes),
+            path,
         });
         crate::exit::close_at_exit(&made);
         Ok(made)
@@ -118,39 +125,59 @@ impl Recorder {
 
     fn write_out(&self, notes: &mut Notes) {
         if let Err(error) = notes.write_out() {
-            self.tell(&error);
+            self.host.log(LogLevel::WARNING, &self.failure(notes, &error));
         }
     }
 
-    fn tell(&self, error: &std::io::Error) {
-        self.host.log(LogLevel::WARNING, &format!("the trace ends early: {error}"));
+    fn failure(&self, notes: &Notes, error: &std::io::Error) -> String {
+        let (path, calls) = (self.path.display(), calls(notes.count));
+        format!("expected to write the trace to `{path}`, found: {error}; it ends after {calls}")
     }
 
-    /// Makes the file whole when the process ends: what is noted afterwards is lost, and nobody is told of errors any more.
-    /// In a child that was forked it does nothing, for the file is its parent's.
+    /// Makes the file whole, and tells how that went, unless it was told before that it is not.
+    fn close(&self, tell: impl FnOnce(LogLevel, &str)) {
+        let mut notes = self.notes();
+        match notes.close() {
+            Ok(false) => {}
+            Ok(true) => {
+                tell(LogLevel::INFO, &format!("{} in `{}`", calls(notes.count), self.path.display()));
+            }
+            Err(error) => tell(LogLevel::WARNING, &self.failure(&notes, &error)),
+        }
+    }
+
+    /// Makes the file whole when the process ends: what is noted afterwards is lost. The host may be past telling anything
+    /// by now, so it is told on the standard error. In a child that was forked it does nothing, for the file is its parent's.
     pub(crate) fn close_at_exit(&self) {
         if self.process == std::process::id() {
-            let _ = self.notes().close();
+            self.close(|level, told| {
+                let word = if level == LogLevel::INFO { "note" } else { "warning" };
+                // Where there is no standard error nobody can be told.
+                _ = writeln!(std::io::stderr(), "{word}: `trace`: {told}");
+            });
         }
     }
 }
 
 impl Notes {
     fn write_out(&mut self) -> std::io::Result<()> {
-        let Self { pending, file, is_closed, .. } = self;
+        let Self { pending, file, count, is_closed, .. } = self;
+        let noted = pending.len() as u64;
         let mut pending = pending.drain(..);
         if *is_closed {
             return Ok(());
         }
         let written = pending.try_for_each(|note| write_note(file, &note)).and_then(|()| file.flush());
         *is_closed = written.is_err();
+        *count += if *is_closed { 0 } else { noted };
         written
     }
 
-    fn close(&mut self) -> std::io::Result<()> {
+    /// Writes out what is left, and the end; says whether it did, as opposed to before.
+    fn close(&mut self) -> std::io::Result<bool> {
         self.write_out()?;
         if std::mem::replace(&mut self.is_closed, true) {
-            return Ok(());
+            return Ok(false);
         }
         // The last event carries no comma, so the file is whole JSON.
         let end = format!(
@@ -158,16 +185,19 @@ impl Notes {
             std::process::id()
         );
         self.file.write_all(end.as_bytes())?;
-        self.file.flush()
+        self.file.flush()?;
+        Ok(true)
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if let Err(error) = self.notes().close() {
-            self.tell(&error);
-        }
+        self.close(|level, told| self.host.log(level, told));
     }
+}
+
+fn calls(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "call" } else { "calls" })
 }
 
 fn write_note(file: &mut impl std::io::Write, note: &Note) -> std::io::Result<()> {

@@ -199,7 +199,8 @@ typedef struct oarlock_runtime_options {
     /** What `log` gets first. */
     void *log_context;
 
-    /** The least important messages that `log` hears; without it warnings. */
+    /** The least important messages that `log` hears; without it warnings. What a layer that was asked for says to the
+     *  user, such as where it wrote, is heard in any case. */
     oarlock_log_level log_level;
 
     /** How many threads kernels may use together; as many as there are processors without it. */
@@ -211,8 +212,9 @@ typedef struct oarlock_session_options {
     /** `sizeof` of this struct. */
     uint64_t size;
 
-    /** Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any it is
-     *  the runtime's default. */
+    /** Where nodes run, each on the first of these that has a kernel for it; without any it is the runtime's default. What
+     *  none has a kernel for the CPU runs, and `log` hears a warning unless the CPU is among them; with the flag
+     *  `kernel_fallback` at `error` it is an error. */
     const oarlock_device *const *devices;
 
     /** How many there are. */

@@ -67,7 +67,17 @@ impl LogSink for Log {
         if level.0 > self.least.0 {
             return;
         }
-        let (plugin, message) = (c_text(plugin), c_text(message));
+        self.pass_on(plugin, level, message);
+    }
+
+    fn note(&self, layer: &str, message: &str) {
+        self.pass_on(layer, HostLevel::INFO, message);
+    }
+}
+
+impl Log {
+    fn pass_on(&self, source: &str, level: HostLevel, message: &str) {
+        let (plugin, message) = (c_text(source), c_text(message));
         // SAFETY: the program keeps function and context for as long as there are messages; the texts are there until then.
         unsafe { (self.callback)(self.context, LogLevel(level.0), plugin.as_ptr(), message.as_ptr()) };
     }
@@ -89,7 +99,9 @@ pub(crate) unsafe fn start(given: *const RuntimeOptions, runtime: *mut *mut Runt
     let host = unsafe { host_options(&given)? };
     // SAFETY: as the caller says.
     let flags = unsafe { flags(&given, &host.environment)? };
-    *place = give(RuntimeHandle::new(Runtime::start(host, flags)?));
+    let runtime = Runtime::start(host, flags)?;
+    runtime.host().report().layers_left_out().iter().for_each(|note| runtime.say(note));
+    *place = give(RuntimeHandle::new(runtime));
     Ok(())
 }
 

@@ -21,7 +21,8 @@ Examples:
 
 A device is named by its type and its number, such as `cpu:0`. The support level says what was verified:
 `hardware-verified` on the chip, `driver-verified` with the real driver and no chip, `emulator-verified` against an \
-emulation, `unspecified` nothing. It is what the plugin claims. `simulated` marks a device that software makes up.
+emulation, `unspecified` nothing. It is what the plugin claims; that of `cpu` is about this processor. `simulated` marks a \
+device that software makes up. `rocm`, `xpu`, `npu` and `ipu` are planned and have no plugin yet.
 
 Exit codes:
   0  All is well, even where plugins are not used

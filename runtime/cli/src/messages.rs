@@ -37,6 +37,16 @@ struct Said {
     more_complaints: usize,
 }
 
+/// What becomes of a message.
+struct Hearing {
+    /// What it is shown under.
+    word: &'static str,
+    /// Whether it is kept for who asks what a plugin complained about.
+    is_complaint: bool,
+    /// Whether the user wants to see such messages.
+    is_shown: bool,
+}
+
 impl Messages {
     pub(crate) fn new(global: &Global) -> Arc<Self> {
         let (shown, most_shown) = match global.verbose {
@@ -65,6 +75,23 @@ impl Messages {
         taken
     }
 
+    fn hear(&self, plugin: &str, message: &str, Hearing { word, is_complaint, is_shown }: Hearing) {
+        let is_among_first = {
+            let mut plugins = self.lock();
+            let said = plugins.entry(plugin.to_owned()).or_default();
+            if is_complaint && said.complaints.len() < MOST {
+                said.complaints.push(message.to_owned());
+            } else if is_complaint {
+                said.more_complaints += 1;
+            }
+            said.to_show += usize::from(is_shown);
+            said.to_show <= self.most_shown
+        };
+        if is_shown && is_among_first {
+            output::say(self.color, word, &format!("`{plugin}`: {message}"), None);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Said>> {
         self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,22 +99,19 @@ impl Messages {
 
 impl LogSink for Messages {
     fn log(&self, plugin: &str, level: LogLevel, message: &str) {
-        let is_shown = {
-            let mut plugins = self.lock();
-            let said = plugins.entry(plugin.to_owned()).or_default();
-            if level.0 <= LogLevel::WARNING.0 && said.complaints.len() < MOST {
-                said.complaints.push(message.to_owned());
-            } else if level.0 <= LogLevel::WARNING.0 {
-                said.more_complaints += 1;
-            }
-            let is_shown = level.0 <= self.shown.0;
-            said.to_show += usize::from(is_shown);
-            is_shown && said.to_show <= self.most_shown
-        };
-        if is_shown {
-            let name = level.name().unwrap_or("message");
-            output::say(self.color, name, &format!("`{plugin}`: {message}"), None);
-        }
+        self.hear(
+            plugin,
+            message,
+            Hearing {
+                word: level.name().unwrap_or("message"),
+                is_complaint: level.0 <= LogLevel::WARNING.0,
+                is_shown: level.0 <= self.shown.0,
+            },
+        );
+    }
+
+    fn note(&self, layer: &str, message: &str) {
+        self.hear(layer, message, Hearing { word: "note", is_complaint: false, is_shown: self.shown.0 > 0 });
     }
 }
 

@@ -118,9 +118,14 @@ fn mention_what_is_missing(
     with_hint: bool,
 ) -> bool {
     let is_named = |note: &String| {
-        global.layers.iter().any(|name| note.starts_with(&format!("expected a layer called `{name}`")))
+        global.layers.iter().any(|name| {
+            let starts =
+                [format!("expected a layer called `{name}`"), format!("the layer `{name}` is left out")];
+            starts.iter().any(|start| note.starts_with(start))
+        })
     };
-    let (missing, other): (Vec<&String>, Vec<&String>) = report.notes.iter().partition(|note| is_named(note));
+    let notes = report.layers_left_out();
+    let (missing, other): (Vec<&String>, Vec<&String>) = notes.iter().partition(|note| is_named(note));
     for note in other {
         output::say(color, "warning", note, None);
     }

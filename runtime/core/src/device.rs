@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use oarlock_host::{DeviceDescription, DeviceFlags};
 
+use crate::known_devices::Absence;
 use crate::memory::{Pool, PoolOptions};
 use crate::stream::Stream;
 use crate::{Error, Result};
@@ -47,8 +48,13 @@ fn malformed(name: &str) -> Error {
 }
 
 impl DeviceName {
-    /// The first of some devices that the name means.
-    pub(crate) fn choose<'a>(&self, devices: &'a [Device]) -> Result<&'a Device> {
+    /// The first of some devices that the name means. `absence` says of a type why there is no device of it, where that is
+    /// known.
+    pub(crate) fn choose<'a>(
+        &self,
+        devices: &'a [Device],
+        absence: impl FnOnce(&str) -> Option<Absence>,
+    ) -> Result<&'a Device> {
         let of_type = |device_type: &str| {
             let device_type = device_type.to_owned();
             move |device: &&Device| device.device_type() == device_type
@@ -61,21 +67,37 @@ impl DeviceName {
             };
         let is_meant = |device: &&Device| self.id.is_none_or(|id| device.id() == id);
         let found = devices.iter().filter(of_type(device_type)).find(is_meant);
-        found.ok_or_else(|| self.missing(device_type, devices, is_gpu))
+        found.ok_or_else(|| self.missing(device_type, devices, is_gpu, absence))
     }
 
     #[cold]
-    fn missing(&self, device_type: &str, devices: &[Device], is_gpu: bool) -> Error {
+    fn missing(
+        &self,
+        device_type: &str,
+        devices: &[Device],
+        is_gpu: bool,
+        absence: impl FnOnce(&str) -> Option<Absence>,
+    ) -> Error {
         let all: Vec<String> = devices.iter().map(|device| format!("`{device}`")).collect();
-        let expected = if is_gpu && !GPUS.contains(&device_type) {
-            format!("a device of the type `{}`, which is what `gpu` means", GPUS.join("` or `"))
-        } else if devices.iter().any(|device| device.device_type() == device_type) {
-            format!("the number of a `{device_type}` device")
-        } else {
-            "a device that is there".to_owned()
-        };
-        Error::not_found(format!("expected {expected} ({}), found `{self}`", all.join(", ")))
-            .hint("`oarlock devices` lists the devices, and `oarlock doctor` says why one is missing")
+        let all = all.join(", ");
+        let listed = "`oarlock devices` lists the devices, and `oarlock doctor` says why one is missing";
+        if is_gpu && !GPUS.contains(&device_type) {
+            let gpus = GPUS.join("` or `");
+            let message = format!(
+                "expected a device of the type `{gpus}`, which is what `gpu` means ({all}), found `{self}`"
+            );
+            return Error::not_found(message)
+                .hint(absence(GPUS[0]).map_or(listed.to_owned(), |why| why.hint));
+        }
+        if devices.iter().any(|device| device.device_type() == device_type) {
+            let message = format!("expected the number of a `{device_type}` device ({all}), found `{self}`");
+            return Error::not_found(message).hint(listed);
+        }
+        let message = format!("expected a device that is there ({all}), found `{self}`");
+        match absence(device_type) {
+            Some(Absence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).hint(hint),
+            None => Error::not_found(message).hint(listed),
+        }
     }
 }
 

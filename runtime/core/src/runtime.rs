@@ -10,6 +10,7 @@ use oarlock_host::{BuiltIn, Host, HostOptions, LogLevel, LogSink, Plugin};
 use crate::device::DeviceName;
 use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
 use crate::flags::{self, Flags};
+use crate::known_devices;
 use crate::memory::PoolOptions;
 use crate::registry::{Registry, Row, domain_name};
 use crate::stream::Stream;
@@ -155,7 +156,8 @@ impl Runtime {
 
     /// The device that a name means, such as `cpu`, `opencl:1` or `gpu`.
     pub fn device(&self, name: &str) -> Result<Device> {
-        name.parse::<DeviceName>()?.choose(&self.devices).cloned()
+        let absence = |device_type: &str| known_devices::absence(device_type, &self.host);
+        name.parse::<DeviceName>()?.choose(&self.devices, absence).cloned()
     }
 
     /// Makes a device the one that is used when none is named. A device that a call or a tensor names comes before it.
@@ -219,8 +221,8 @@ impl Runtime {
         &self.random
     }
 
-    /// Says something to whoever watches the host.
-    pub(crate) fn say(&self, message: &str) {
+    /// Says something that the user should know to whoever watches the host.
+    pub fn say(&self, message: &str) {
         self.log.log("core", LogLevel::WARNING, message);
     }
 }

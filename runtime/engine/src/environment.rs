@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor};
 
+use crate::fallback::FallbackPolicy;
 use crate::graph::{Graph, Weight};
 use crate::import;
 use crate::passes::{Notes, Scene, tensor_of};
@@ -31,6 +32,8 @@ pub(crate) struct Environment {
     pub(crate) is_plain: bool,
     /// How precise products have to be.
     pub(crate) precision: Precision,
+    /// What the CPU may do for other devices.
+    pub(crate) fallback: FallbackPolicy,
     /// The most steps of a run.
     steps_limit: Option<u64>,
 }
@@ -50,12 +53,15 @@ struct Key {
 impl Environment {
     pub(crate) fn new(runtime: Arc<Runtime>, mut devices: Vec<Device>) -> Result<Self> {
         let host = runtime.device("cpu")?;
-        if !devices.iter().any(|device| device.is(&host)) {
+        let is_cpu_named = devices.iter().any(|device| device.is(&host));
+        if !is_cpu_named {
             devices.push(host.clone());
         }
         let steps_limit = runtime.flags().run_steps_limit();
+        let fallback = FallbackPolicy::new(is_cpu_named, runtime.flags().kernel_fallback());
         Ok(Self {
             steps_limit,
+            fallback,
             runtime,
             devices,
             host,

@@ -4,6 +4,7 @@ mod datum;
 mod defaults;
 mod environment;
 pub mod export;
+mod fallback;
 pub mod graph;
 pub mod import;
 pub mod passes;
@@ -16,6 +17,7 @@ mod run;
 mod session;
 
 pub use datum::Datum;
+pub use fallback::{FallbackListener, FallbackOp, FallbackSummary};
 pub use import::Model;
 pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost};
 pub use precision::{Precision, Rounding};

@@ -61,6 +61,11 @@ pub(crate) struct Planned {
 type Given = Option<(Dtype, Dims)>;
 
 impl Plans {
+    /// The plan that was made first.
+    pub(crate) fn first(&self) -> Option<Arc<Plan>> {
+        self.first.get().map(|planned| planned.plan.clone())
+    }
+
     /// Does something with the plan for inputs of these shapes, which is made where there is none.
     #[inline]
     pub(crate) fn with<T>(

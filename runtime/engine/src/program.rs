@@ -7,6 +7,7 @@ use oarlock_core::infer::Fact;
 
 use crate::datum::Datum;
 use crate::environment::Environment;
+use crate::fallback;
 use crate::graph::{Graph, Node, Value, ValueId};
 use crate::passes::{self, Again, Effect, Recipe};
 use crate::plan::{self, Example, Plan};
@@ -51,6 +52,11 @@ impl Program {
     /// The nodes that became constants before shapes are known, in their order.
     pub(crate) fn folded(&self) -> &[Node] {
         &self.folded
+    }
+
+    /// The plan for the shapes that it ran on first, if it did.
+    pub(crate) fn first_plan(&self) -> Option<Arc<Plan>> {
+        self.plans.first()
     }
 
     /// Runs it.
@@ -113,10 +119,12 @@ impl Program {
         let found = recipes.iter().enumerate().find_map(|(at, recipe)| Some((at, again(recipe)?)));
         if let Some((at, plan)) = found {
             recipes[..=at].rotate_right(1);
+            fallback::review(&plan, environment)?;
             return Ok(Arc::new(plan));
         }
         let (graph, recipe) = self.optimised(environment, &facts)?;
         let plan = Arc::new(plan::build(graph, &recipe, None, environment)?);
+        fallback::review(&plan, environment)?;
         recipes.truncate(MOST_RECIPES - 1);
         recipes.insert(0, (recipe, plan.clone()));
         Ok(plan)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_core::flags::Fallback;
 use oarlock_core::infer::Dim;
 use oarlock_core::{Device, Dtype, Error, Result, Runtime};
 
@@ -10,6 +11,7 @@ use crate::datum::Datum;
 use crate::defaults::Defaults;
 use crate::environment::Environment;
 use crate::export;
+use crate::fallback::{FallbackListener, FallbackSummary};
 use crate::graph::{self, Dimension, Graph, Value, ValueId, ValueType};
 use crate::import::Model;
 use crate::passes::{Effect, fact_of};
@@ -22,13 +24,17 @@ use crate::run::Timings;
 /// How a session runs its model.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any the
-    /// runtime's default.
+    /// Where nodes run, each on the first of these that has a kernel for it; without any the runtime's default. What none has a
+    /// kernel for the CPU runs, where it may.
     pub devices: Vec<Device>,
     /// Whether passes that only make things faster are left out, to find out what they do, or which of them is to blame.
     pub is_plain: bool,
     /// How precise products have to be.
     pub precision: Precision,
+    /// What the CPU may do for devices that have no kernel; without it the flag `kernel_fallback` says so.
+    pub fallback: Option<Fallback>,
+    /// Who is told of what the CPU runs for other devices.
+    pub on_fallback: FallbackListener,
     /// Who is told how far the session is where that takes long.
     pub progress: Progress,
 }
@@ -71,6 +77,7 @@ impl Session {
         environment.progress = options.progress.clone();
         environment.is_plain = options.is_plain;
         environment.precision = options.precision;
+        environment.fallback = environment.fallback.with(options.fallback, options.on_fallback.clone());
         let of = &model.graph;
         let [inputs, optional_inputs] = [&of.inputs, &of.defaults].map(|ids| slots(of, ids));
         let defaults = Defaults::of(of);
@@ -170,6 +177,15 @@ impl Session {
         self.with_others(inputs, |program, environment, inputs| program.plan(environment, inputs))
     }
 
+    /// Which device runs how many nodes for inputs of these shapes, and what the CPU runs because the others cannot. Nodes of
+    /// branches and bodies count as they ran first, as far as they did.
+    pub fn fallback(&self, inputs: &[Datum]) -> Result<FallbackSummary> {
+        self.with_others(inputs, |program, environment, inputs| {
+            let plan = program.plan(environment, inputs)?;
+            Ok(FallbackSummary::of_run(&plan, environment))
+        })
+    }
+
     /// Does something with the program that takes what is given: that of the session, or one in which constants that others
     /// are given for are inputs.
     fn with_others<T>(
@@ -199,6 +215,7 @@ impl Session {
         environment.progress = own.progress.clone();
         environment.is_plain = own.is_plain;
         environment.precision = own.precision;
+        environment.fallback = own.fallback.clone();
         Ok(environment)
     }
 

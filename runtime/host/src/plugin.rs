@@ -227,6 +227,11 @@ impl Plugin {
         }
     }
 
+    /// Notes that it is a layer that is put before others, which somebody asked for.
+    pub(crate) fn is_used_as_layer(&self) {
+        self.services.is_used_as_layer();
+    }
+
     /// Reports a failure that nobody is there to return to.
     fn note_failure(&self, what: &str, result: Result<(), crate::Failure>) {
         if let Err(failure) = result {

@@ -1,5 +1,6 @@
 //! What became of every plugin that was looked at, and what devices there are, as data for people and programs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -38,6 +39,19 @@ impl LoadReport {
             }
             _ => true,
         }
+    }
+
+    /// What layers that were asked for do not watch, and why, each reason once.
+    pub fn layers_left_out(&self) -> Vec<String> {
+        let mut all = self.notes.clone();
+        let mut reasons = BTreeSet::new();
+        for note in self.plugins.iter().flat_map(|plugin| &plugin.notes) {
+            let is_of_layer = note.starts_with("the layer ");
+            if is_of_layer && reasons.insert(note.split_once(": ").map_or(&**note, |(_, reason)| reason)) {
+                all.push(note.clone());
+            }
+        }
+        all
     }
 
     /// Why the others are not.

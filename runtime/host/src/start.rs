@@ -264,7 +264,10 @@ impl Loader<'_> {
                 }
             });
             match started {
-                Some(plugin) => layers.plugins.push(plugin),
+                Some(plugin) => {
+                    plugin.is_used_as_layer();
+                    layers.plugins.push(plugin);
+                }
                 None => layers.notes.push(format!(
                     "expected a layer called `{name}`, found none that works; nothing is watched by it"
                 )),

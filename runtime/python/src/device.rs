@@ -4,7 +4,7 @@ use oarlock_core::ErrorKind;
 use oarlock_host::{Outcome, PluginReport};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use crate::error::{Error, OrRaise as _, raised};
 use crate::start::runtime;
@@ -130,20 +130,27 @@ pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResul
     runtime.device(&name).map_err(|error| missing(py, &name, error))
 }
 
-/// The exception for a device that cannot be had, with what to install for it.
+/// The devices that an object of Python means: one, or a list of them.
+pub(crate) fn several(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_core::Device>> {
+    let one = |wish: &Bound<'_, PyAny>| chosen(wish.py(), Some(wish));
+    if wish.is_instance_of::<PyList>() || wish.is_instance_of::<PyTuple>() {
+        wish.try_iter()?.map(|each| one(&each?)).collect()
+    } else {
+        one(wish).map(|device| vec![device])
+    }
+}
+
+/// The exception for a device that cannot be had, with what to install for it on this machine where that is known.
 #[cold]
 fn missing(py: Python<'_>, name: &str, error: oarlock_core::Error) -> PyErr {
-    let is_not_there = error.kind() == ErrorKind::NotFound;
-    let raised = raised(error);
     let hint = || -> PyResult<Option<String>> {
         py.import("oarlock._missing")?.call_method1("hint", (name,))?.extract()
     };
     // That something can be installed matters less than what was wrong, whatever happens while it is looked for.
-    if is_not_there && let Ok(Some(hint)) = hint() {
-        let value = raised.value(py);
-        let _ = value.setattr("args", (format!("{value}; {hint}"),));
+    match hint() {
+        Ok(Some(hint)) if error.kind() == ErrorKind::NotFound => raised(error.hint(hint)),
+        _ => raised(error),
     }
-    raised
 }
 
 /// Every device there is, in the order in which they are looked for.

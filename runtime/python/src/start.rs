@@ -132,30 +132,16 @@ fn start_first(around: Surroundings) -> PyResult<&'static Arc<Runtime>> {
         flags.set(name, value).or_raise()?;
     }
     let runtime = Runtime::start(options, flags).or_raise()?;
-    for note in layers_left_out(&runtime) {
+    for note in runtime.host().report().layers_left_out() {
         crate::warning::keep("oarlock", &note);
     }
     Ok(RUNTIME.get_or_init(|| Arc::new(runtime)))
 }
 
-/// What layers that were asked for do not watch, and why, each reason once.
-fn layers_left_out(runtime: &Runtime) -> Vec<String> {
-    let report = runtime.host().report();
-    let mut all = report.notes.clone();
-    let mut reasons = std::collections::HashSet::new();
-    for note in report.plugins.iter().flat_map(|plugin| &plugin.notes) {
-        let is_of_layer = note.starts_with("the layer ");
-        if is_of_layer && reasons.insert(note.split_once(": ").map_or(&**note, |(_, reason)| reason)) {
-            all.push(note.clone());
-        }
-    }
-    all
-}
-
 /// What layers that were asked for do not watch, and why.
 #[pyfunction]
 pub(crate) fn _layers_left_out(py: Python<'_>) -> PyResult<Vec<String>> {
-    runtime(py).map(|runtime| layers_left_out(runtime))
+    runtime(py).map(|runtime| runtime.host().report().layers_left_out())
 }
 
 /// Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with

@@ -295,7 +295,7 @@ def test_hints_name_what_python_has():
             call()
         assert "`oarlock " not in str(raised.value)
     with pytest.raises(ValueError, match=r"`oarlock\.devices\(\)`.*`python -m oarlock doctor`"):
-        ol.Device("npu")
+        ol.Device("tpu")
     wrong = "import oarlock; oarlock.set_flags({'thread': 1})"
     outcome = subprocess.run([sys.executable, "-c", wrong], capture_output=True, text=True)
     assert "did you mean `threads`? `python -m oarlock flags` lists them" in outcome.stderr

@@ -161,6 +161,23 @@ def test_an_option_that_its_plugin_does_not_know_is_warned_of(tmp_path, lines, s
     assert re.fullmatch(says, child(code, OARLOCK_CONFIG=file).strip())
 
 
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("calls.json", r"note: `trace`: \d+ calls in `{place}/calls\.json`"),
+        ("/dev/full", r"warning: `trace`: expected to write the trace to `/dev/full`, found: No space left on device .*; it ends after 0 calls"),
+    ],
+)
+def test_a_program_that_ends_is_told_where_the_trace_is(tmp_path, file, words):
+    layers = tmp_path / "layers.toml"
+    layers.write_text(f'[plugins]\nlayers = ["trace"]\n[plugin.trace]\nfile = "{file}"\n')
+    command = [sys.executable, "-c", "import oarlock as ol; ol.ones(3) + 1"]
+    environment = os.environ | {"OARLOCK_CONFIG": str(layers)}
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, cwd=tmp_path)
+    assert outcome.returncode == 0
+    assert re.fullmatch(words.replace("{place}", re.escape(str(tmp_path))), outcome.stderr.strip())
+
+
 def test_a_program_that_is_killed_leaves_what_was_traced_more_than_a_second_ago(tmp_path):
     file = tmp_path / "layers.toml"
     record = tmp_path / "calls"

@@ -175,8 +175,8 @@ fn misuse_is_an_error_and_threads_share_a_session() {
     }
 }
 
-#[test]
-fn a_device_of_a_plugin_runs_a_model() {
+/// Compiles and runs a program with the simulated device, which follows a script.
+fn run_simulated(source: &str, script: &str) {
     let place = place();
     let (plugin, config) = (place.path().join("sim.so"), place.path().join("config.toml"));
     fs::copy(library().with_file_name("liboarlock_plugin_sim.so"), &plugin).expect("it is built beside this");
@@ -187,9 +187,9 @@ fn a_device_of_a_plugin_runs_a_model() {
     let architecture = format!("architecture = '{}-linux'\n", std::env::consts::ARCH);
     let manifest = format!("{manifest}{contract}{architecture}");
     fs::write(plugin.with_extension("oarlock.toml"), manifest).expect("it can be written");
-    fs::write(&config, "[plugin.oarlock-sim]\nscript = 'ids 3,9'\n").expect("it can be written");
-    let program = place.path().join("devices");
-    compile("cc", "c11", &root().join("tests/tests/capi/devices.c"), &program);
+    fs::write(&config, format!("[plugin.oarlock-sim]\nscript = '{script}'\n")).expect("it can be written");
+    let program = place.path().join("program");
+    compile("cc", "c11", &root().join("tests/tests/capi").join(source), &program);
     run(Command::new(program).arg(plugin).arg(config).arg(place.path().join("sums.onnx")));
 }
 
@@ -199,6 +199,16 @@ fn a_variable_without_effect_is_told_once_in_a_process() {
     let program = place.path().join("ignored_variables");
     compile("cc", "c11", &root().join("tests/tests/capi/ignored_variables.c"), &program);
     run(Command::new(program).env("FLAGS_selected_gpus", "0"));
+}
+
+#[test]
+fn a_device_of_a_plugin_runs_a_model() {
+    run_simulated("devices.c", "ids 3,9");
+}
+
+#[test]
+fn what_the_cpu_runs_for_a_device_is_heard_once_or_is_an_error() {
+    run_simulated("fallback.c", "devices 1; ops Relu");
 }
 
 #[test]

@@ -13,8 +13,11 @@ fn passes(plugin: &Loaded) {
 }
 
 #[test]
-fn the_processor_conforms() {
-    passes(&Loaded::cpu());
+fn the_processor_conforms_with_all_instructions_that_it_has() {
+    // What it has not it does not use, and then takes all that it has.
+    for isa in ["scalar", "avx2", "avx512", "amx"] {
+        passes(&Loaded::cpu_held_to(isa));
+    }
 }
 
 #[test]

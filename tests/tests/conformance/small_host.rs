@@ -18,7 +18,12 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn cpu() -> Self {
-        Self::new(CPU.query, "")
+        Self::new(CPU.query, &[])
+    }
+
+    /// The CPU held to some instructions, where it has them.
+    pub(crate) fn cpu_held_to(isa: &str) -> Self {
+        Self::new(CPU.query, &[("isa", isa)])
     }
 
     /// The simulated device with one kernel, which is enough for checks that are about something else, and with little
@@ -29,13 +34,13 @@ impl Loaded {
 
     /// The simulated device with all its kernels.
     pub(crate) fn sim_with_kernels(script: &str) -> Self {
-        Self::new(SIM.query, script)
+        Self::new(SIM.query, &[("script", script)])
     }
 
-    fn new(query: abi::PluginQuery, script: &str) -> Self {
-        let isa = forced_isa();
-        let mut options = vec![("script", script)];
-        options.extend(isa.as_deref().map(|isa| ("isa", isa)));
+    fn new(query: abi::PluginQuery, options: &[(&str, &str)]) -> Self {
+        let forced = forced_isa().filter(|_| options.iter().all(|(name, _)| *name != "isa"));
+        let mut options = options.to_vec();
+        options.extend(forced.as_deref().map(|isa| ("isa", isa)));
         let plugin = Plugin::new(query, &options).expect("a plugin that loads");
         let plugin: &'static Plugin = Box::leak(Box::new(plugin));
         Self { plugin, devices: plugin.start().expect("devices that start") }

@@ -5,6 +5,7 @@ mod contrib;
 mod defaults;
 mod dynamic;
 mod einsum;
+mod fallback;
 mod file;
 mod limits;
 mod passes;

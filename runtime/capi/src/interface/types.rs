@@ -99,7 +99,8 @@ structures! {
         log: LogCallback,
         /// What `log` gets first.
         log_context: *mut c_void,
-        /// The least important messages that `log` hears; without it warnings.
+        /// The least important messages that `log` hears; without it warnings. What a layer that was asked for says to the
+        /// user, such as where it wrote, is heard in any case.
         log_level: LogLevel,
         /// How many threads kernels may use together; as many as there are processors without it.
         threads: u32,
@@ -108,8 +109,9 @@ structures! {
     struct SessionOptions = "oarlock_session_options", grows: true {
         /// `sizeof` of this struct.
         size: u64,
-        /// Where nodes run, each on the first of these that has a kernel for it; the CPU is always the last. Without any it is
-        /// the runtime's default.
+        /// Where nodes run, each on the first of these that has a kernel for it; without any it is the runtime's default. What
+        /// none has a kernel for the CPU runs, and `log` hears a warning unless the CPU is among them; with the flag
+        /// `kernel_fallback` at `error` it is an error.
         devices: *const *const DeviceHandle,
         /// How many there are.
         device_count: u64,

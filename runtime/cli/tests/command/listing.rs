@@ -5,8 +5,16 @@ use serde_json::Value;
 
 /// Replaces what differs from machine to machine with the name of its type.
 fn without_the_machine(value: &mut Value) {
-    let variable =
-        ["name", "memory", "compute_units", "compute_capability", "runtime_version", "driver_version"];
+    let variable = [
+        "name",
+        "memory",
+        "compute_units",
+        "compute_capability",
+        "runtime_version",
+        "driver_version",
+        "support_level",
+        "support_note",
+    ];
     let devices = value.as_array_mut().expect("a list of devices");
     for (key, value) in devices.iter_mut().filter_map(Value::as_object_mut).flatten() {
         if variable.contains(&key.as_str()) && !value.is_null() {
@@ -31,7 +39,9 @@ fn a_device_is_one_line() {
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     let line = outcome.out.strip_suffix('\n').unwrap();
     assert!(!line.contains('\n') && line.starts_with("cpu:0  "), "{line}");
-    assert!(line.contains(" free of ") && line.ends_with("  hardware-verified  oarlock-cpu 0.1.0"), "{line}");
+    let levels = ["hardware-verified", "driver-verified", "unspecified"];
+    let is_end = |level: &&str| line.ends_with(&format!("  {level}  oarlock-cpu 0.1.0"));
+    assert!(line.contains(" free of ") && levels.iter().any(is_end), "{line}");
 }
 
 #[test]
@@ -49,7 +59,26 @@ fn plugins_lists_what_is_built_in() {
     let is_count =
         |line: &&str| line.starts_with("    kernels ") && line.ends_with(|c: char| c.is_ascii_digit());
     let count = shown.lines().find(is_count).expect("the CPU has kernels");
-    insta::assert_snapshot!("plugins", shown.replace(count, "    kernels      [count]"));
+    let support = shown.lines().find(|line| line.starts_with("    support ")).expect("a support level");
+    let shown = shown
+        .replace(count, "    kernels      [count]")
+        .replace(support, "    support      [of this processor]");
+    insta::assert_snapshot!("plugins", shown);
+}
+
+#[test]
+fn how_far_the_cpu_is_tested_is_about_its_maker_and_the_instructions_that_it_uses() {
+    let user = User::new();
+    user.file("scalar.toml", b"[plugin.oarlock-cpu]\nisa = 'scalar'");
+    let cpu = |arguments: &[&str]| {
+        let devices = user.run(&[arguments, &["devices", "--json"]].concat()).json();
+        ["support_level", "support_note"].map(|field| devices[0][field].as_str().unwrap().to_owned())
+    };
+    let [level, note] = cpu(&["--config", "scalar.toml"]);
+    assert_eq!(level, "driver-verified");
+    assert!(note.contains("passed with `scalar` on an AMD EPYC (Zen 3), which has more"), "{note}");
+    let [level, note] = cpu(&[]);
+    assert_eq!(level == "hardware-verified", note.ends_with("this processor is of that class"), "{note}");
 }
 
 #[test]
@@ -180,9 +209,12 @@ fn the_report_of_all_plugins_is_there_for_programs() {
 fn the_trace_layer_writes_down_what_was_called() {
     let user = User::new();
     let outcome = user.run(&["--layer", "trace", "devices"]);
-    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
-    let trace = std::fs::read_to_string(user.home.path().join("oarlock-trace.json")).unwrap();
+    let file = user.home.path().join("oarlock-trace.json");
+    let trace = std::fs::read_to_string(&file).unwrap();
     let calls: Value = serde_json::from_str(&trace).unwrap();
+    let count = calls.as_array().unwrap().iter().filter(|call| call["ph"] == "X").count();
+    let said = format!("note: `trace`: {count} calls in `[HOME]/oarlock-trace.json`\n");
+    assert_eq!((outcome.status, outcome.err), (0, said));
     let names: Vec<&str> =
         calls.as_array().unwrap().iter().filter_map(|call| call["name"].as_str()).collect();
     assert!(names.contains(&"core.memory_stats"), "{names:?}");
@@ -196,4 +228,25 @@ fn the_configuration_chooses_the_file_of_the_trace() {
     user.file("config.toml", text.as_bytes());
     assert_eq!(user.run(&["--config", "config.toml", "devices"]).status, 0);
     assert!(trace.exists());
+}
+
+#[test]
+fn a_layer_that_cannot_write_is_told_and_the_command_goes_on() {
+    let user = User::new();
+    for (file, status, word, found) in [
+        (
+            "/nonexistent/calls.json",
+            1,
+            "error: the layer `trace` is left out of",
+            "No such file or directory",
+        ),
+        ("/dev/full", 0, "warning: `trace`: expected to write the trace to", "No space left on device"),
+    ] {
+        user.file("config.toml", format!("[plugin.trace]\nfile = '{file}'").as_bytes());
+        let outcome = user.run(&["--config", "config.toml", "--layer", "trace", "devices"]);
+        assert_eq!(outcome.status, status, "{}", outcome.err);
+        assert!(outcome.out.starts_with("cpu:0"), "{}", outcome.out);
+        assert!(outcome.err.starts_with(word) && outcome.err.contains(found), "{}", outcome.err);
+        assert_eq!(outcome.err.matches(file).count(), 1, "{}", outcome.err);
+    }
 }

@@ -142,7 +142,7 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
     user.file("cut.npy", &npy("<f8", false, "(2,)", &[0; 15]));
     user.file("huge.npy", &npy("<f8", false, "(4611686018427387904, 4)", &[0; 8]));
     user.file("truth.npy", &npy("|b1", false, "(3,)", &[1, 0, 7]));
-    let cases: [&[&str]; 22] = [
+    let cases: [&[&str]; 26] = [
         &["Ad", "f32:1", "f32:1"],
         &["Add", "f32:1"],
         &["Add", "f32:1", "i32:1"],
@@ -155,6 +155,10 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
         &["Not", "truth.npy"],
         &["Add", "f32:[1,[2]]", "f32:1"],
         &["Add", "f32:1", "f32:1", "-d", "tpu"],
+        &["Add", "f32:1", "f32:1", "-d", "npu:1"],
+        &["Add", "f32:1", "f32:1", "-d", "hip"],
+        &["Add", "f32:1", "f32:1", "-d", "cuda"],
+        &["Add", "f32:1", "f32:1", "-d", "gpu"],
         &["Add", "f32:1", "f32:1", "--opset", "1000"],
         &["Add", "f32:1", "f32:1", "--domain", "nowhere"],
         &["Add", "f32:1", "f32:1", "--outputs", "2"],

@@ -56,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) rule: Option<&'static infer::Rule>,
     /// The attributes as they hold, once they were asked for.
     pub(crate) bound: OnceLock<Result<Arc<RawAttributes>>>,
+    /// Whether the CPU makes calls that no kernel of their device takes; without it the flag `kernel_fallback` says so.
+    pub(crate) falls_back: Option<bool>,
 }
 
 /// One call.
@@ -101,6 +103,7 @@ impl Op {
                 attributes,
                 rule,
                 bound: OnceLock::new(),
+                falls_back: None,
             },
             values: AtomicU64::new(values),
             sites: [const { OnceLock::new() }; SITES],
@@ -111,6 +114,14 @@ impl Op {
     /// An op of ONNX in its newest version, without attributes.
     pub fn latest(runtime: &Runtime, name: &str) -> Result<Self> {
         Self::new(runtime, "", name, schema::newest_opset("")?, Attributes::new())
+    }
+
+    /// The op with a say of its own in whether the CPU makes calls that no kernel of their device takes, whatever the flag
+    /// `kernel_fallback` is.
+    #[must_use]
+    pub fn with_fallback(mut self, falls_back: bool) -> Self {
+        self.node.falls_back = Some(falls_back);
+        self
     }
 
     /// The domain that it is of.

@@ -13,7 +13,6 @@ use super::outputs::Allocating;
 use super::raw::{self, RawAttributes};
 use super::signature::{Signature, Values};
 use super::site::{Input, InputWay, KernelSite, Output, Site, Way};
-use crate::flags::Fallback;
 use crate::infer::{self, Fact, Inference};
 use crate::registry::fit::{Misfit, Operand, Wanted, fit};
 use crate::registry::{Considered, Explanation, Registry, Row};
@@ -116,7 +115,7 @@ impl Operands {
 
 /// How calls like this one are run.
 pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolution<Site>> {
-    let Request { runtime, device, values, .. } = request;
+    let Request { node, runtime, device, values, .. } = request;
     let attempt = Attempt::new(request)?;
     let chosen = match attempt.choose()? {
         Resolution::Done(chosen) => chosen,
@@ -124,9 +123,7 @@ pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolu
     };
     let way = match chosen {
         Some(row) => Way::Kernel(Arc::new(attempt.ready(&row)?)),
-        None if runtime.flags().kernel_fallback() == Fallback::Cpu && device.device_type() != "cpu" => {
-            Way::Fallback
-        }
+        None if node.falls_back(runtime) && device.device_type() != "cpu" => Way::Fallback,
         None => match attempt.consider()? {
             Resolution::Done(explanation) => return Err(explanation.error()),
             Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
@@ -411,6 +408,11 @@ impl<'a> Attempt<'a> {
 }
 
 impl Node {
+    /// Whether the CPU makes a call that no kernel of its device takes.
+    fn falls_back(&self, runtime: &Runtime) -> bool {
+        self.falls_back.unwrap_or_else(|| runtime.flags().kernel_fallback().covers_ops())
+    }
+
     /// What the outputs of a call will be; nothing for an op whose shapes only kernels know.
     pub(crate) fn infer(&self, inputs: &[Option<Fact>], outputs: usize) -> Result<Option<Vec<Fact>>> {
         let Some(schema) = self.schema else { return Ok(None) };

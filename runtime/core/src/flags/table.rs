@@ -1,6 +1,7 @@
 //! The flags there are, and typed access to them.
 
 use super::{Flag, FlagKind, Flags, Value};
+use crate::{Error, Result};
 
 /// How the pool takes memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +12,41 @@ pub enum AllocatorStrategy {
     BestFit,
 }
 
-/// What happens when no kernel of the device takes a call.
+/// What happens where a device has no kernel: for which work the CPU stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// The call fails.
+    /// For none: a call of an op fails, and so does a model that has such nodes.
     Error,
-    /// The CPU does it, and the copies are counted.
+    /// For nodes of models, which the user is told of. A call of an op by itself fails.
+    Models,
+    /// For both. The copies of calls are counted.
     Cpu,
+}
+
+impl Fallback {
+    /// Every value, with the name that users give it.
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Error, "error"), (Self::Models, "models"), (Self::Cpu, "cpu")];
+
+    /// The value of a name.
+    pub fn of_name(name: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|(_, known)| *known == name);
+        found.map(|(fallback, _)| fallback).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "expected the fallback to be `error`, `models` or `cpu`, found `{name}`"
+            ))
+        })
+    }
+
+    /// Whether the CPU runs calls of ops that a device has no kernel for.
+    pub fn covers_ops(self) -> bool {
+        self == Self::Cpu
+    }
+
+    /// Whether the CPU runs nodes of models that a device has no kernel for.
+    pub fn covers_models(self) -> bool {
+        self != Self::Error
+    }
 }
 
 const fn flag(
@@ -114,9 +143,9 @@ pub static TABLE: &[Flag] = &[
     ),
     flag(
         "kernel_fallback",
-        Choice(&["error", "cpu"]),
-        "error",
-        "What happens when a device has no kernel for a call: it fails, or the CPU does it and the copies are counted",
+        Choice(&["error", "models", "cpu"]),
+        "models",
+        "What happens where a device has no kernel: `error` fails; with `models` the CPU runs such nodes of a model, which is told, and a call of an op fails; with `cpu` it runs both, and the copies of calls are counted",
         &[],
     ),
     flag(
@@ -167,7 +196,11 @@ impl Flags {
 
     /// See the table.
     pub fn kernel_fallback(&self) -> Fallback {
-        if self.value("kernel_fallback") == Value::Choice("cpu") { Fallback::Cpu } else { Fallback::Error }
+        match self.value("kernel_fallback") {
+            Value::Choice("cpu") => Fallback::Cpu,
+            Value::Choice("models") => Fallback::Models,
+            _ => Fallback::Error,
+        }
     }
 
     /// See the table.

@@ -21,6 +21,28 @@ impl Considered {
     }
 }
 
+/// What a device lacks that has no kernel for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MissingKernel {
+    /// Any kernel for this version of the op.
+    Op,
+    /// One for the dtypes of the operands.
+    Dtype,
+    /// One that takes so many operands, or operands of such shapes.
+    Operands,
+}
+
+impl MissingKernel {
+    /// The name that programs read.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Op => "op",
+            Self::Dtype => "dtype",
+            Self::Operands => "operands",
+        }
+    }
+}
+
 /// What was considered for a call. The first row that takes it is the one that runs.
 #[derive(Clone, Debug)]
 pub struct Explanation {
@@ -41,6 +63,15 @@ impl Explanation {
             .iter()
             .find(|considered| considered.misfit.is_none())
             .map(|considered| &considered.row)
+    }
+
+    /// What is missing where no row takes the call.
+    pub fn missing(&self) -> MissingKernel {
+        match self.considered.iter().filter_map(|considered| considered.misfit.as_ref()).max() {
+            None | Some(Misfit::Device(_) | Misfit::Version(_)) => MissingKernel::Op,
+            Some(Misfit::Dtype(_)) => MissingKernel::Dtype,
+            Some(_) => MissingKernel::Operands,
+        }
     }
 
     /// The error of a call that no row takes: it tells apart whether the op, the device, the dtype or something else is

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use oarlock_host::{KernelHandle, KernelInfo, Plugin};
 
 pub use check::RowProblem;
-pub use explain::{Considered, Explanation};
+pub use explain::{Considered, Explanation, MissingKernel};
 
 use crate::Error;
 

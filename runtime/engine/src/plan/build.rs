@@ -296,15 +296,19 @@ impl<'a> Builder<'a> {
             let readied = with_expected(&self.graph, node, |expected| {
                 op.ready(runtime, device, stream, expected, node.outputs.len(), constant)
             });
-            let Some(readied) = readied else { return Ok((self.eager_device(node), DraftWay::Eager(op))) };
+            let Some(readied) = readied else {
+                let device = self.eager_device(node);
+                return Ok((device.clone(), self.eager(node, op, &device)?));
+            };
             // What kernels packed, or what was copied to a device, need not stay in memory twice.
             self.weights(node).for_each(|bytes| self.environment.release(bytes));
             match readied? {
-                Readied::Kernel(ready) if ready.takes_tensors_only() => {
-                    return Ok((device.clone(), DraftWay::Eager(op)));
+                Readied::Kernel(ready) if !ready.takes_tensors_only() => {
+                    return Ok((device.clone(), DraftWay::Call(ready)));
                 }
-                Readied::Kernel(ready) => return Ok((device.clone(), DraftWay::Call(ready))),
-                Readied::NeedsValues => return Ok((device.clone(), DraftWay::Eager(op))),
+                Readied::Kernel(_) | Readied::NeedsValues => {
+                    return Ok((device.clone(), self.eager(node, op, device)?));
+                }
                 Readied::Nothing(explanation) => {
                     refused.get_or_insert(explanation);
                 }
@@ -314,6 +318,17 @@ impl<'a> Builder<'a> {
             Some(explanation) => Err(explanation.error()),
             None => Err(oarlock_core::Error::unavailable("expected a device, found none")),
         }
+    }
+
+    /// A call that is dispatched in the run. Whether the CPU makes it where the device has no kernel then is decided as for
+    /// other nodes, and not as for ops that are called by themselves.
+    fn eager(&self, node: &Node, op: Arc<Op>, device: &Device) -> Result<DraftWay> {
+        let Environment { runtime, host, fallback, .. } = self.environment;
+        if device.is(host) {
+            return Ok(DraftWay::Eager(op));
+        }
+        let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
+        Ok(DraftWay::Eager(Arc::new(op.with_fallback(fallback.allows_cpu()))))
     }
 
     /// The bytes of the large constants that a node reads.

@@ -8,6 +8,7 @@ mod build;
 mod contexts;
 mod layout;
 mod memory;
+mod on_host;
 mod placement;
 mod report;
 mod step;
@@ -18,6 +19,7 @@ use oarlock_core::Device;
 
 pub(crate) use build::{Example, build};
 pub(crate) use contexts::Contexts;
+pub(crate) use on_host::{HostNodes, HostWork};
 pub(crate) use placement::Stay;
 pub use report::{Ability, Cost, Lodging, ability, cost};
 pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};

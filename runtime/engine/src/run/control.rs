@@ -153,6 +153,17 @@ impl Control {
         node.domain.is_empty() && runs_itself() || makes_text()
     }
 
+    /// The programs that it runs: those of branches and bodies.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Program> {
+        let bodies: &[Body] = match &*self.kind {
+            Kind::If(branches) => &branches[..],
+            Kind::Loop(body) | Kind::SequenceMap(body) => std::slice::from_ref(body),
+            Kind::Scan(scan) => std::slice::from_ref(scan.body()),
+            Kind::Sequence(_) | Kind::Text(_) => &[],
+        };
+        bodies.iter().map(|body| &body.program)
+    }
+
     /// Says where the inputs come from and the outputs go.
     pub(crate) fn connect(&mut self, inputs: Vec<Option<Source>>, outputs: Vec<Option<usize>>) {
         (self.inputs, self.outputs) = (inputs, outputs);

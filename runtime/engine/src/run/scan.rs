@@ -22,6 +22,11 @@ pub(super) struct Scan {
 }
 
 impl Scan {
+    /// What it runs.
+    pub(super) fn body(&self) -> &Body {
+        &self.body
+    }
+
     pub(super) fn new(node: &Node, body: Body) -> Result<Self> {
         let scanned = node.attributes.int("num_scan_inputs")?.and_then(|count| usize::try_from(count).ok());
         let scanned = scanned.filter(|count| (1..=node.inputs.len()).contains(count)).ok_or_else(|| {

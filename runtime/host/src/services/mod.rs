@@ -4,13 +4,14 @@
 
 pub(crate) mod errors;
 pub(crate) mod pool;
+mod sink;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oarlock_abi as abi;
@@ -21,6 +22,7 @@ use crate::load::foreign::take_over;
 use crate::services::errors::{Code, Failure};
 use crate::services::pool::Pool;
 use crate::text::nearest::did_you_mean;
+pub use sink::{LogSink, Silent};
 
 /// Dimensions of an output. More than any format for models allows.
 const MOST_DIMENSIONS: u64 = 64;
@@ -30,20 +32,6 @@ const LONGEST_KEY: u64 = 1024;
 const LONGEST_WAY: u64 = 200;
 /// The longest log message that is kept whole.
 const LONGEST_LOG: u64 = 16 * 1024;
-
-/// Receives what plugins have to say.
-pub trait LogSink: Send + Sync {
-    /// Takes one message. It may come from any thread.
-    fn log(&self, plugin: &str, level: LogLevel, message: &str);
-}
-
-/// A [`LogSink`] that drops every message.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl LogSink for Silent {
-    fn log(&self, _plugin: &str, _level: LogLevel, _message: &str) {}
-}
 
 /// What all plugins of a host share.
 pub(crate) struct Shared {
@@ -75,6 +63,8 @@ pub(crate) struct Services {
     host: OnceLock<abi::Host>,
     /// The keys of the options that the plugin asked for, which are those that it knows.
     asked: Mutex<BTreeSet<String>>,
+    /// Whether it is a layer in use, which somebody asked for.
+    is_layer_in_use: AtomicBool,
     /// What a plugin has of its own. Nobody reads it: that it is in reach tells leak checkers that what a refused plugin
     /// holds on to, for as long as the process runs, is not lost.
     plugin_context: AtomicPtr<c_void>,
@@ -91,6 +81,7 @@ impl Services {
             name: OnceLock::new(),
             host: OnceLock::new(),
             asked: Mutex::new(BTreeSet::new()),
+            is_layer_in_use: AtomicBool::new(false),
             plugin_context: AtomicPtr::new(ptr::null_mut()),
         })
     }
@@ -107,7 +98,16 @@ impl Services {
 
     /// Says something about the plugin to whoever watches the host.
     pub(crate) fn log(&self, level: LogLevel, message: &str) {
-        self.shared.log.log(self.name(), level, message);
+        if level == LogLevel::INFO && self.is_layer_in_use.load(Ordering::Relaxed) {
+            self.shared.log.note(self.name(), message);
+        } else {
+            self.shared.log.log(self.name(), level, message);
+        }
+    }
+
+    /// Notes that the plugin is a layer that is put before others.
+    pub(crate) fn is_used_as_layer(&self) {
+        self.is_layer_in_use.store(true, Ordering::Relaxed);
     }
 
     /// What is wrong with the options that the user chose for the plugin, once it has asked for all it knows.

@@ -69,6 +69,7 @@ from ._manipulation import (
     unstack,
 )
 from ._model import Session
+from ._warning import FallbackWarning
 from ._search import (
     UniqueAll,
     UniqueCounts,
@@ -210,6 +211,7 @@ __all__ = [
     "Device",
     "Error",
     "Event",
+    "FallbackWarning",
     "Session",
     "Slot",
     "Stream",
@@ -394,6 +396,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
     from types import ModuleType
 
@@ -406,14 +409,22 @@ to_tensor = asarray
 
 
 def load(
-    model: str | PathLike[str] | bytes, /, *, device: Device | str | None = None, precision: DType = float32
+    model: str | PathLike[str] | bytes,
+    /,
+    *,
+    device: Device | str | Sequence[Device | str] | None = None,
+    precision: DType = float32,
+    fallback: str | None = None,
 ) -> Session:
     """A model, ready to run: a file of ONNX or its bytes, or Paddle's `.pdmodel` with its parameters beside it.
 
     It is called with arrays in the order of its inputs, or of other libraries; `run` takes and gives them by name. With
     `precision=bfloat16` products may round their factors to it, where that is faster.
+
+    Of several devices each node takes the first that has a kernel for it. What none has one for the CPU runs: without a word
+    where it is among them, otherwise with a `FallbackWarning`, and with `fallback="error"` a run raises instead.
     """
-    return Session(model, device=device, precision=precision)
+    return Session(model, device=device, precision=precision, fallback=fallback)
 
 
 def run_check() -> None:

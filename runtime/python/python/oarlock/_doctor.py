@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from threading import Barrier
 from typing import Any
 
 from . import _missing, _oarlock, _owners, _plugins, asarray, devices
@@ -32,10 +34,10 @@ class Flavour:
     has_avx: bool
 
 
-def check(device: Device) -> Checked:
+def check(device: Device, place: int = 0) -> Checked:
     """Multiplies and adds whole numbers on a device, where it has kernels for that, and compares with what Python makes of
-    them."""
-    left = [[(3 * row + 5 * column) % 7 - 3 for column in range(5)] for row in range(5)]
+    them. Other places have other numbers."""
+    left = [[(3 * row + 5 * column + place) % 7 - 3 for column in range(5)] for row in range(5)]
     right = [[(2 * row + column) % 5 - 2 for column in range(5)] for row in range(5)]
     columns = list(zip(*right, strict=True))
     product = [[sum(a * b for a, b in zip(row, column, strict=True)) for column in columns] for row in left]
@@ -52,20 +54,51 @@ def check(device: Device) -> Checked:
     return Checked(device.name, device.description, problem)
 
 
+ROUNDS = 5
+"""How often each device computes beside the others, so that they overlap."""
+
+
+def check_all(found: list[Device]) -> list[Checked]:
+    """Tries every device by itself, and then all of a kind at the same time: a plugin may drive each of its devices well and
+    still mix them up."""
+    checked = [check(device) for device in found]
+    for kind in dict.fromkeys(device.type for device in found):
+        places = [place for place, device in enumerate(found) if device.type == kind]
+        if len(places) == 1 or any(checked[place].problem for place in places):
+            continue
+        for place, together in zip(places, check_together([found[place] for place in places]), strict=True):
+            if together.problem:
+                checked[place] = replace(together, problem=f"beside the others of its kind, {together.problem}")
+    return checked
+
+
+def check_together(found: list[Device]) -> list[Checked]:
+    """Tries devices at the same time, each on a thread and with numbers of its own, several times over."""
+    gate = Barrier(len(found))
+
+    def work(place: int) -> Checked:
+        gate.wait()
+        rounds = [check(found[place], place * ROUNDS + number) for number in range(ROUNDS)]
+        return next((each for each in rounds if each.problem), rounds[0])
+
+    with ThreadPoolExecutor(len(found)) as pool:
+        return list(pool.map(work, range(len(found))))
+
+
 def run_check() -> None:
-    """Computes something on every device, says how that went, and raises what is wrong.
+    """Computes something on every device, and on all of a kind at once, says how that went, and raises what is wrong.
 
     >>> import oarlock
     >>> oarlock.run_check()
     Oarlock works well on 1 cpu.
     Oarlock is installed successfully!
     """
-    found = [(device, check(device)) for device in devices()]
-    for device, checked in found:
+    found = list(devices())
+    for checked in check_all(found):
         if checked.problem:
-            raise _oarlock.Error(f"`{device.name}` does not work: {checked.problem}\nhint: `python -m oarlock doctor` says more")
+            raise _oarlock.Error(f"`{checked.device}` does not work: {checked.problem}\nhint: `python -m oarlock doctor` says more")
     types: dict[str, int] = {}
-    for device, _ in found:
+    for device in found:
         types[device.type] = types.get(device.type, 0) + 1
     for name, count in types.items():
         print(f"Oarlock works well on {count} {name}{'s' if count > 1 else ''}.")
@@ -101,7 +134,7 @@ def examined() -> dict[str, Any]:
         "package": package,
         "owners": _owners.problem(package),
         "start": start,
-        "devices": [asdict(check(device)) for device in there],
+        "devices": [asdict(checked) for checked in check_all(there)],
         "plugins": plugins,
         "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],

@@ -46,6 +46,40 @@ class Step:
 
 
 @dataclass(frozen=True)
+class FallbackOp:
+    """An op for which the devices that come before the CPU have no kernel."""
+
+    op: str
+    count: int
+    """How many nodes there are of it."""
+    missing: str
+    """What the first device lacks: any kernel for the `op`, one for the `dtype`, or one for the `operands`."""
+    reason: str
+    first_node: str
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Which device runs how many nodes, and what the CPU runs because the others cannot."""
+
+    nodes: int
+    """How many nodes the CPU runs because no device before it has a kernel for them."""
+    of: int
+    """How many nodes take a kernel."""
+    cpu_named: bool
+    """Whether the CPU was named, so that this is what was asked for."""
+    devices: dict[str, int]
+    """How many nodes each device runs."""
+    ops: list[FallbackOp]
+    shapes: int
+    """How many nodes the CPU has on purpose, as they compute shapes,"""
+    text: int
+    """as they are about text,"""
+    too_small: int
+    """or as copying would take longer."""
+
+
+@dataclass(frozen=True)
 class Explanation:
     """How a model is run. `print` shows it as tables."""
 
@@ -54,6 +88,8 @@ class Explanation:
     steps: list[Step]
     arenas: dict[str, int]
     """The bytes that each run takes on each device, beside its inputs and outputs."""
+    fallback: Fallback
+    """What the CPU runs because the devices that were named cannot."""
 
     def __str__(self) -> str:
         ops = Counter(f"{step.op} on {step.device}" for step in self.steps)
@@ -81,7 +117,14 @@ def explain(session: Session, inputs: tuple[Any, ...]) -> Explanation:
         passes=[Pass(**each) for each in plan["passes"]],
         steps=[Step(**each) for each in plan["steps"]],
         arenas=plan["arenas"],
+        fallback=fallen(plan["fallback"]),
     )
+
+
+def fallen(told: dict[str, Any]) -> Fallback:
+    """What the engine tells of the CPU in the place of other devices."""
+    ops: list[dict[str, Any]] = told.pop("ops")
+    return Fallback(ops=[FallbackOp(**each) for each in ops], **told)
 
 
 def sample(slot: Slot) -> Tensor:

@@ -29,6 +29,12 @@ class Session(_oarlock.Session):
     [2.0, 4.0]
     """
 
+    def _tell_fallback(self, sentence: str) -> None:
+        """Warns of what the CPU runs because the devices that were named have no kernel for it. Runs call it, once for each op."""
+        from ._warning import FallbackWarning, warn
+
+        warn(f"{sentence}; `explain` of the model says why for each node", FallbackWarning)
+
     async def arun(self, feeds: Mapping[str, Any], /) -> dict[str, Tensor]:
         """Runs the model like `run`, in a thread of its own. A task that is cancelled ends the run before its next step."""
         from asyncio import CancelledError, to_thread

@@ -289,8 +289,9 @@ class Session:
         model: builtins.str | PathLike[builtins.str] | bytes,
         /,
         *,
-        device: DeviceLike | None = None,
+        device: DeviceLike | Sequence[DeviceLike] | None = None,
         precision: DtypeLike | None = None,
+        fallback: builtins.str | None = None,
     ) -> Self: ...
     @property
     def inputs(self) -> list[Slot]:

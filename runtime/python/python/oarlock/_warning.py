@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
-def warn(message: str) -> None:
+class FallbackWarning(RuntimeWarning):
+    """The CPU runs nodes of a model because the device that was named has no kernel for them."""
+
+
+FallbackWarning.__module__ = "oarlock"
+
+
+def warn(message: str, category: type[RuntimeWarning] = RuntimeWarning) -> None:
     """Warns whoever called the package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -1,5 +1,6 @@
 //! Models: loaded from a file or from bytes, called like functions.
 
+mod fallback;
 mod plan;
 pub(crate) mod record;
 mod slot;
@@ -8,14 +9,17 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use oarlock_core::Dtype;
+use oarlock_core::flags::Fallback;
 use oarlock_engine::import::{self, Labels};
 use oarlock_engine::{Datum, Model, Precision, SessionOptions};
 use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use self::fallback::Untold;
 pub(crate) use self::record::Recorder;
 pub(crate) use self::slot::Slot;
 pub(crate) use self::stop::Stop;
@@ -31,6 +35,8 @@ pub(crate) struct Session {
     /// Apart from the object, whose memory the interpreter aligns to less than a session needs.
     session: Box<oarlock_engine::Session>,
     about: About,
+    /// What is still to be told of what the CPU runs for other devices.
+    untold: Arc<Untold>,
 }
 
 /// What a model says about itself.
@@ -47,17 +53,20 @@ struct About {
 impl Session {
     /// Reads a model from a file, or from the bytes of one of ONNX, and readies it.
     #[new]
-    #[pyo3(signature = (model, /, *, device=None, precision=None))]
+    #[pyo3(signature = (model, /, *, device=None, precision=None, fallback=None))]
     fn new(
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
         device: Option<&Bound<'_, PyAny>>,
         precision: Option<DtypeLike>,
+        fallback: Option<&str>,
     ) -> PyResult<Self> {
         let runtime = runtime(py)?.clone();
-        let devices = device.map(|device| crate::device::chosen(py, Some(device))).transpose()?;
+        let untold = Arc::new(Untold::default());
         let options = SessionOptions {
-            devices: devices.into_iter().collect(),
+            devices: device.map_or(Ok(Vec::new()), crate::device::several)?,
+            fallback: fallback.map(Fallback::of_name).transpose().or_raise()?,
+            on_fallback: untold.listener(),
             precision: precision.map_or(Ok(Precision::F32), |dtype| permitted(dtype.0))?,
             ..SessionOptions::default()
         };
@@ -69,6 +78,7 @@ impl Session {
             let session = Box::new(session);
             Ok(Self {
                 session,
+                untold,
                 about: About { format, producer, graph: graph.name.to_string(), opsets, metadata, labels },
             })
         };
@@ -103,8 +113,10 @@ impl Session {
 
     /// Runs the model on arrays in the order of its inputs. What comes back is an array, or a tuple of several.
     #[pyo3(signature = (*inputs))]
-    fn __call__<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let mut made = stop::run(py, &self.session, &self.in_order(inputs)?, None)?;
+    fn __call__<'py>(slf: &Bound<'py, Self>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let mut made = stop::run(py, &this.session, &this.in_order(inputs)?, None)?;
+        this.untold.tell(slf)?;
         match made.len() {
             1 => object(py, made.remove(0)),
             _ => {
@@ -117,11 +129,11 @@ impl Session {
     /// Runs the model on arrays by the names of its inputs. What comes back is a dictionary of its outputs.
     #[pyo3(signature = (feeds, /, *, stop=None))]
     fn run<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         feeds: &Bound<'py, PyAny>,
         stop: Option<&Bound<'py, Stop>>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let (py, this) = (slf.py(), slf.get());
         let feeds = feeds.cast::<PyDict>().map_err(|_| {
             let found = type_name(feeds);
             PyTypeError::new_err(format!(
@@ -140,10 +152,11 @@ impl Session {
         for (name, value) in names.iter().zip(feeds.values()) {
             named.push((name, datum(&value)?));
         }
-        let given = self.session.in_order(&named).or_raise()?;
-        let outputs = stop::run(py, &self.session, &given, stop.map(|stop| stop.get()))?;
+        let given = this.session.in_order(&named).or_raise()?;
+        let outputs = stop::run(py, &this.session, &given, stop.map(|stop| stop.get()))?;
+        this.untold.tell(slf)?;
         let made = PyDict::new(py);
-        for (slot, datum) in self.session.outputs().iter().zip(outputs) {
+        for (slot, datum) in this.session.outputs().iter().zip(outputs) {
             made.set_item(&*slot.name, object(py, datum)?)?;
         }
         Ok(made)

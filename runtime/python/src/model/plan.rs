@@ -13,7 +13,9 @@ pub(super) fn described<'py>(
     session: &Session,
     inputs: &[Datum],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let plan = py.detach(|| session.plan(inputs)).or_raise()?;
+    let (plan, fallback) = py
+        .detach(|| session.plan(inputs).and_then(|plan| Ok((plan, session.fallback(inputs)?))))
+        .or_raise()?;
     let before = session.effects().iter().map(|effect| pass(py, effect, false));
     let after = plan.effects().iter().map(|effect| pass(py, effect, true));
     let steps = plan.steps().map(|info| step(py, info));
@@ -25,6 +27,7 @@ pub(super) fn described<'py>(
     all.set_item("passes", PyList::new(py, before.chain(after).collect::<PyResult<Vec<_>>>()?)?)?;
     all.set_item("steps", PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?)?;
     all.set_item("arenas", arenas)?;
+    all.set_item("fallback", super::fallback::described(py, &fallback)?)?;
     Ok(all)
 }
 

@@ -15,7 +15,7 @@ use super::feeds::facts;
 use super::{devices, op_of, source, start};
 use crate::Verdict;
 use crate::arguments::{Global, ModelChoice};
-use crate::output::{BAD, GOOD, NAME, Output};
+use crate::output::{self, BAD, GOOD, NAME, Output};
 use crate::problem::Problem;
 use crate::render::{bytes, count, sentence};
 use crate::watched;
@@ -79,6 +79,12 @@ pub(crate) fn run(global: &Global, choice: &ModelChoice, output: &mut Output) ->
         Err(Failure::Model(problem)) if global.json => Report::wrong(choice, problem),
         Err(Failure::Model(problem)) => return Err(problem),
     };
+    let lacks_kernels = |device: &DeviceReport| device.runnable && !device.refused.is_empty();
+    if !runtime.flags().kernel_fallback().covers_models() && report.devices.iter().any(lacks_kernels) {
+        let note = "a run fails on a device that lacks kernels, as the flag `kernel_fallback` is `error`, unless the CPU is \
+                    named too";
+        output::say(global.color, "note", note, None);
+    }
     super::tell(global, output, &report, |output| report.print(output))?;
     Ok(is_complete && report.valid && report.runnable)
 }

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 mod difference;
 pub(crate) mod explain;
+mod fallback;
 mod feeds;
 pub(crate) mod optimise;
 mod outputs;
@@ -18,9 +19,10 @@ pub(crate) mod trace;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use oarlock_core::flags::Fallback;
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Graph, ValueId};
-use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions};
+use oarlock_engine::{Datum, FallbackListener, Model, Precision, Session, SessionOptions};
 use serde::Serialize;
 
 use crate::arguments::{Exactness, Global, ModelChoice};
@@ -57,11 +59,27 @@ impl Subject {
         Self::load_changed(global, choice, exactness, |_| Ok(()))
     }
 
+    /// The same for a plan that nobody runs: what the CPU would do for devices is in it, whatever the flag `kernel_fallback`
+    /// is.
+    fn load_to_look(global: &Global, choice: &ModelChoice, exactness: Exactness) -> Result<Self, Problem> {
+        Self::load_with(global, choice, exactness, Some(Fallback::Models), |_| Ok(()))
+    }
+
     /// The same of a model that is changed before anything is made of it.
     fn load_changed(
         global: &Global,
         choice: &ModelChoice,
         exactness: Exactness,
+        change: impl FnOnce(&mut Model) -> Result<(), Problem>,
+    ) -> Result<Self, Problem> {
+        Self::load_with(global, choice, exactness, None, change)
+    }
+
+    fn load_with(
+        global: &Global,
+        choice: &ModelChoice,
+        exactness: Exactness,
+        fallback: Option<Fallback>,
         change: impl FnOnce(&mut Model) -> Result<(), Problem>,
     ) -> Result<Self, Problem> {
         let (core, is_complete) = start(global, choice)?;
@@ -79,8 +97,15 @@ impl Subject {
         let bar = progress.clone();
         let told = move |ready, all| lock(&bar).bar("readying kernels", ready, all);
         let (precision, is_plain) = (exactness.precision, choice.plain);
-        let options =
-            SessionOptions { devices, is_plain, precision, progress: oarlock_engine::Progress::new(told) };
+        let options = SessionOptions {
+            devices,
+            is_plain,
+            precision,
+            fallback,
+            // Commands tell it themselves, in one line, once all is known.
+            on_fallback: FallbackListener::new(|_| ()),
+            progress: oarlock_engine::Progress::new(told),
+        };
         let session = Session::new(core.runtime.clone(), &model, &options)
             .map_err(|error| Problem::from(error).of_file(&choice.file))?;
         let preparing = began.elapsed() - loading;

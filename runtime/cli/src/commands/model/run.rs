@@ -6,6 +6,7 @@ use oarlock_engine::Datum;
 use serde::Serialize;
 
 use super::accuracy::Accuracy;
+use super::fallback::FallbackReport;
 use super::feeds::{Missing, Wish};
 use super::outputs::{self, Made, Outputs};
 use super::{Kind, Subject, milliseconds, show};
@@ -23,6 +24,8 @@ struct Report<'a> {
     load_ms: f64,
     /// With the plan for the shapes of the inputs, and kernels that are readied.
     run_ms: f64,
+    /// Which device runs how many nodes, and what the CPU runs for others.
+    fallback: FallbackReport,
     outputs: &'a [Made<'a>],
     /// What was rounded and how far that leads; nothing where all had to be exact.
     accuracy: Option<Accuracy>,
@@ -41,6 +44,7 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
     let began = Instant::now();
     let data = subject.run(&given.data)?;
     let run_ms = milliseconds(began.elapsed());
+    let fallback = subject.fallback(global, &call.choice, &given.data)?;
     let mut made = Outputs::fetch(subject.session.outputs(), &data, target.is_some())?;
     if let Some(target) = target {
         made.write(target)?;
@@ -55,6 +59,7 @@ pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdi
         inputs: inputs.map(|(slot, datum)| Kind::of(&slot.name, datum)).collect(),
         load_ms: milliseconds(subject.loading + subject.preparing),
         run_ms,
+        fallback,
         outputs: &made.made,
         accuracy,
     };

@@ -40,6 +40,7 @@ pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Ver
     let first = since(Instant::now());
     subject.run(&inputs)?;
     trace.host("first run", first, since(Instant::now()));
+    let fallback = subject.fallback(global, &call.choice, &inputs)?;
     let mut runs = Vec::new();
     let (mut taken, mut omitted) = (0, 0);
     for run in 0..call.repeat {
@@ -57,7 +58,7 @@ pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Ver
     target::write_text(&call.output, &text)?;
     if global.json {
         let file = call.output.display().to_string();
-        let report = json!({ "file": file, "devices": subject.devices(), "steps": taken, "omitted": omitted, "runs_ms": runs });
+        let report = json!({ "file": file, "devices": subject.devices(), "fallback": fallback, "steps": taken, "omitted": omitted, "runs_ms": runs });
         crate::commands::print_json(output, &report)?;
     } else {
         let times: Vec<String> = runs.iter().map(|run| time(*run)).collect();

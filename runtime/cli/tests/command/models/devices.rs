@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::build::Build;
 use super::user;
 use crate::user::User;
 
@@ -20,7 +21,7 @@ const INPUTS: [&str; 4] = ["-i", "a=f32:[1,2]", "-i", "b=f32:[1,1]"];
 #[test]
 fn each_node_runs_on_the_first_device_that_can() {
     let user = with_plugin();
-    let outcome = user.run(&[&["run", "pair.onnx"], &DEVICE[..], &INPUTS].concat());
+    let outcome = user.run(&[&["run", "pair.onnx"], &DEVICE[..], &["-d", "cpu"], &INPUTS].concat());
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     assert!(outcome.out.contains("[2.0, 3.0]") && outcome.out.contains("[2, 3]"), "{}", outcome.out);
     let report = user.run(&[&["explain", "pair.onnx", "--json"], &DEVICE[..]].concat()).json();
@@ -29,6 +30,87 @@ fn each_node_runs_on_the_first_device_that_can() {
     assert_eq!((&place("Add")["device"], &place("Cast")["device"]), (&"CustomCPU:0".into(), &"cpu:0".into()));
     let why = place("Cast")["why"].as_str().unwrap();
     assert!(why.contains("not `CustomCPU:0`: expected a kernel"), "{why}");
+}
+
+/// What is said of a device that can run one node of two.
+const NOTE: &str = "note: 1 of the 2 nodes that take a kernel runs on `cpu:0`, as `CustomCPU:0` has no kernel for `Cast`; \
+                    `oarlock explain pair.onnx -d CustomCPU` says why for each node\n";
+
+#[test]
+fn what_the_cpu_runs_for_a_device_is_one_line_beside_the_data_and_a_field_for_programs() {
+    let user = with_plugin();
+    for command in
+        [&["run", "pair.onnx"][..], &["bench", "pair.onnx", "--repeat", "10"], &["trace", "pair.onnx"]]
+    {
+        let call = [command, &DEVICE[..], &INPUTS].concat();
+        let outcome = user.run(&call);
+        assert_eq!((outcome.status, outcome.err.as_str()), (0, NOTE), "{command:?}");
+        let outcome = user.run(&[&call[..], &["--json"]].concat());
+        assert_eq!(outcome.err, NOTE, "{command:?}");
+        let fallback = &outcome.json()["fallback"];
+        assert_eq!((&fallback["nodes"], &fallback["of"]), (&1.into(), &2.into()));
+        assert_eq!(fallback["cpu_named"], false);
+        assert_eq!(fallback["devices"], json!({ "CustomCPU:0": 1, "cpu:0": 1 }));
+        let op = &fallback["ops"][0];
+        assert_eq!((&op["op"], &op["count"], &op["missing"]), (&"Cast".into(), &1.into(), &"op".into()));
+        assert!(op["reason"].as_str().unwrap().starts_with("expected a kernel for this device"), "{op}");
+    }
+}
+
+#[test]
+fn a_cpu_that_is_named_runs_the_rest_without_a_word_but_for_programs() {
+    let user = with_plugin();
+    let outcome = user.run(&[&["run", "pair.onnx", "--json"], &DEVICE[..], &["-d", "cpu"], &INPUTS].concat());
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
+    let fallback = &outcome.json()["fallback"];
+    assert_eq!((&fallback["nodes"], &fallback["cpu_named"]), (&1.into(), &true.into()));
+}
+
+#[test]
+fn a_model_obeys_the_flag_that_lets_the_cpu_run_nothing_and_explain_shows_it_all_the_same() {
+    let user = with_plugin();
+    let call = |words: &[&str]| {
+        let set = ["--set", "kernel_fallback=error"];
+        user.run(&[&words[..1], &["pair.onnx"], &DEVICE[..], &set, &words[1..]].concat())
+    };
+    let outcome = call(&[&["run"], &INPUTS[..]].concat());
+    assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
+    let message = "expected kernels of `CustomCPU:0` for all nodes that take one, found none for 1 of 2: `Cast` (`SUM/ROUNDED`)";
+    assert!(outcome.err.starts_with(&format!("error: {message}\n")), "{}", outcome.err);
+    assert!(
+        outcome.err.contains("set the flag `kernel_fallback` to `models`, or name `cpu`"),
+        "{}",
+        outcome.err
+    );
+    let outcome = call(&["explain"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    assert!(outcome.out.contains("not `CustomCPU:0`: expected a kernel"), "{}", outcome.out);
+    assert_eq!(
+        outcome.err,
+        format!("note: a run fails, as the flag `kernel_fallback` is `error`: {message}\n")
+    );
+    let checked = call(&["check"]);
+    assert!(checked.err.contains("a run fails on a device that lacks kernels"), "{}", checked.err);
+    let outcome = call(&[&["run", "-d", "cpu"], &INPUTS[..]].concat());
+    assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
+}
+
+#[test]
+fn a_call_that_a_device_refuses_in_the_run_falls_back_as_other_nodes_do() {
+    let user = with_plugin();
+    // `Add` has a kernel there, but none for bytes, and how many there are is known in the run only.
+    let model = Build::new().input("x: f32[4]").output("y: u8[…]").node("i = NonZero(x)");
+    let model = model.node_with("c = Cast(i)", &[("to", 2)]).node("y = Add(c, c)");
+    user.file("later.onnx", &model.bytes());
+    let call = ["run", "later.onnx", "-i", "x=f32:[0,1,1,0]", "--json"];
+    let outcome = user.run(&[&call[..], &DEVICE].concat());
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    assert!(outcome.err.contains("`Add` has no kernel on `CustomCPU:0` for this call"), "{}", outcome.err);
+    let report = outcome.json();
+    assert_eq!(report["outputs"][0]["shape"], json!([1, 2]));
+    let calls = &report["fallback"]["in_the_run"][0];
+    assert_eq!((&calls["op"], &calls["device"]), (&"Add".into(), &"CustomCPU:0".into()));
+    assert_eq!(calls["calls"], 1);
 }
 
 #[test]

@@ -79,7 +79,8 @@ class _Options:
 class SessionOptions(_Options):
     """Options of a session. `intra_op_num_threads` counts if it is there before the first session, `enable_profiling` with
     `profile_file_prefix` has the session note what runs, `optimized_model_filepath` is where the model is written as it was
-    made ready, providers that were added are used where a session is given none, and the others are kept."""
+    made ready, providers that were added are used where a session is given none, and the others are kept. Of the entries,
+    `session.disable_cpu_ep_fallback` at `1` makes an error of nodes that only the CPU can run."""
 
     def __init__(self) -> None:
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -102,7 +103,7 @@ class SessionOptions(_Options):
         self._entries = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry of a session's configuration."""
+        """Keeps an entry of a session's configuration. `session.disable_cpu_ep_fallback` counts."""
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:

@@ -51,7 +51,9 @@ def provider_of(device: str) -> str:
 
 
 def device_of(provider: str) -> str:
-    return provider.removesuffix(_SUFFIX).lower()
+    name = provider.removesuffix(_SUFFIX).lower()
+    # A plugin may call its devices by a name with capitals.
+    return next((device.type for device in devices() if device.type.lower() == name), name)
 
 
 def available(

@@ -21,6 +21,10 @@ from ._providers import available, device_of, log
 from ._values import OrtValue, fed, to_numpy, type_of
 
 
+# The entry by which sessions there are told that the CPU may run nothing that other providers cannot.
+_NO_FALLBACK = "session.disable_cpu_ep_fallback"
+
+
 class NodeArg:
     """An input or output of a model."""
 
@@ -49,6 +53,13 @@ class ModelMetadata:
         raise absent(self, name, type(self).__name__)
 
 
+class _LoggedSession(Session):
+    """A model that logs what the CPU runs for others, as sessions there do, where a model of the package warns."""
+
+    def _tell_fallback(self, sentence: str) -> None:
+        log.warning("Some nodes were not assigned to the preferred execution providers: %s", sentence)
+
+
 class InferenceSession:
     """A model that is ready to run."""
 
@@ -63,10 +74,10 @@ class InferenceSession:
         self._options = sess_options or SessionOptions()
         _choose_threads(self._options)
         self._providers = available(providers or self._options._providers, provider_options)
-        name, options = self._providers[0]
-        device = f"{device_of(name)}:{options.get('device_id', 0)}"
+        named = [f"{device_of(name)}:{options.get('device_id', 0)}" for name, options in self._providers]
+        fallback = "error" if self._options._entries.get(_NO_FALLBACK) == "1" else None
         try:
-            self._session = Session(path_or_bytes, device=device)
+            self._session = _LoggedSession(path_or_bytes, device=list(dict.fromkeys(named)), fallback=fallback)
         except Exception as error:
             raise of_load(error) from error
         self._names = [slot.name for slot in self._session.outputs]

@@ -15,6 +15,7 @@ use oarlock_engine::Datum;
 use serde::Serialize;
 
 use super::accuracy::Accuracy;
+use super::fallback::FallbackReport;
 use super::feeds::{Missing, Wish};
 use super::statistics::Times;
 use super::{Kind, Subject, clear, figures, lock, milliseconds, show, source, time};
@@ -55,6 +56,8 @@ struct Report {
     /// How many runs there are in a second, one after the other.
     throughput_per_s: f64,
     memory: Memory,
+    /// Which device runs how many nodes, and what the CPU runs for others.
+    fallback: FallbackReport,
     #[serde(flatten)]
     profile: Profile,
     compared: Option<Outcome>,
@@ -95,6 +98,7 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
     let began = Instant::now();
     let made = subject.run(&inputs)?;
     let first_run_ms = milliseconds(began.elapsed());
+    let fallback = subject.fallback(global, &call.choice, &inputs)?;
     // Taken now, as what follows measures and is no part of running a model.
     let peak_bytes = peak_memory("/proc/self/status");
 
@@ -131,6 +135,7 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
             weights_bytes: subject.model.graph.weight_bytes(),
             arena_bytes: plan.arenas().iter().map(|(_, size)| size).sum(),
         },
+        fallback,
         profile,
         compared,
         accuracy,

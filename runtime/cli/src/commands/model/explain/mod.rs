@@ -76,13 +76,14 @@ pub(super) struct PassReport {
 
 pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> Verdict {
     target::check(call.html.iter().chain(&call.svg).map(PathBuf::as_path))?;
-    let subject = Subject::load(global, &call.choice, call.exactness)?;
+    let subject = Subject::load_to_look(global, &call.choice, call.exactness)?;
     let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, missing: Missing::Shaped };
     let given = wish.fulfil(&subject.session, subject.device()?)?;
     let devices = subject.devices().join("`, `");
     watched::tell(&format!("the nodes of the model were readied on `{devices}`"));
     let plan = subject.session.plan(&given.data)?;
     super::clear(&subject.progress);
+    subject.mention_failing_run(global, &given.data)?;
     let graph = plan.graph();
     let inputs = subject.session.inputs().iter().zip(&given.data).map(|(slot, datum)| {
         let Kind { name, dtype, shape } = Kind::of(&slot.name, datum);

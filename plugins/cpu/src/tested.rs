@@ -1,0 +1,120 @@
+//! On which processors the conformance suite passed, and what that says of this one.
+//!
+//! For this plugin processors differ by who made them and by which instructions its kernels use; both together are a class. On
+//! one of a class that passed the suite the device counts as tested on its chip. Where processors of other makers passed with
+//! these instructions, or one that has more was held to them, the code was tested and the chip was not.
+
+use oarlock_sdk::SupportLevel;
+
+use crate::isa::Isa;
+
+/// A run of the conformance suite that passed. `docs/measurements` tells of it, in the page of its date.
+struct SuiteRun {
+    /// Who made the processor, as it says itself.
+    maker: &'static str,
+    /// The instructions that the kernels used.
+    isa: Isa,
+    /// Whether the processor has more, and was held to these by the option `isa`.
+    is_held: bool,
+    processor: &'static str,
+    date: &'static str,
+}
+
+/// How processors of AMD call their maker.
+const AMD: &str = "AuthenticAMD";
+
+/// Every run; of one class the last one.
+const SUITE_RUNS: [SuiteRun; 3] = [
+    SuiteRun {
+        maker: AMD,
+        isa: Isa::Avx512,
+        is_held: false,
+        processor: "an AMD EPYC (Zen 4)",
+        date: "2026-11-21",
+    },
+    SuiteRun {
+        maker: AMD,
+        isa: Isa::Avx2,
+        is_held: false,
+        processor: "an AMD EPYC (Zen 3)",
+        date: "2026-11-24",
+    },
+    SuiteRun {
+        maker: AMD,
+        isa: Isa::Scalar,
+        is_held: true,
+        processor: "an AMD EPYC (Zen 3)",
+        date: "2026-11-24",
+    },
+];
+
+/// What is known of a processor of a maker, for kernels that use these instructions: how far it counts as tested, and why.
+pub(crate) fn support(maker: &str, isa: Isa) -> (SupportLevel, String) {
+    let is_chip = |run: &&SuiteRun| run.maker == maker && !run.is_held;
+    let mut with_same_code = SUITE_RUNS.iter().filter(|run| run.isa == isa);
+    if let Some(run) = with_same_code.clone().find(is_chip) {
+        let SuiteRun { processor, date, .. } = run;
+        let note = format!(
+            "conformance suite 1.0 passed with `{isa}` on {processor} under Linux, {date}; this processor is of that class"
+        );
+        return (SupportLevel::HARDWARE_VERIFIED, note);
+    }
+    match with_same_code.next() {
+        Some(SuiteRun { processor, date, is_held, .. }) => {
+            let but = if *is_held { "which has more" } else { "and on none of this maker" };
+            let note = format!(
+                "conformance suite 1.0 passed with `{isa}` on {processor}, {but}, under Linux, {date}"
+            );
+            (SupportLevel::DRIVER_VERIFIED, note)
+        }
+        None => {
+            let note = format!(
+                "the conformance suite was run on no processor with `{isa}` yet; `oarlock doctor` tries this one"
+            );
+            (SupportLevel::UNSPECIFIED, note)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_processor_counts_as_tested_as_far_as_one_like_it_was() {
+        let level = |maker, isa| support(maker, isa).0;
+        assert_eq!(level(AMD, Isa::Avx512), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level(AMD, Isa::Avx2), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level("GenuineIntel", Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(AMD, Isa::Scalar), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level("GenuineIntel", Isa::Amx), SupportLevel::UNSPECIFIED);
+    }
+
+    #[test]
+    fn the_note_says_what_was_tested_and_how_this_processor_differs() {
+        let note = |maker, isa| support(maker, isa).1;
+        assert!(note(AMD, Isa::Avx2).contains("with `avx2` on an AMD EPYC (Zen 3)"));
+        assert!(
+            note("GenuineIntel", Isa::Avx2)
+                .contains("(Zen 3), and on none of this maker, under Linux, 2026-11-24")
+        );
+        assert!(note(AMD, Isa::Scalar).contains("(Zen 3), which has more,"));
+        assert!(note("GenuineIntel", Isa::Amx).contains("on no processor with `amx` yet"));
+    }
+
+    #[test]
+    fn every_run_of_the_suite_is_told_of_in_the_measurements_of_its_day() {
+        let measurements = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements");
+        for SuiteRun { isa, is_held, processor, date, .. } in &SUITE_RUNS {
+            let page = std::fs::read_to_string(measurements.join(format!("{date}-cpu.md"))).unwrap();
+            let name = processor.trim_start_matches("an ");
+            let option = format!("`isa = \"{isa}\"`");
+            let row = page
+                .lines()
+                .find(|line| line.starts_with(&format!("| {name}")) && (!is_held || line.contains(&option)));
+            assert!(row.is_some(), "{name} with `{isa}` in the page of {date}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Which device runs how many nodes of a model: a field of reports, and one line where the CPU runs what was meant for
+//! another.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use oarlock_core::Runtime;
+use oarlock_core::flags::Fallback;
+use oarlock_engine::{Datum, FallbackOp, FallbackSummary};
+use serde::Serialize;
+
+use super::Subject;
+use crate::arguments::{Global, ModelChoice};
+use crate::output;
+use crate::problem::Problem;
+
+/// What there is to say to programs.
+#[derive(Serialize)]
+pub(super) struct FallbackReport {
+    /// How many nodes the CPU runs because the devices before it have no kernel for them,
+    nodes: usize,
+    /// of how many that take a kernel.
+    of: usize,
+    /// Whether the CPU was named, so that this is what was asked for.
+    cpu_named: bool,
+    /// How many nodes each device runs.
+    devices: BTreeMap<String, usize>,
+    /// What the devices before the CPU have no kernel for.
+    ops: Vec<MissingOp>,
+    /// Nodes on the CPU that count as no fallback.
+    on_purpose: OnPurpose,
+    /// Calls whose shapes are known in the run only, which the CPU made then.
+    in_the_run: Vec<CallsInTheRun>,
+}
+
+/// An op that the CPU runs for others.
+#[derive(Serialize)]
+struct MissingOp {
+    op: String,
+    count: usize,
+    /// What the first device lacks: any kernel for the `op`, one for the `dtype`, or one for the `operands`.
+    missing: &'static str,
+    reason: String,
+    first_node: String,
+}
+
+/// How many nodes the CPU has on purpose, and why.
+#[derive(Serialize)]
+struct OnPurpose {
+    /// They compute shapes and what else the host reads before it calls a kernel.
+    shapes: usize,
+    /// They are about text, which only the host has.
+    text: usize,
+    /// Copying would take longer than a device gains.
+    too_small: usize,
+}
+
+/// What the CPU did in the run for want of a kernel.
+#[derive(Serialize)]
+struct CallsInTheRun {
+    op: String,
+    device: String,
+    calls: u64,
+    /// What was copied for them.
+    bytes: u64,
+}
+
+impl FallbackReport {
+    fn of(summary: FallbackSummary, runtime: &Runtime) -> Self {
+        let calls = runtime.fallbacks().into_iter().map(|(op, device, count)| CallsInTheRun {
+            op,
+            device,
+            calls: count.calls,
+            bytes: count.bytes,
+        });
+        let missing = |op: FallbackOp| {
+            let FallbackOp { op, missing, reason, count, first_node } = op;
+            MissingOp { op, count, missing: missing.name(), reason, first_node }
+        };
+        Self {
+            nodes: summary.fallen_nodes(),
+            of: summary.nodes,
+            cpu_named: summary.is_cpu_named,
+            on_purpose: OnPurpose {
+                shapes: summary.shape_nodes,
+                text: summary.text_nodes,
+                too_small: summary.small_nodes,
+            },
+            devices: summary.nodes_by_device,
+            ops: summary.ops.into_iter().map(missing).collect(),
+            in_the_run: calls.collect(),
+        }
+    }
+}
+
+impl Subject {
+    /// Which device runs how many nodes, for inputs that the model ran on. A line beside the data says what the CPU runs for
+    /// others, unless it was named too.
+    pub(super) fn fallback(
+        &self,
+        global: &Global,
+        choice: &ModelChoice,
+        inputs: &[Datum],
+    ) -> Result<FallbackReport, Problem> {
+        let summary = self.session.fallback(inputs)?;
+        if summary.fallen_nodes() > 0 && !summary.is_cpu_named {
+            let explain = command("explain", choice);
+            output::say(
+                global.color,
+                "note",
+                &format!("{summary}; `{explain}` says why for each node"),
+                None,
+            );
+        }
+        Ok(FallbackReport::of(summary, &self.core.runtime))
+    }
+
+    /// Says that a run would fail, where the flag `kernel_fallback` lets the CPU run nothing that others cannot.
+    pub(super) fn mention_failing_run(&self, global: &Global, inputs: &[Datum]) -> Result<(), Problem> {
+        let summary = self.session.fallback(inputs)?;
+        let is_allowed = summary.is_cpu_named || self.fallback_flag().covers_models();
+        if summary.fallen_nodes() > 0 && !is_allowed {
+            let note = format!(
+                "a run fails, as the flag `kernel_fallback` is `error`: {}",
+                summary.error().message()
+            );
+            output::say(global.color, "note", &note, None);
+        }
+        Ok(())
+    }
+
+    fn fallback_flag(&self) -> Fallback {
+        self.core.runtime.flags().kernel_fallback()
+    }
+}
+
+/// How a command is called for the same model and devices.
+fn command(name: &str, choice: &ModelChoice) -> String {
+    let devices = choice.devices.iter().map(|device| format!(" -d {device}"));
+    format!("oarlock {name} {}{}", quoted(&choice.file), devices.collect::<String>())
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,=@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_read_something_else() {
+        let shown = ["a/b-1.onnx", "my model.onnx", "it's"].map(|path| quoted(Path::new(path)));
+        assert_eq!(shown, ["a/b-1.onnx", "'my model.onnx'", r"'it'\''s'"]);
+    }
+}

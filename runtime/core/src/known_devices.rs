@@ -1,0 +1,149 @@
+//! The types of devices that Oarlock knows of, whether a plugin for them is here or not: who names one that is not there is
+//! told what brings it, or that nothing does yet.
+//!
+//! A plugin may bring devices of any other type. `packaging/matrix.toml` says what there are wheels for; the tests hold this
+//! table to it.
+
+use std::sync::Arc;
+
+use oarlock_host::{Host, Plugin, Refusal};
+
+/// A type of devices, and what brings it.
+#[derive(Debug)]
+pub struct KnownDevice {
+    /// The type, as users type it.
+    pub device_type: &'static str,
+    /// Other names that people have for it.
+    pub aliases: &'static [&'static str],
+    /// The wheels that bring it, without the `oarlock-` of their names; none where the plugin is planned.
+    pub wheels: &'static [&'static str],
+}
+
+/// Every type, but for the CPU, which is always there.
+pub static KNOWN_DEVICES: &[KnownDevice] = &[
+    KnownDevice { device_type: "cuda", aliases: &["nvidia"], wheels: &["cuda12", "cuda13"] },
+    KnownDevice { device_type: "rocm", aliases: &["hip", "dcu", "amd"], wheels: &[] },
+    KnownDevice { device_type: "opencl", aliases: &["ocl"], wheels: &["opencl"] },
+    KnownDevice { device_type: "xpu", aliases: &[], wheels: &[] },
+    KnownDevice { device_type: "npu", aliases: &["ascend"], wheels: &[] },
+    KnownDevice { device_type: "ipu", aliases: &[], wheels: &[] },
+];
+
+/// Why a device is not there, and what to do about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Absence {
+    /// What follows the name of the device in a message.
+    pub(crate) reason: String,
+    pub(crate) hint: String,
+}
+
+/// Why there is no device of a type; nothing where nothing is known of it.
+pub(crate) fn absence(name: &str, host: &Host) -> Option<Absence> {
+    let known = KNOWN_DEVICES.iter().find(|known| known.names().any(|other| other == name));
+    let device_type = known.map_or(name, |known| known.device_type);
+    let of_type = |plugin: &&Arc<Plugin>| plugin.info().device_type.as_deref() == Some(device_type);
+    if let Some(plugin) = host.plugins().iter().find(of_type) {
+        return Some(if plugin.device_ids().is_empty() {
+            let reason = format!("whose plugin `{}` is loaded and found no device", plugin.info().name);
+            Absence { reason, hint: "`oarlock doctor` says what its driver is missing".to_owned() }
+        } else {
+            let reason = format!("which is `{device_type}` here");
+            Absence { reason, hint: format!("name it `{device_type}`") }
+        });
+    }
+    let known = known?;
+    let refused = host.report().refused().find(|refusal| known.is_brought_by(refusal));
+    Some(known.absence(name, refused))
+}
+
+impl KnownDevice {
+    /// Whether there is no plugin for it yet.
+    pub fn is_planned(&self) -> bool {
+        self.wheels.is_empty()
+    }
+
+    /// The type, and its other names.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.device_type).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether a file that was refused is the plugin, by its name.
+    fn is_brought_by(&self, refusal: &Refusal) -> bool {
+        let name = refusal.file.file_name().unwrap_or_default().to_string_lossy();
+        name.contains(&format!("oarlock_plugin_{}", self.device_type))
+    }
+
+    fn absence(&self, name: &str, refused: Option<&Refusal>) -> Absence {
+        let Self { device_type, wheels, .. } = self;
+        let is_alias = name != *device_type;
+        let means = if is_alias { format!("which is `{device_type}` here, ") } else { String::new() };
+        if let Some(refusal) = refused {
+            return Absence {
+                reason: format!("{means}whose plugin `{}` is not used", refusal.file.display()),
+                hint: "`oarlock doctor` says why, and what to do about it".to_owned(),
+            };
+        }
+        if self.is_planned() {
+            let what =
+                if is_alias { format!("`{device_type}` here and planned") } else { "planned".to_owned() };
+            return Absence {
+                reason: format!("which is {what}: there is no plugin for it yet"),
+                hint: "use a device that is there, or a plugin of its vendor; `Write a device in C` in the book says how one is \
+                       made"
+                    .to_owned(),
+            };
+        }
+        let joined = |pattern: &dyn Fn(&str) -> String| {
+            wheels.iter().map(|wheel| pattern(wheel)).collect::<Vec<_>>().join(" or ")
+        };
+        Absence {
+            reason: format!("{means}whose plugin `oarlock-plugin-{device_type}` is not here"),
+            hint: format!(
+                "install {} (pip) or {} (apt), or build the plugin; `Install` in the book says how",
+                joined(&|wheel| format!("`oarlock[{wheel}]`")),
+                joined(&|wheel| format!("`oarlock-plugin-{wheel}`"))
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use oarlock_host::Reason;
+
+    use super::*;
+
+    fn known(device_type: &str) -> &'static KnownDevice {
+        KNOWN_DEVICES.iter().find(|known| known.device_type == device_type).unwrap()
+    }
+
+    #[test]
+    fn a_name_means_one_type_of_devices() {
+        let names: Vec<&str> = KNOWN_DEVICES.iter().flat_map(KnownDevice::names).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+    }
+
+    #[test]
+    fn what_is_planned_and_what_is_only_not_here_are_told_apart() {
+        let reason = |device_type: &str, name: &str| known(device_type).absence(name, None).reason;
+        assert_eq!(reason("npu", "npu"), "which is planned: there is no plugin for it yet");
+        assert_eq!(reason("rocm", "dcu"), "which is `rocm` here and planned: there is no plugin for it yet");
+        assert_eq!(reason("cuda", "cuda"), "whose plugin `oarlock-plugin-cuda` is not here");
+        let hint = known("cuda").absence("cuda", None).hint;
+        assert!(hint.contains("`oarlock[cuda12]` or `oarlock[cuda13]` (pip)"), "{hint}");
+    }
+
+    #[test]
+    fn a_plugin_that_was_refused_is_named() {
+        let file = Path::new("/opt/plugins/liboarlock_plugin_cuda.so");
+        let refusal = Refusal::new(Reason::LoadFailed, file, "a library", "none", "install it");
+        assert!(known("cuda").is_brought_by(&refusal) && !known("rocm").is_brought_by(&refusal));
+        assert_eq!(
+            known("cuda").absence("cuda", Some(&refusal)).reason,
+            "whose plugin `/opt/plugins/liboarlock_plugin_cuda.so` is not used"
+        );
+    }
+}

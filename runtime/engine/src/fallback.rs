@@ -1,0 +1,369 @@
+//! What the CPU runs of a model because no device that was named has a kernel for it, and who is told.
+//!
+//! Who names a device means that the model runs there. So what the CPU does in its place is told once for each op, or is an
+//! error, as the flag `kernel_fallback` says. Where the CPU was named too, it is what was asked for. What the host does on
+//! purpose, such as computing shapes, is none of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oarlock_core::flags::Fallback;
+use oarlock_core::registry::MissingKernel;
+use oarlock_core::{Device, Error, Result, Runtime};
+
+use crate::environment::Environment;
+use crate::graph::Node;
+use crate::plan::{Ability, HostNodes, HostWork, Plan, Work, ability};
+
+/// How many ops a sentence names of a kind.
+const MOST_NAMED: usize = 3;
+
+/// Which device runs how many nodes, and what the CPU runs because the others cannot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FallbackSummary {
+    /// The devices that come before the CPU.
+    pub devices: Vec<String>,
+    /// The CPU.
+    pub cpu: String,
+    /// Whether the CPU was named too, so that it is meant to run what the others cannot.
+    pub is_cpu_named: bool,
+    /// How many nodes take a kernel. Copies, other views of the same memory, and control flow take none.
+    pub nodes: usize,
+    /// How many of them each device runs.
+    pub nodes_by_device: BTreeMap<String, usize>,
+    /// What the CPU runs because the devices before it have no kernel, the op with most nodes first.
+    pub ops: Vec<FallbackOp>,
+    /// How many nodes the CPU has to compute shapes and what else the host reads before it calls a kernel.
+    pub shape_nodes: usize,
+    /// How many it has because they are about text.
+    pub text_nodes: usize,
+    /// How many it has because copying would take longer.
+    pub small_nodes: usize,
+}
+
+/// An op for which devices have no kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FallbackOp {
+    /// Its name, with its domain where that is not ONNX's own.
+    pub op: String,
+    /// What the first device lacks.
+    pub missing: MissingKernel,
+    /// The same in a sentence.
+    pub reason: String,
+    /// How many nodes there are of it.
+    pub count: usize,
+    /// The name of the first; it may be empty.
+    pub first_node: String,
+}
+
+/// Whoever is told of what the CPU runs for other devices. Without anybody, who watches the runtime is.
+#[derive(Clone, Default)]
+pub struct FallbackListener(Option<Arc<FallbackCallback>>);
+
+/// A function that is told.
+type FallbackCallback = dyn Fn(&FallbackSummary) + Send + Sync;
+
+impl FallbackListener {
+    /// Has a function be told: when a plan is made in which the CPU runs an op that was not told of before. It must not run
+    /// the session itself, which waits for the plan.
+    pub fn new(told: impl Fn(&FallbackSummary) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+}
+
+impl fmt::Debug for FallbackListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "FallbackListener(a function)"
+        } else {
+            "FallbackListener(the log)"
+        })
+    }
+}
+
+/// What a session lets the CPU do for other devices.
+#[derive(Clone)]
+pub(crate) struct FallbackPolicy {
+    is_cpu_named: bool,
+    fallback: Fallback,
+    listener: FallbackListener,
+    /// The ops that were told of.
+    told: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl FallbackPolicy {
+    pub(crate) fn new(is_cpu_named: bool, fallback: Fallback) -> Self {
+        Self { is_cpu_named, fallback, listener: FallbackListener::default(), told: Arc::default() }
+    }
+
+    /// The same with wishes of its own.
+    pub(crate) fn with(self, fallback: Option<Fallback>, listener: FallbackListener) -> Self {
+        Self { fallback: fallback.unwrap_or(self.fallback), listener, ..self }
+    }
+
+    /// Whether the CPU may run what no other device can.
+    pub(crate) fn allows_cpu(&self) -> bool {
+        self.is_cpu_named || self.fallback.covers_models()
+    }
+
+    /// Tells of ops that nobody was told of.
+    fn tell(&self, summary: &FallbackSummary, runtime: &Runtime) {
+        match &self.listener.0 {
+            Some(told) => told(summary),
+            None => runtime.say(&format!("{summary}; `explain` says why for each node")),
+        }
+    }
+}
+
+/// Looks at a plan that is new: what the CPU runs for other devices is told, or an error.
+pub(crate) fn review(plan: &Plan, environment: &Environment) -> Result<()> {
+    let policy = &environment.fallback;
+    if policy.is_cpu_named {
+        return Ok(());
+    }
+    let host_nodes = HostNodes::of(plan);
+    let fallen: BTreeSet<String> = plan
+        .steps
+        .iter()
+        .filter(|step| matches!(step.work, Work::Call(_) | Work::Eager(_)))
+        .filter(|step| step.device.is(&environment.host) && host_nodes.work(step.node).is_none())
+        .map(|step| qualified(&plan.graph.nodes[step.node]))
+        .collect();
+    if fallen.is_empty() {
+        return Ok(());
+    }
+    if !policy.allows_cpu() {
+        return Err(FallbackSummary::of_plan(plan, environment).error());
+    }
+    let mut told = policy.told.lock().unwrap_or_else(PoisonError::into_inner);
+    if !fallen.is_subset(&told) {
+        told.extend(fallen);
+        drop(told);
+        policy.tell(&FallbackSummary::of_plan(plan, environment), &environment.runtime);
+    }
+    Ok(())
+}
+
+impl FallbackSummary {
+    /// Of a plan alone.
+    fn of_plan(plan: &Plan, environment: &Environment) -> Self {
+        let mut summary = Self::new(environment);
+        summary.add(plan, environment);
+        summary.sorted()
+    }
+
+    /// Of a plan, and of branches and bodies as they ran first, as far as they did.
+    pub(crate) fn of_run(plan: &Plan, environment: &Environment) -> Self {
+        let mut summary = Self::new(environment);
+        summary.add_with_bodies(plan, environment);
+        summary.sorted()
+    }
+
+    fn new(environment: &Environment) -> Self {
+        let Environment { devices, host, fallback, .. } = environment;
+        let before = devices.iter().take_while(|device| !device.is(host));
+        Self {
+            devices: before.map(|device| device.name().to_owned()).collect(),
+            cpu: host.name().to_owned(),
+            is_cpu_named: fallback.is_cpu_named,
+            nodes_by_device: devices.iter().map(|device| (device.name().to_owned(), 0)).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn add_with_bodies(&mut self, plan: &Plan, environment: &Environment) {
+        self.add(plan, environment);
+        for step in &plan.steps {
+            let Work::Control(control) = &step.work else { continue };
+            for body in control.programs().filter_map(|program| program.first_plan()) {
+                self.add_with_bodies(&body, environment);
+            }
+        }
+    }
+
+    fn add(&mut self, plan: &Plan, environment: &Environment) {
+        let Environment { runtime, devices, host, .. } = environment;
+        let first = devices.first().filter(|device| !device.is(host));
+        let host_nodes = HostNodes::of(plan);
+        for step in plan.steps.iter().filter(|step| matches!(step.work, Work::Call(_) | Work::Eager(_))) {
+            self.nodes += 1;
+            *self.nodes_by_device.entry(step.device.name().to_owned()).or_default() += 1;
+            let Some(first) = first.filter(|_| step.device.is(host)) else { continue };
+            match host_nodes.work(step.node) {
+                Some(HostWork::Shapes) => self.shape_nodes += 1,
+                Some(HostWork::Text) => self.text_nodes += 1,
+                Some(HostWork::TooSmall) => self.small_nodes += 1,
+                None => self.count(plan, &plan.graph.nodes[step.node], runtime, first),
+            }
+        }
+    }
+
+    fn count(&mut self, plan: &Plan, node: &Node, runtime: &Runtime, device: &Device) {
+        let (missing, reason) = match ability(&plan.graph, node, runtime, device) {
+            Ability::Kernels(explanation) => {
+                (explanation.missing(), explanation.error().message().to_owned())
+            }
+            other => (MissingKernel::Op, other.refusal().unwrap_or_default()),
+        };
+        let op = qualified(node);
+        match self.ops.iter_mut().find(|known| known.op == op && known.missing == missing) {
+            Some(known) => known.count += 1,
+            None => {
+                let first_node = node.name.to_string();
+                self.ops.push(FallbackOp { op, missing, reason, count: 1, first_node });
+            }
+        }
+    }
+
+    fn sorted(mut self) -> Self {
+        self.ops.sort_by_key(|op| (op.missing, std::cmp::Reverse(op.count)));
+        self
+    }
+
+    /// How many nodes the CPU runs because other devices have no kernel for them.
+    pub fn fallen_nodes(&self) -> usize {
+        self.ops.iter().map(|op| op.count).sum()
+    }
+
+    /// The error where the CPU is not to run them.
+    pub fn error(&self) -> Error {
+        let named = |op: &FallbackOp| match (op.count, op.first_node.as_str()) {
+            (1, "") => format!("`{}`", op.op),
+            (1, name) => format!("`{}` (`{name}`)", op.op),
+            (count, "") => format!("`{}` ({count} nodes)", op.op),
+            (count, name) => format!("`{}` ({count} nodes, `{name}` the first)", op.op),
+        };
+        let ops: Vec<String> = self.ops.iter().map(named).collect();
+        let message = format!(
+            "expected kernels of {} for all nodes that take one, found none for {} of {}: {}",
+            quoted(&self.devices),
+            self.fallen_nodes(),
+            self.nodes,
+            listed(&ops)
+        );
+        Error::unimplemented(message).hint(format!(
+            "set the flag `kernel_fallback` to `models`, or name `{}` as the last device, to have the CPU run them; \
+             `explain` then says why for each node",
+            self.cpu.split(':').next().unwrap_or_default()
+        ))
+    }
+}
+
+/// One sentence.
+impl fmt::Display for FallbackSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (fallen, devices) = (self.fallen_nodes(), quoted(&self.devices));
+        let (runs, has) =
+            (if fallen == 1 { "runs" } else { "run" }, if self.devices.len() == 1 { "has" } else { "have" });
+        write!(f, "{fallen} of the {} nodes that take a kernel {runs} on `{}`, ", self.nodes, self.cpu)?;
+        write!(f, "as {devices} {has} ")?;
+        let kinds = [
+            (MissingKernel::Op, "for"),
+            (MissingKernel::Dtype, "for the dtypes of"),
+            (MissingKernel::Operands, "for the operands of"),
+        ];
+        let of_kind = |(kind, words): (MissingKernel, &str)| {
+            let named = |op: &FallbackOp| match op.count {
+                1 => format!("`{}`", op.op),
+                count => format!("`{}` ({count})", op.op),
+            };
+            let ops: Vec<String> = self.ops.iter().filter(|op| op.missing == kind).map(named).collect();
+            (!ops.is_empty()).then(|| format!("{words} {}", listed(&ops)))
+        };
+        let kinds: Vec<String> = kinds.into_iter().filter_map(of_kind).collect();
+        write!(f, "no kernel {}", kinds.join(", none "))?;
+        let kept = [
+            (self.shape_nodes, "to compute shapes"),
+            (self.text_nodes, "as text is on the host alone"),
+            (self.small_nodes, "as copying would take longer"),
+        ];
+        kept.into_iter().filter(|(count, _)| *count > 0).try_for_each(|(count, why)| {
+            write!(f, "; {count} more {} there on purpose, {why}", if count == 1 { "is" } else { "are" })
+        })
+    }
+}
+
+/// The op of a node, with its domain where that is not ONNX's own.
+fn qualified(node: &Node) -> String {
+    if node.domain.is_empty() { node.op.to_string() } else { format!("{}.{}", node.domain, node.op) }
+}
+
+/// The first of some ops, and how many more there are.
+fn listed(ops: &[String]) -> String {
+    let (named, more) = ops.split_at(ops.len().min(MOST_NAMED));
+    match more.len() {
+        0 => joined(named),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    joined(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
+}
+
+fn joined(texts: &[String]) -> String {
+    match texts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn op(op: &str, missing: MissingKernel, count: usize) -> FallbackOp {
+        let (reason, first_node) = (String::new(), op.to_uppercase());
+        FallbackOp { op: op.to_owned(), missing, reason, count, first_node }
+    }
+
+    fn summary(ops: Vec<FallbackOp>) -> FallbackSummary {
+        FallbackSummary {
+            devices: vec!["opencl:0".to_owned()],
+            cpu: "cpu:0".to_owned(),
+            nodes: 12,
+            ops,
+            ..FallbackSummary::default()
+        }
+    }
+
+    #[test]
+    fn one_sentence_says_how_many_where_which_and_why() {
+        let all = ["Conv", "Relu", "Gemm", "TopK", "Tan"].map(|name| op(name, MissingKernel::Op, 1));
+        assert_eq!(
+            summary(all.to_vec()).to_string(),
+            "5 of the 12 nodes that take a kernel run on `cpu:0`, as `opencl:0` has no kernel for `Conv`, `Relu`, `Gemm` and 2 more"
+        );
+        let kinds = vec![
+            op("Conv", MissingKernel::Op, 2),
+            op("Add", MissingKernel::Dtype, 1),
+            op("Max", MissingKernel::Operands, 1),
+        ];
+        assert_eq!(
+            FallbackSummary { shape_nodes: 3, ..summary(kinds) }.to_string(),
+            "4 of the 12 nodes that take a kernel run on `cpu:0`, as `opencl:0` has no kernel for `Conv` (2), none for the dtypes of `Add`, none for \
+             the operands of `Max`; 3 more are there on purpose, to compute shapes"
+        );
+        assert_eq!(
+            summary(vec![op("Add", MissingKernel::Dtype, 1)]).to_string(),
+            "1 of the 12 nodes that take a kernel runs on `cpu:0`, as `opencl:0` has no kernel for the dtypes of `Add`"
+        );
+    }
+
+    #[test]
+    fn the_error_names_the_first_nodes_and_what_to_do() {
+        let error =
+            summary(vec![op("Conv", MissingKernel::Op, 2), op("Add", MissingKernel::Dtype, 1)]).error();
+        assert_eq!(
+            error.message(),
+            "expected kernels of `opencl:0` for all nodes that take one, found none for 3 of 12: `Conv` (2 nodes, `CONV` the first) and \
+             `Add` (`ADD`)"
+        );
+        assert!(
+            error.advice().unwrap().contains("`kernel_fallback` to `models`, or name `cpu`"),
+            "{error:?}"
+        );
+    }
+}
