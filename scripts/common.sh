@@ -13,6 +13,15 @@ if [ -t 1 ]; then export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-always}; fi
 # Says what happens next.
 say() { printf '==> %s\n' "$*"; }
 
+# Does what its name says, and says how long it took.
+timed() {
+    local name=$1 begin=$SECONDS
+    shift
+    say "$name"
+    "$@"
+    say "$name: $((SECONDS - begin)) s"
+}
+
 # Says why the script ends, and ends it.
 stop() {
     printf 'error: %s\n' "$*" >&2
@@ -65,9 +74,87 @@ installed() {
     esac
 }
 
+# Whether files can be made in a directory, which is made where it is missing. Root may do what the modes of files forbid, but not
+# what a file system forbids, so it is tried.
+can_write() {
+    local probe
+    mkdir -p "$1" 2>/dev/null && probe=$(mktemp "$1/.oarlock-XXXXXX" 2>/dev/null) && rm "$probe"
+}
+
+# Fails where cargo does not start, or has no place for crates.
+need_cargo() {
+    local said place=${CARGO_HOME:-${HOME:-}/.cargo}
+    command -v cargo >/dev/null || stop 'expected `cargo` on the PATH, found none; install Rust 1.89 or newer'
+    said=$(cargo --version 2>&1) ||
+        stop "expected \`cargo --version\` to work, found: ${said%%$'\n'*}; where rustup lies in another home, RUSTUP_HOME says which"
+    can_write "$place" ||
+        stop "expected a directory for crates that can be written, found \`$place\`; \`export CARGO_HOME=DIRECTORY\` names another"
+}
+
+# How many MB of memory are free: of the machine, and of the container where it has less.
+free_memory() {
+    local limit used free
+    free=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo) / 1024))
+    if limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null) && [ "$limit" != max ]; then
+        used=$(sed -n 's/^anon //p' /sys/fs/cgroup/memory.stat)
+        limit=$(((limit - used) / 1024 / 1024))
+        free=$((limit < free ? limit : free))
+    fi
+    echo $free
+}
+
+# Has cargo do no more at once than memory is free for, unless CARGO_BUILD_JOBS says how much: the largest crate takes some 2 GB.
+fit_memory() {
+    local free jobs
+    [ -z "${CARGO_BUILD_JOBS:-}" ] || return 0
+    free=$(free_memory)
+    jobs=$((free / 2048))
+    [ $jobs -lt "$(nproc)" ] || return 0
+    export CARGO_BUILD_JOBS=$((jobs > 1 ? jobs : 1))
+    say "$free MB of memory are free, so cargo does $CARGO_BUILD_JOBS at a time; CARGO_BUILD_JOBS says otherwise"
+}
+
+# How many GB of disk are free where cargo builds.
+free_disk() {
+    mkdir -p "$TARGET"
+    echo $(($(df --output=avail --block-size=1G "$TARGET" | tail -n 1)))
+}
+
+# Fails where less disk is free than the named number of GB, less what lies in a directory of the target already.
+need_disk() {
+    local need=$1 free built=0
+    free=$(free_disk)
+    [ ! -d "$TARGET/$2" ] || built=$(du --summarize --block-size=1G "$TARGET/$2" | cut -f 1)
+    need=$((need > built ? need - built : 0))
+    [ "$free" -ge "$need" ] ||
+        stop "expected $need GB of disk for \`$TARGET\`, found $free GB free; \`export CARGO_TARGET_DIR=DIRECTORY\` builds elsewhere"
+}
+
+# Python that makes environments.
+need_python() { python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv; }
+
+# Fails where pip could not install what it was told.
+no_packages() {
+    stop "expected $* from an index of Python packages, found none; without a network," \
+        "\`export PIP_NO_INDEX=1 PIP_FIND_LINKS=DIRECTORY\` takes them from there"
+}
+
+# Makes an environment of Python with what is to be installed there, as pip is told it, unless that is in it already.
+python_environment() {
+    local place=$1 file wanted
+    shift
+    wanted=$(printf '%s\n' "$@" && for file in "$@"; do [ ! -f "$file" ] || cat "$file"; done)
+    [ "$(cat "$place/installed" 2>/dev/null)" != "$wanted" ] || [ ! -x "$place/bin/python" ] || return 0
+    need_python
+    "${PYTHON:-python3}" -m venv "$place"
+    "$place/bin/pip" install --quiet --disable-pip-version-check "$@" || no_packages "$@"
+    printf '%s\n' "$wanted" >"$place/installed"
+}
+
 # Installs the named Debian packages that are missing, or says how to.
 need() {
-    command -v cargo >/dev/null || stop 'expected `cargo` on the PATH, found none; install Rust 1.89 or newer'
+    need_cargo
+    fit_memory
     local package missing=()
     for package in "$@"; do
         installed "$package" && continue
@@ -80,6 +167,6 @@ need() {
         stop "missing: ${missing[*]}; on Debian, run \`sudo apt-get install ${missing[*]}\`, then this script again"
     fi
     say "installing ${missing[*]}"
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends "${missing[@]}" >/dev/null
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends "${missing[@]}" >/dev/null; } ||
+        stop "expected ${missing[*]} from apt, found no way to get them; see above"
 }

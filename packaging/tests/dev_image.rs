@@ -1,4 +1,4 @@
-//! What a container with the tools does, with programs in place of the tools that note how they are called: settings are checked
+//! What an image with the tools is built of in the root of the sources, and what a container of it does, with programs in place of the tools that note how they are called: settings are checked
 //! before anything else, and everything is done as whom the sources belong to.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use oarlock_pack::image::{Images, images};
+use oarlock_pack::image::{Images, images, tools};
 use tempfile::TempDir;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docker/dev.sh");
@@ -106,6 +106,39 @@ fn our_own_images_build_what_goes_beside_them() {
         count += 1;
     }
     assert_eq!(count, 6);
+}
+
+#[test]
+fn the_dockerfile_in_the_root_has_the_tools_of_the_image_that_is_laid_out() {
+    let images = Images::read("images.toml", images::OWN).expect("our own images");
+    let expected = tools::dockerfile(&images, "dev").expect("an image with the tools");
+    let dev = images.chosen(&["dev".to_owned()]).expect("an image")[0];
+    for package in dev.layers.iter().flat_map(|layer| &images.layer(layer).expect("a layer").debian) {
+        assert!(expected.contains(&format!(" {package} ")), "{package}");
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../Dockerfile");
+    if std::env::var_os("OARLOCK_WRITE").is_some() {
+        fs::write(file, &expected).expect("the file can be written");
+    }
+    let found = fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        found == expected,
+        "`Dockerfile` is stale; write it anew with `OARLOCK_WRITE=1 cargo test -p oarlock-pack`"
+    );
+}
+
+#[test]
+fn what_dockerfiles_copy_is_sent_to_the_engine() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let ignored = fs::read_to_string(format!("{root}/.dockerignore")).expect("a file");
+    let sent: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    assert!(ignored.lines().any(|line| line == "*"), "{ignored}");
+    let dockerfile = fs::read_to_string(format!("{root}/Dockerfile")).expect("a file");
+    let copied = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY ")?.split(' ').next());
+    // `docker/dev.sh` writes the other one, with layers below `build/images`.
+    let needed: Vec<&str> = copied.chain(["build/images"]).collect();
+    assert_eq!(needed, ["docker/dev.sh", "build/images"]);
+    assert_eq!(sent, needed);
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub mod pool;
 mod prune;
 pub(crate) mod read;
 mod root;
+pub mod tools;
 pub mod version;
 pub mod workshop;
 

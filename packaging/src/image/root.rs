@@ -31,7 +31,8 @@ pub(super) const WORK: &str = "work";
 /// The same of images that build the sources, which lie there.
 pub(super) const SOURCES: &str = "oarlock";
 
-const HOME: &str = "home/oarlock";
+/// Where that user is at home.
+pub(super) const HOME: &str = "home/oarlock";
 
 /// Directories that are links since all programs and libraries lie below one.
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];

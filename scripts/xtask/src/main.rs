@@ -1,5 +1,6 @@
 //! Developer tooling of Oarlock: `cargo xtask --help`.
 
+mod check;
 mod generate;
 
 use anyhow::Result;
@@ -15,6 +16,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check formatting, clippy and tests of crates and of what depends on them; `scripts/check` calls it
+    Check(check::CheckArguments),
     /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`; and
     /// the types of the messages in model files
     Generate {
@@ -26,6 +29,7 @@ enum Command {
 
 fn main() -> Result<()> {
     match Cli::parse().command {
+        Command::Check(arguments) => check::run(&arguments),
         Command::Generate { check } => generate::run(check),
     }
 }

@@ -1,0 +1,177 @@
+//! Says in about a minute whether a change holds: formatting, clippy, the tests of the crates that changed, and the quick ones of
+//! what depends on them.
+
+mod changes;
+mod programs;
+mod selection;
+mod workspace;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use self::selection::Selection;
+use self::workspace::Workspace;
+
+/// What `scripts/check` was told.
+#[derive(clap::Args)]
+pub(crate) struct CheckArguments {
+    /// Run all tests of what depends on the crates, not only the quick ones
+    #[arg(long)]
+    all: bool,
+    /// Compare with this commit, where no crate is named
+    #[arg(long, value_name = "REVISION", conflicts_with = "crates")]
+    since: Option<String>,
+    /// The crates, by package, directory or short name; where none is named, those that changed
+    #[arg(value_name = "CRATE")]
+    crates: Vec<String>,
+}
+
+/// A step that is done.
+struct Step {
+    name: &'static str,
+    took: Duration,
+    /// What is wrong, where something is.
+    failure: Option<String>,
+}
+
+/// Does all steps, also after one that failed, and says at the end what came of them.
+pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
+    let begin = Instant::now();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let workspace = read_workspace(&cargo, &root)?;
+    let chosen = choose(&workspace, arguments)?;
+    say_what_is_checked(&chosen);
+
+    let mut steps = vec![
+        step("formatting", || {
+            calls(&cargo, &root, &["fmt", "--all", "--check"], "`cargo fmt --all` formats it")
+        }),
+        step("clippy", || {
+            let arguments =
+                ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"];
+            calls(&cargo, &root, &arguments, "mend what is above")
+        }),
+    ];
+    let mut passed = 0;
+    if !chosen.is_empty() {
+        let mut compiled = Vec::new();
+        steps.push(step("compiling tests", || {
+            compiled = programs::compile(&cargo, &workspace, &chosen)?;
+            Ok(())
+        }));
+        steps.push(step("tests", || {
+            let results = programs::run(&compiled)?;
+            passed = results.passed;
+            if results.failed.is_empty() { Ok(()) } else { bail!("{}", results.failed.join(", ")) }
+        }));
+    }
+    summarize(&steps, passed, begin.elapsed());
+    say_what_is_left_out(&workspace, &chosen, arguments);
+    if steps.iter().any(|step| step.failure.is_some()) {
+        bail!("the change does not hold yet; see above");
+    }
+    Ok(())
+}
+
+fn read_workspace(cargo: &OsString, root: &Path) -> Result<Workspace> {
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root)
+        .output()
+        .context("starting cargo")?;
+    if !output.status.success() {
+        bail!("`cargo metadata`: {}", String::from_utf8_lossy(&output.stderr).trim_end());
+    }
+    Workspace::read(&output.stdout)
+}
+
+/// What to check: the crates that are named, or those of the files that changed.
+fn choose(workspace: &Workspace, arguments: &CheckArguments) -> Result<Selection> {
+    let mut chosen = if arguments.crates.is_empty() {
+        let base = changes::base(&workspace.root, arguments.since.as_deref())?;
+        let files = changes::files(&workspace.root, &base)?;
+        println!("==> files that differ from {:.9}: {}", base, files.len());
+        Selection::of_files(workspace, files, |manifest| workspace.root.join(manifest).is_file())
+    } else {
+        let names = arguments.crates.iter().map(|name| Ok(workspace.find(name)?.name.clone()));
+        Selection::of_crates(workspace, names.collect::<Result<BTreeSet<_>>>()?)
+    };
+    chosen.is_all = arguments.all;
+    Ok(chosen)
+}
+
+fn say_what_is_checked(chosen: &Selection) {
+    let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if !chosen.whole.is_empty() {
+        println!("==> all tests of {}", list(&chosen.whole));
+    }
+    if !chosen.single.is_empty() {
+        let tests: BTreeSet<String> =
+            chosen.single.iter().map(|(name, test)| format!("`{test}` of {name}")).collect();
+        println!("==> of tests alone: {}", list(&tests));
+    }
+    if !chosen.dependants.is_empty() {
+        let which = if chosen.is_all { "all" } else { "quick" };
+        println!("==> {which} tests of what depends on them: {}", list(&chosen.dependants));
+    }
+    if chosen.is_empty() {
+        println!("==> no crate has changed, so no test is run; `scripts/check CRATE` runs those of one");
+    }
+}
+
+/// Does one step and says how long it took.
+fn step(name: &'static str, work: impl FnOnce() -> Result<()>) -> Step {
+    println!("==> {name}");
+    let begin = Instant::now();
+    let failure = work().err().map(|error| format!("{error:#}"));
+    if let Some(failure) = &failure {
+        eprintln!("error: {name}: {failure}");
+    }
+    Step { name, took: begin.elapsed(), failure }
+}
+
+/// Runs cargo in the root of the tree, and says what to do where it fails.
+fn calls(cargo: &OsString, root: &Path, arguments: &[&str], advice: &str) -> Result<()> {
+    let status = Command::new(cargo).args(arguments).current_dir(root).status().context("starting cargo")?;
+    if !status.success() {
+        bail!("`cargo {}` failed; {advice}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// A table of the steps.
+fn summarize(steps: &[Step], passed: u64, took: Duration) {
+    println!();
+    for Step { name, took, failure } in steps {
+        let result = if failure.is_some() { "failed" } else { "well" };
+        println!("    {name:<16} {:>4.0} s   {result}", took.as_secs_f64());
+    }
+    println!("    {:<16} {:>4.0} s   {passed} tests passed", "together", took.as_secs_f64());
+}
+
+/// What was not checked, and the command that checks it.
+fn say_what_is_left_out(workspace: &Workspace, chosen: &Selection, arguments: &CheckArguments) {
+    let left_out = chosen.left_out(workspace);
+    if !left_out.is_empty() {
+        let of_each = left_out.iter().map(|(member, tests)| format!("{} of {member}", tests.join(", ")));
+        let again = arguments.since.iter().flat_map(|since| ["--since".to_owned(), since.clone()]);
+        let again: Vec<String> = again.chain(arguments.crates.iter().cloned()).collect();
+        println!(
+            "not run: {}; `scripts/check --all{}{}` runs them",
+            of_each.collect::<Vec<_>>().join("; "),
+            if again.is_empty() { "" } else { " " },
+            again.join(" ")
+        );
+    }
+    if !chosen.of_no_crate.is_empty() {
+        let files: Vec<_> = chosen.of_no_crate.iter().map(|file| file.display().to_string()).collect();
+        println!("of no crate: {}; `.ci/run` has the checks of the whole tree", files.join(", "));
+    }
+    println!("examples in documentation, Python and other builds are left to `.ci/run`");
+}

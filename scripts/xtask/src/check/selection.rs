@@ -1,0 +1,169 @@
+//! Which tests are run for a change: all of the crates that changed, and of what depends on these the quick ones.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::workspace::{Member, Workspace};
+
+/// What holds pages to what they say: a crate and its tests.
+const OF_PAGES: (&str, [&str; 2]) = ("oarlock-tests", ["house", "recipes"]);
+
+/// The tests to run.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    /// The crates all of whose tests are run.
+    pub(super) whole: BTreeSet<String>,
+    /// The crates that depend on those.
+    pub(super) dependants: BTreeSet<String>,
+    /// Single integration tests, each with its crate, where nothing else of the crate has changed.
+    pub(super) single: BTreeSet<(String, String)>,
+    /// Files that belong to no crate.
+    pub(super) of_no_crate: Vec<PathBuf>,
+    /// Whether of the crates that depend on those all tests are run.
+    pub(super) is_all: bool,
+}
+
+/// A test program as cargo names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Program<'p> {
+    /// The tests among the sources of a library or a program.
+    Unit,
+    /// An integration test.
+    Integration(&'p str),
+}
+
+impl Selection {
+    /// What these files ask for.
+    pub(super) fn of_files(
+        workspace: &Workspace,
+        files: Vec<PathBuf>,
+        is_manifest: impl Fn(&Path) -> bool,
+    ) -> Self {
+        let mut chosen = Self::default();
+        for file in files {
+            match workspace.owner(&file, &is_manifest) {
+                Some(member) => match member.test_of(&file) {
+                    Some(test) => _ = chosen.single.insert((member.name.clone(), test.to_owned())),
+                    None => _ = chosen.whole.insert(member.name.clone()),
+                },
+                None => chosen.of_no_crate.push(file),
+            }
+        }
+        if chosen.of_no_crate.iter().any(|file| file.extension().is_some_and(|extension| extension == "md")) {
+            let (member, tests) = OF_PAGES;
+            chosen.single.extend(tests.map(|test| (member.to_owned(), test.to_owned())));
+        }
+        chosen.single.retain(|(member, _)| !chosen.whole.contains(member));
+        chosen.dependants = workspace.dependants(&chosen.whole);
+        chosen
+    }
+
+    /// What these crates ask for.
+    pub(super) fn of_crates(workspace: &Workspace, members: BTreeSet<String>) -> Self {
+        Self { dependants: workspace.dependants(&members), whole: members, ..Self::default() }
+    }
+
+    /// Whether there is nothing to run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.single.is_empty()
+    }
+
+    /// Whether a test program of a crate is run.
+    pub(super) fn has(&self, member: &Member, program: Program<'_>) -> bool {
+        let is_whole = self.whole.contains(&member.name);
+        let is_dependant = self.dependants.contains(&member.name);
+        match program {
+            Program::Unit => is_whole || is_dependant,
+            Program::Integration(test) => {
+                is_whole
+                    || is_dependant && (self.is_all || member.quick.contains(test))
+                    || self.single.contains(&(member.name.clone(), test.to_owned()))
+            }
+        }
+    }
+
+    /// The integration tests to compile, by name, of whatever crate.
+    pub(super) fn integration_tests(&self, workspace: &Workspace) -> BTreeSet<String> {
+        let all =
+            workspace.members.values().flat_map(|member| member.tests.keys().map(move |test| (member, test)));
+        all.filter(|(member, test)| self.has(member, Program::Integration(test)))
+            .map(|(_, test)| test.clone())
+            .collect()
+    }
+
+    /// The integration tests that are not run, of each crate that depends on those that changed.
+    pub(super) fn left_out<'w>(&self, workspace: &'w Workspace) -> Vec<(&'w str, Vec<&'w str>)> {
+        let of = |member: &'w Member| -> Vec<&'w str> {
+            let tests = member.tests.keys().map(String::as_str);
+            tests.filter(|test| !self.has(member, Program::Integration(test))).collect()
+        };
+        let members = self.dependants.iter().filter_map(|name| workspace.members.get(name));
+        members
+            .map(|member| (member.name.as_str(), of(member)))
+            .filter(|(_, tests)| !tests.is_empty())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crate and tests, of which one is quick, that depend on it.
+    fn workspace() -> Workspace {
+        let main = |name: &str| (name.to_owned(), PathBuf::from(format!("tests/{name}.rs")));
+        let core = Member {
+            name: "core".into(),
+            directory: "core".into(),
+            tests: [main("infer")].into(),
+            ..Member::default()
+        };
+        let tests = Member {
+            name: "oarlock-tests".into(),
+            directory: "tests".into(),
+            dependencies: ["core".to_owned()].into(),
+            tests: [main("house"), main("recipes"), main("slow")].into(),
+            quick: ["house".to_owned()].into(),
+        };
+        let members = [core, tests].map(|member| (member.name.clone(), member)).into();
+        Workspace { root: "/tree".into(), members }
+    }
+
+    fn of_files(files: &[&str]) -> Selection {
+        let manifests = ["core/Cargo.toml", "tests/Cargo.toml"];
+        let is_manifest = |file: &Path| manifests.iter().any(|manifest| file == Path::new(manifest));
+        Selection::of_files(&workspace(), files.iter().map(PathBuf::from).collect(), is_manifest)
+    }
+
+    fn run(chosen: &Selection) -> Vec<String> {
+        chosen.integration_tests(&workspace()).into_iter().collect()
+    }
+
+    #[test]
+    fn of_what_changed_all_tests_are_run_and_of_what_depends_on_it_the_quick_ones() {
+        let mut chosen = of_files(&["core/src/lib.rs"]);
+        assert_eq!(run(&chosen), ["house", "infer"]);
+        assert_eq!(chosen.left_out(&workspace()), [("oarlock-tests", vec!["recipes", "slow"])]);
+        chosen.is_all = true;
+        assert_eq!(run(&chosen), ["house", "infer", "recipes", "slow"]);
+        assert_eq!(chosen.left_out(&workspace()), []);
+    }
+
+    #[test]
+    fn a_change_of_one_test_runs_that_test_alone() {
+        let chosen = of_files(&["tests/tests/slow.rs"]);
+        assert_eq!(run(&chosen), ["slow"]);
+        assert!(chosen.whole.is_empty() && chosen.dependants.is_empty());
+        assert_eq!(
+            run(&of_files(&["tests/tests/slow.rs", "tests/src/lib.rs"])),
+            ["house", "recipes", "slow"]
+        );
+    }
+
+    #[test]
+    fn a_page_is_held_to_what_it_says() {
+        assert_eq!(run(&of_files(&["docs/src/introduction.md"])), ["house", "recipes"]);
+        let script = of_files(&["scripts/demo"]);
+        assert!(script.is_empty() && script.of_no_crate == [PathBuf::from("scripts/demo")]);
+    }
+}

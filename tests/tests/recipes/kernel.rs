@@ -1,0 +1,55 @@
+//! The plugin on the page "Add a kernel", which takes it from here: it is loaded, and its kernel runs.
+
+#![expect(unsafe_code, reason = "kernels for the CPU read and write the memory of the host")]
+
+use oarlock_core::flags::Flags;
+use oarlock_core::{Invocation, Op, Runtime, Tensor};
+use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+
+// ANCHOR: plugin
+use oarlock_sdk::{Call, Dtype, Host, Kernel, Operand, Plugin, Result, dtype_set};
+
+const F32: Operand = Operand::new(dtype_set(&[Dtype::F32])).group(1);
+
+/// `HardSwish`, element by element.
+fn hard_swish(call: &Call<'_>) -> Result<()> {
+    // SAFETY: the kernel is for the device `cpu`, whose memory is the host's, and while it runs nobody else touches its operands,
+    // of which none lies in another.
+    let (x, y) = unsafe { (call.input(0)?.elements::<f32>()?, call.output(0)?.elements_mut::<f32>()?) };
+    for (y, x) in y.iter_mut().zip(x) {
+        *y = x * (x / 6.0 + 0.5).clamp(0.0, 1.0);
+    }
+    Ok(())
+}
+
+fn plugin(_host: &Host) -> Result<Plugin> {
+    let kernel = Kernel::new("HardSwish", |_, call| hard_swish(call))
+        .since(14)
+        .device_type("cpu")
+        .score(200)
+        .inputs([F32.named("X")])
+        .outputs([F32.named("Y")]);
+    Ok(Plugin::without_device("my-kernels", "1.0.0").kernels([kernel]))
+}
+// ANCHOR_END: plugin
+
+#[test]
+fn the_kernel_of_the_page_takes_the_place_of_the_built_in_one() {
+    let environment = Environment::new(|_| None, false, Identity::of_process());
+    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
+    options.built_in = vec![
+        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+        BuiltIn { name: "my-kernels", query: oarlock_sdk::query!(plugin) },
+    ];
+    let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
+    let runtime = Runtime::start(options, flags).expect("a runtime");
+    let cpu = runtime.device("cpu").expect("the CPU");
+    let x = [-4.0f32, -1.5, 0.0, 1.5, 4.0];
+    let x = Tensor::from_slice(&cpu, &[5], &x).expect("a tensor");
+    let op = Op::latest(&runtime, "HardSwish").expect("an op of ONNX");
+    let y = op.run(&runtime, &[&x]).expect("a result");
+    assert_eq!(y.to_vec::<f32>().expect("floats"), [0.0, -0.375, 0.0, 1.125, 4.0]);
+    let call = Invocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
+    let explanation = op.explain(&runtime, &call).expect("an explanation");
+    assert_eq!(explanation.chosen().expect("a kernel").plugin(), "my-kernels");
+}
