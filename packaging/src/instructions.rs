@@ -46,10 +46,10 @@ pub struct FloatArithmetic {
 }
 
 impl FloatArithmetic {
-    /// The share of vector instructions in percent; 0 where there is no arithmetic.
+    /// The share of vector instructions in percent; all of it where there is no arithmetic.
     #[must_use]
     pub fn vectorized_percent(self) -> usize {
-        self.packed * 100 / (self.packed + self.scalar).max(1)
+        (self.packed * 100).checked_div(self.packed + self.scalar).unwrap_or(100)
     }
 
     /// Counts the instructions of some code.
@@ -238,7 +238,8 @@ mod tests {
         ]);
         assert_eq!(found, FloatArithmetic { packed: 2, scalar: 1 });
         assert_eq!(found.vectorized_percent(), 66);
-        assert_eq!(FloatArithmetic::default().vectorized_percent(), 0);
+        assert_eq!(FloatArithmetic { packed: 0, scalar: 3 }.vectorized_percent(), 0);
+        assert_eq!(FloatArithmetic::default().vectorized_percent(), 100);
     }
 
     #[test]

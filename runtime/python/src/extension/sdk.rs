@@ -27,8 +27,8 @@ macro_rules! manifest {
     };
 }
 
-const SOURCES: [(&str, &str); 17] = sources! {
-    "abi": "generated.rs" "lib.rs" "text.rs" "versions.rs";
+const SOURCES: [(&str, &str); 18] = sources! {
+    "abi": "draft.rs" "generated.rs" "lib.rs" "text.rs" "versions.rs";
     "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "panics.rs" "place.rs"
         "plugin.rs" "pointer.rs";
     "sdk/macros": "lib.rs";
