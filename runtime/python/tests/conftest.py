@@ -12,6 +12,7 @@ import numpy as np
 import oarlock as ol
 import onnx
 import pytest
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parents[3]
 # The instruction set that kernels of the CPU have to use: `scripts/test-isa` forces one.
@@ -29,6 +30,10 @@ def _force_isa():
 
 if FORCED_ISA:
     _force_isa()
+
+# How long a call takes is up to what else the machine does, so no test fails because of it.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
