@@ -7,14 +7,12 @@ use std::path::Path;
 
 use oarlock_contract::model::{Item, ItemKind};
 use oarlock_contract::{Contract, SOURCE, read};
-use oarlock_host::{BuiltIn, Config, Environment, Host, HostOptions, Identity, PluginInfo};
+use oarlock_host::{BuiltIn, Host, PluginInfo};
 use oarlock_sdk::abi;
+use oarlock_tests::bare_host::{CPU, SIM, host_options};
 
 /// The devices of the tree that start on every machine. One that brings a draft belongs here too.
-const DEVICES: [BuiltIn; 2] = [
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY },
-];
+const DEVICES: [BuiltIn; 2] = [CPU, SIM];
 
 /// What makes a profile fit to be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +93,7 @@ impl Tree {
 
 /// What the devices of the tree say of themselves to a host.
 fn devices() -> Vec<PluginInfo> {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
-    options.built_in = DEVICES.to_vec();
-    let host = Host::start(&options).expect("a host");
+    let host = Host::start(&host_options("tests 1.0", "", &DEVICES)).expect("a host");
     let plugins: Vec<_> = host.report().loaded().map(|(_, loaded)| loaded.info.clone()).collect();
     assert_eq!(plugins.len(), DEVICES.len(), "{:?}", host.report());
     plugins

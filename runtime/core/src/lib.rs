@@ -45,7 +45,9 @@ mod tensor;
 pub use attribute::{Attribute, Attributes};
 pub use constant::Constant;
 pub use device::{Device, DeviceName};
-pub use dispatch::{Expected, FallbackCount, Invocation, Launch, Op, Outputs, Packed, Place, Readied, Ready};
+pub use dispatch::{
+    CpuFallback, Expected, FallbackCount, Invocation, Launch, Op, Outputs, Packed, Place, Readied, Ready,
+};
 pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use known_devices::{KNOWN_DEVICES, KnownDevice};

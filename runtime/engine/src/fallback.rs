@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::flags::Fallback;
 use oarlock_core::registry::MissingKernel;
-use oarlock_core::{Device, Error, Result, Runtime};
+use oarlock_core::{CpuFallback, Device, Error, Result, Runtime};
 
 use crate::environment::Environment;
 use crate::graph::Node;
@@ -103,8 +103,17 @@ impl FallbackPolicy {
     }
 
     /// Whether the CPU may run what no other device can.
-    pub(crate) fn allows_cpu(&self) -> bool {
+    fn allows_cpu(&self) -> bool {
         self.is_cpu_named || self.fallback.covers_models()
+    }
+
+    /// Whether the CPU makes a call that its device has no kernel for, as it turns out in the run.
+    pub(crate) fn in_the_run(&self) -> CpuFallback {
+        match (self.is_cpu_named, self.allows_cpu()) {
+            (true, _) => CpuFallback::Quiet,
+            (false, true) => CpuFallback::Told,
+            (false, false) => CpuFallback::Never,
+        }
     }
 
     /// Tells of ops that nobody was told of.

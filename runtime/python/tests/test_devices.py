@@ -3,9 +3,11 @@
 import contextvars
 import subprocess
 import sys
+from threading import Barrier
 
 import oarlock as ol
 import pytest
+from oarlock import _doctor
 
 
 def test_devices_have_types_and_names():
@@ -104,3 +106,26 @@ def test_streams_of_the_cpu_are_done_at_once():
     with ol.Stream() as stream:
         assert (ol.ones(3) + 1).tolist() == [2.0, 2.0, 2.0]
     assert stream.is_done() and stream.record_event().is_done() and repr(stream) == "Stream(cpu:0)"
+
+
+def test_devices_of_a_kind_are_tried_at_the_same_time(monkeypatch):
+    gate = Barrier(2)
+    (cpu,) = ol.devices()
+    tried = []
+
+    def check(device, place=0):
+        if len(tried) >= 2:
+            gate.wait(timeout=30)
+        tried.append(place)
+        return _doctor.Checked(device.name, device.description, "it mixes them up" if place == _doctor.ROUNDS else None)
+
+    monkeypatch.setattr(_doctor, "check", check)
+    alone, beside = _doctor.check_all([cpu, cpu])
+    assert alone.problem is None and beside.problem == "beside the others of its kind, it mixes them up"
+    assert sorted(tried) == sorted([0, 0, *range(2 * _doctor.ROUNDS)])
+
+
+@pytest.mark.parametrize("name", ["rocm", "hip", "dcu", "xpu", "npu", "ipu"])
+def test_a_device_whose_plugin_is_planned_is_told_so(name):
+    with pytest.raises((ValueError, IndexError), match="planned: there is no plugin for it yet"):
+        ol.set_device(name)

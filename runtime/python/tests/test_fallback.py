@@ -4,12 +4,10 @@ import json
 import subprocess
 import sys
 import textwrap
-from threading import Barrier
 
 import oarlock as ol
 import pytest
 from conftest import REPOSITORY
-from oarlock import _doctor
 
 MODEL = REPOSITORY / "docs/src/models/digits.onnx"
 START = f"""
@@ -109,26 +107,3 @@ def test_a_session_for_onnxruntime_logs_and_fails_as_sessions_there_do(on_custom
     (logged,) = error.splitlines()
     assert logged.startswith("WARNING oarlock.onnxruntime Some nodes were not assigned to the preferred execution providers: 7 of")
     assert "found none for 7 of 7" in told
-
-
-def test_devices_of_a_kind_are_tried_at_the_same_time(monkeypatch):
-    gate = Barrier(2)
-    (cpu,) = ol.devices()
-    tried = []
-
-    def check(device, place=0):
-        if len(tried) >= 2:
-            gate.wait(timeout=30)
-        tried.append(place)
-        return _doctor.Checked(device.name, device.description, "it mixes them up" if place == _doctor.ROUNDS else None)
-
-    monkeypatch.setattr(_doctor, "check", check)
-    alone, beside = _doctor.check_all([cpu, cpu])
-    assert alone.problem is None and beside.problem == "beside the others of its kind, it mixes them up"
-    assert sorted(tried) == sorted([0, 0, *range(2 * _doctor.ROUNDS)])
-
-
-@pytest.mark.parametrize("name", ["rocm", "hip", "dcu", "xpu", "npu", "ipu"])
-def test_a_device_whose_plugin_is_planned_is_told_so(name):
-    with pytest.raises((ValueError, IndexError), match="planned: there is no plugin for it yet"):
-        ol.set_device(name)

@@ -4,7 +4,8 @@
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Invocation, Op, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
+use oarlock_host::BuiltIn;
+use oarlock_tests::bare_host::{CPU, host_options};
 
 // ANCHOR: plugin
 use oarlock_sdk::{Call, Dtype, Host, Kernel, Operand, Plugin, Result, dtype_set};
@@ -35,12 +36,8 @@ fn plugin(_host: &Host) -> Result<Plugin> {
 
 #[test]
 fn the_kernel_of_the_page_takes_the_place_of_the_built_in_one() {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
-    options.built_in = vec![
-        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-        BuiltIn { name: "my-kernels", query: oarlock_sdk::query!(plugin) },
-    ];
+    let own = BuiltIn { name: "my-kernels", query: oarlock_sdk::query!(plugin) };
+    let options = host_options("tests 1.0", "", &[CPU, own]);
     let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
     let runtime = Runtime::start(options, flags).expect("a runtime");
     let cpu = runtime.device("cpu").expect("the CPU");

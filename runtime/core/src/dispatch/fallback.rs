@@ -7,6 +7,17 @@ use super::op::{Invocation, Op, Outputs};
 use crate::runtime::Runtime;
 use crate::{Device, Result, Tensor};
 
+/// Whether the CPU makes calls that no kernel of their device takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuFallback {
+    /// They fail.
+    Never,
+    /// It does, and the first of each op is told.
+    Told,
+    /// It does without a word.
+    Quiet,
+}
+
 /// What falling back has cost for one op on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackCount {
@@ -58,7 +69,8 @@ pub(crate) fn run(
     for output in &made {
         outputs.push(output.as_ref().map(|tensor| tensor.to(device)).transpose()?);
     }
-    if runtime.fallbacks_counted().count(op.name(), device, bytes) {
+    let is_first = runtime.fallbacks_counted().count(op.name(), device, bytes);
+    if is_first && op.node.cpu_fallback(runtime) != CpuFallback::Quiet {
         runtime.say(&format!(
             "`{}` has no kernel on `{device}` for this call, so `{cpu}` does it, with copies",
             op.name()

@@ -17,8 +17,8 @@ mod site;
 mod watch;
 
 pub use ahead::{Expected, Packed, Place, Readied, Ready};
-pub use fallback::FallbackCount;
 pub(crate) use fallback::Fallbacks;
+pub use fallback::{CpuFallback, FallbackCount};
 pub use launch::Launch;
 pub use op::{Invocation, Op, Outputs};
 pub(crate) use watch::Watch;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::fallback;
+use super::fallback::{self, CpuFallback};
 use super::launch::Launch;
 use super::raw::RawAttributes;
 use super::resolve::{Attempt, Given, Request, Resolution};
@@ -57,7 +57,7 @@ pub(crate) struct Node {
     /// The attributes as they hold, once they were asked for.
     pub(crate) bound: OnceLock<Result<Arc<RawAttributes>>>,
     /// Whether the CPU makes calls that no kernel of their device takes; without it the flag `kernel_fallback` says so.
-    pub(crate) falls_back: Option<bool>,
+    pub(crate) cpu_fallback: Option<CpuFallback>,
 }
 
 /// One call.
@@ -103,7 +103,7 @@ impl Op {
                 attributes,
                 rule,
                 bound: OnceLock::new(),
-                falls_back: None,
+                cpu_fallback: None,
             },
             values: AtomicU64::new(values),
             sites: [const { OnceLock::new() }; SITES],
@@ -119,8 +119,8 @@ impl Op {
     /// The op with a say of its own in whether the CPU makes calls that no kernel of their device takes, whatever the flag
     /// `kernel_fallback` is.
     #[must_use]
-    pub fn with_fallback(mut self, falls_back: bool) -> Self {
-        self.node.falls_back = Some(falls_back);
+    pub fn with_fallback(mut self, fallback: CpuFallback) -> Self {
+        self.node.cpu_fallback = Some(fallback);
         self
     }
 

@@ -8,11 +8,13 @@ use oarlock_abi as abi;
 use oarlock_host::{CallServices, HostCall, KernelHandle};
 use smallvec::SmallVec;
 
+use super::fallback::CpuFallback;
 use super::op::{Invocation, Node};
 use super::outputs::Allocating;
 use super::raw::{self, RawAttributes};
 use super::signature::{Signature, Values};
 use super::site::{Input, InputWay, KernelSite, Output, Site, Way};
+use crate::flags::Fallback;
 use crate::infer::{self, Fact, Inference};
 use crate::registry::fit::{Misfit, Operand, Wanted, fit};
 use crate::registry::{Considered, Explanation, Registry, Row};
@@ -123,7 +125,9 @@ pub(crate) fn site(request: Request<'_>, call: &Invocation<'_>) -> Result<Resolu
     };
     let way = match chosen {
         Some(row) => Way::Kernel(Arc::new(attempt.ready(&row)?)),
-        None if node.falls_back(runtime) && device.device_type() != "cpu" => Way::Fallback,
+        None if node.cpu_fallback(runtime) != CpuFallback::Never && device.device_type() != "cpu" => {
+            Way::Fallback
+        }
         None => match attempt.consider()? {
             Resolution::Done(explanation) => return Err(explanation.error()),
             Resolution::NeedsValues(more) => return Ok(Resolution::NeedsValues(more)),
@@ -409,8 +413,12 @@ impl<'a> Attempt<'a> {
 
 impl Node {
     /// Whether the CPU makes a call that no kernel of its device takes.
-    fn falls_back(&self, runtime: &Runtime) -> bool {
-        self.falls_back.unwrap_or_else(|| runtime.flags().kernel_fallback().covers_ops())
+    pub(crate) fn cpu_fallback(&self, runtime: &Runtime) -> CpuFallback {
+        let by_flag = || match runtime.flags().kernel_fallback() {
+            Fallback::Cpu => CpuFallback::Told,
+            Fallback::Error | Fallback::Models => CpuFallback::Never,
+        };
+        self.cpu_fallback.unwrap_or_else(by_flag)
     }
 
     /// What the outputs of a call will be; nothing for an op whose shapes only kernels know.

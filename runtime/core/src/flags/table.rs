@@ -38,11 +38,6 @@ impl Fallback {
         })
     }
 
-    /// Whether the CPU runs calls of ops that a device has no kernel for.
-    pub fn covers_ops(self) -> bool {
-        self == Self::Cpu
-    }
-
     /// Whether the CPU runs nodes of models that a device has no kernel for.
     pub fn covers_models(self) -> bool {
         self != Self::Error

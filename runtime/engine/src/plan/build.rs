@@ -328,7 +328,7 @@ impl<'a> Builder<'a> {
             return Ok(DraftWay::Eager(op));
         }
         let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
-        Ok(DraftWay::Eager(Arc::new(op.with_fallback(fallback.allows_cpu()))))
+        Ok(DraftWay::Eager(Arc::new(op.with_fallback(fallback.in_the_run()))))
     }
 
     /// The bytes of the large constants that a node reads.

@@ -60,7 +60,8 @@ fn what_the_cpu_runs_for_a_device_is_one_line_beside_the_data_and_a_field_for_pr
 #[test]
 fn a_cpu_that_is_named_runs_the_rest_without_a_word_but_for_programs() {
     let user = with_plugin();
-    let outcome = user.run(&[&["run", "pair.onnx", "--json"], &DEVICE[..], &["-d", "cpu"], &INPUTS].concat());
+    let devices = ["--plugin", "libcustom_cpu.so", "-d", "CustomCPU,cpu"];
+    let outcome = user.run(&[&["run", "pair.onnx", "--json"], &devices[..], &INPUTS].concat());
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     let fallback = &outcome.json()["fallback"];
     assert_eq!((&fallback["nodes"], &fallback["cpu_named"]), (&1.into(), &true.into()));
@@ -111,6 +112,10 @@ fn a_call_that_a_device_refuses_in_the_run_falls_back_as_other_nodes_do() {
     let calls = &report["fallback"]["in_the_run"][0];
     assert_eq!((&calls["op"], &calls["device"]), (&"Add".into(), &"CustomCPU:0".into()));
     assert_eq!(calls["calls"], 1);
+    let named = user.run(&[&call[..], &DEVICE, &["-d", "cpu"]].concat());
+    assert_eq!((named.status, named.err.as_str()), (0, ""));
+    let refused = user.run(&[&call[..], &DEVICE, &["--set", "kernel_fallback=error"]].concat());
+    assert_eq!(refused.status, 1, "{}", refused.err);
 }
 
 #[test]
@@ -128,7 +133,7 @@ fn what_a_device_cannot_run_is_named_with_who_can() {
 
 #[test]
 fn a_device_that_is_named_twice_is_one() {
-    let call = ["run", "product.onnx", "-i", "x=f32:[[1,2,3]]", "--json", "-d", "cpu", "-d", "cpu:0"];
+    let call = ["run", "product.onnx", "-i", "x=f32:[[1,2,3]]", "--json", "-d", "cpu,cpu:0", "-d", "cpu"];
     assert_eq!(user().run(&call).json()["devices"], serde_json::json!(["cpu:0"]));
 }
 
