@@ -85,15 +85,15 @@ fn check_dense(case: &Case, isa: Isa, finish: &Finish<'_>) {
 fn images_in_bf16_give_the_sums_they_should() {
     let mut numbers = Numbers(11);
     let cases = std::iter::repeat_with(|| Case::random(&mut numbers)).filter(has_whole_pairs).take(25);
+    // Each case is computed in sixteen ways, so three of them take turns on each instruction set.
+    let isas: Vec<Isa> = levels().collect();
     for (index, case) in cases.enumerate() {
         let finish = Finish {
             bias: (index % 2 == 0).then_some(&case.bias),
             residual: if index % 3 == 0 { Residual::None } else { Residual::Apart(&case.residual) },
             activation: RELU,
         };
-        for isa in levels() {
-            check_dense(&case, isa, &finish);
-        }
+        check_dense(&case, isas[index / 3 % isas.len()], &finish);
     }
 }
 
