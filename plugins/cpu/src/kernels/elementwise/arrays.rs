@@ -245,6 +245,7 @@ macro_rules! divisions {
                 type Input = (N, N);
                 type Output = N;
                 const HAS_EXCEPTIONS: bool = true;
+                const IS_VECTORIZED: bool = !N::IS_INTEGER;
 
                 #[inline(always)]
                 fn apply<T: Target>(self, (a, b): (N, N)) -> N {

@@ -35,7 +35,7 @@ maps! {
 
 /// Maps that integers have no result of where the divisor is 0.
 macro_rules! divisions {
-    ($($name:ident: $function:ident;)*) => {
+    ($($name:ident: $function:ident, vectors: $is_vectorized:expr;)*) => {
         $(
             #[derive(Clone, Copy)]
             struct $name<N>(PhantomData<N>);
@@ -44,6 +44,7 @@ macro_rules! divisions {
                 type Input = (N, N);
                 type Output = N;
                 const HAS_EXCEPTIONS: bool = N::IS_INTEGER;
+                const IS_VECTORIZED: bool = $is_vectorized;
 
                 #[inline(always)]
                 fn apply<T: Target>(self, (a, b): (N, N)) -> N {
@@ -67,9 +68,9 @@ macro_rules! divisions {
 }
 
 divisions! {
-    Over: over;
-    TruncatedRest: truncated_rest;
-    FlooredRest: floored_rest;
+    Over: over, vectors: !N::IS_INTEGER;
+    TruncatedRest: truncated_rest, vectors: false;
+    FlooredRest: floored_rest, vectors: false;
 }
 
 /// The pass of a map of two numbers of a dtype to one of the same.

@@ -68,6 +68,7 @@ macro_rules! maps {
             impl<P: Part> Map for $name<P> {
                 type Input = ($(maps!(@input $x P),)*);
                 type Output = maps!(@type P $($output)?);
+                const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
                 fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {

@@ -7,9 +7,10 @@
 
 use std::marker::PhantomData;
 
-use oarlock_sdk::Dtype;
+use oarlock_sdk::{Dtype, Element};
 
 use super::inner::{Fault, Inner, Loop, Map};
+use super::number::is_common;
 use super::small_floats::{
     DecodeBf16, DecodeF8E4M3, DecodeF8E4M3Fnuz, DecodeF8E5M2, DecodeF8E5M2Fnuz, DecodeF8E8M0, DecodeF16,
     EncodeBf16, EncodeF8E4M3, EncodeF8E4M3Fnuz, EncodeF8E4M3FnuzUnbounded, EncodeF8E4M3Unbounded,
@@ -115,9 +116,10 @@ impl<From, To> Clone for Conversion<From, To> {
 
 impl<From, To> Copy for Conversion<From, To> {}
 
-impl<From: Convert<To>, To: Copy + Send + Sync + 'static> Map for Conversion<From, To> {
+impl<From: Convert<To> + Element, To: Element> Map for Conversion<From, To> {
     type Input = (From,);
     type Output = To;
+    const IS_VECTORIZED: bool = is_common(From::DTYPE) && is_common(To::DTYPE);
 
     #[inline(always)]
     fn apply<T: Target>(self, (x,): (From,)) -> To {
@@ -129,9 +131,10 @@ impl<From: Convert<To>, To: Copy + Send + Sync + 'static> Map for Conversion<Fro
 #[derive(Clone, Copy)]
 struct IntegerToOdd<From>(PhantomData<From>);
 
-impl<From: Convert<f64>> Map for IntegerToOdd<From> {
+impl<From: Convert<f64> + Element> Map for IntegerToOdd<From> {
     type Input = (From,);
     type Output = f32;
+    const IS_VECTORIZED: bool = is_common(From::DTYPE);
 
     #[inline(always)]
     fn apply<T: Target>(self, (x,): (From,)) -> f32 {
@@ -143,9 +146,10 @@ impl<From: Convert<f64>> Map for IntegerToOdd<From> {
 #[derive(Clone, Copy)]
 struct IsNonzero<From>(PhantomData<From>);
 
-impl<From: Convert<f64> + PartialEq + Default> Map for IsNonzero<From> {
+impl<From: Convert<f64> + Element + PartialEq + Default> Map for IsNonzero<From> {
     type Input = (From,);
     type Output = u8;
+    const IS_VECTORIZED: bool = is_common(From::DTYPE);
 
     #[inline(always)]
     fn apply<T: Target>(self, (x,): (From,)) -> u8 {

@@ -5,7 +5,7 @@
     reason = "elements are read and written through pointers, as an output may be an input's memory"
 )]
 
-use crate::isa::{Isa, Target, Vectorized};
+use crate::isa::{Baseline, Isa, Target, Vectorized};
 
 /// Why a result does not exist, as a message.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,9 @@ pub(super) trait Map: Copy + Send + Sync + 'static {
     type Output: Copy;
     /// Whether some elements need more than [`Map::apply`].
     const HAS_EXCEPTIONS: bool = false;
+    /// Whether it is compiled for each instruction set. What no set has vectors for, such as divisions of integers, is not, and
+    /// neither are numbers that models hardly have: the plugin would be larger by what nobody waits for.
+    const IS_VECTORIZED: bool = true;
 
     /// The function, `#[inline(always)]` and without branches, so that it becomes vector code.
     fn apply<T: Target>(self, input: Self::Input) -> Self::Output;
@@ -49,7 +52,7 @@ pub(super) trait Map: Copy + Send + Sync + 'static {
 
     /// The function for any elements, however slow.
     fn apply_to_any(self, input: Self::Input) -> Result<Self::Output, Fault> {
-        Ok(self.apply::<crate::isa::Baseline>(input))
+        Ok(self.apply::<Baseline>(input))
     }
 }
 
@@ -98,7 +101,8 @@ pub(super) struct Loop<M>(pub(super) M);
 impl<M: Map> Inner for Loop<M> {
     unsafe fn run(&self, isa: Isa, inputs: &[*const u8], output: *mut u8, count: usize) -> Result<(), Fault> {
         let inputs = M::Input::pointers(inputs);
-        isa.vectorize(Run { map: self.0, inputs, output: output.cast(), count })
+        let run = Run { map: self.0, inputs, output: output.cast(), count };
+        if const { M::IS_VECTORIZED } { isa.vectorize(run) } else { run.run::<Baseline>() }
     }
 }
 

@@ -2,6 +2,11 @@
 
 use oarlock_sdk::{Dtype, Element};
 
+/// Whether models have numbers of a dtype often enough that their loops are compiled for each instruction set.
+pub(super) const fn is_common(dtype: Dtype) -> bool {
+    !matches!(dtype, Dtype::U16 | Dtype::U32 | Dtype::U64)
+}
+
 /// An integer or a float, with what NumPy says about its arithmetic.
 pub(super) trait Number: Element + PartialOrd + Default {
     /// Whether a division may have no result.

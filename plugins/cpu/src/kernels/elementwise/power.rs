@@ -80,6 +80,7 @@ macro_rules! integer_powers {
                 type Input = ($integer, i64);
                 type Output = $integer;
                 const HAS_EXCEPTIONS: bool = true;
+                const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
                 fn apply<T: Target>(self, (base, exponent): ($integer, i64)) -> $integer {
@@ -109,6 +110,7 @@ macro_rules! integer_powers {
             impl Map for IntegerPowerOfFloat<$integer> {
                 type Input = ($integer, f64);
                 type Output = $integer;
+                const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
                 fn apply<T: Target>(self, (base, exponent): ($integer, f64)) -> $integer {

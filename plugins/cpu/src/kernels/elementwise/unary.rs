@@ -180,6 +180,7 @@ macro_rules! maps {
             impl<N: Number> Map for $name<N> {
                 type Input = ($(maps!(@type $x N),)*);
                 type Output = maps!(@output N $($output)?);
+                const IS_VECTORIZED: bool = $crate::kernels::elementwise::number::is_common(N::DTYPE);
 
                 #[inline(always)]
                 fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {

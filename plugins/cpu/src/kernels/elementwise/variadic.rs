@@ -22,6 +22,7 @@ struct DividedBy<N>(N);
 impl<N: Number> Map for DividedBy<N> {
     type Input = (N,);
     type Output = N;
+    const IS_VECTORIZED: bool = !N::IS_INTEGER;
 
     #[inline(always)]
     fn apply<T: Target>(self, (sum,): (N,)) -> N {
