@@ -107,7 +107,7 @@ impl Gpu for Cuda {
         Ok(format!("NVRTC {}.{}\n{architecture}\n{}", version.major, version.minor, compiler::OPTIONS))
     }
 
-    fn compile(&self, source: &str) -> Result<Compiled<Program>> {
+    fn compile(&self, source: &str, _with_binary: bool) -> Result<Compiled<Program>> {
         let binary = compiler::compile(source, &self.architecture)?;
         Ok(Compiled { program: self.load(&binary)?, binary: Some(binary) })
     }

@@ -138,10 +138,17 @@ impl Gpu for OpenCl {
         Ok(self.idle.identity.clone())
     }
 
-    fn compile(&self, source: &str) -> Result<Compiled<Program>> {
+    fn keeps_programs(&self) -> bool {
+        self.idle.keeps_programs
+    }
+
+    fn compile(&self, source: &str, with_binary: bool) -> Result<Compiled<Program>> {
         let source = Source::create_from_source(&self.context, source)
             .map_err(|error| failed("clCreateProgramWithSource", error))?;
         let (program, built) = self.build(source)?;
+        if !with_binary {
+            return Ok(Compiled { program, binary: None });
+        }
         // A driver that keeps its binaries to itself costs compiling again.
         let binary = built.get_binaries().ok().and_then(|binaries| binaries.into_iter().next());
         Ok(Compiled { program, binary: binary.filter(|binary| !binary.is_empty()) })

@@ -17,6 +17,8 @@ pub(crate) struct Idle {
     pub(crate) options: String,
     /// Everything a compiled program depends on beside its source.
     pub(crate) identity: String,
+    /// Whether the driver keeps on disk what it compiles.
+    pub(crate) keeps_programs: bool,
 }
 
 /// What there is to know of a device.
@@ -43,6 +45,8 @@ pub(crate) fn read(device: Found) -> Result<Device<OpenCl>, ClError> {
     };
     let idle = Idle {
         device,
+        // Asked for a binary, PoCL compiles the program once more, for groups of any size, and what it keeps it finds by the source.
+        keeps_programs: is_pocl(&version),
         identity: [name.as_str(), &version, &driver, &options].join("\n"),
         name,
         largest_block: facts.largest_block,
@@ -51,11 +55,15 @@ pub(crate) fn read(device: Found) -> Result<Device<OpenCl>, ClError> {
     Ok(Device::new(facts, idle))
 }
 
+fn is_pocl(version: &str) -> bool {
+    version.to_ascii_lowercase().contains("pocl")
+}
+
 /// Whether a driver ends the process while it optimises some kernels, as that of Debian 13 does:
 /// <https://github.com/pocl/pocl/issues/1608>.
 fn ends_where_it_optimises(version: &str, driver: &str) -> bool {
     let Version { major, minor, .. } = numbers(driver);
-    version.contains("PoCL") && (major, minor) == (6, 0)
+    is_pocl(version) && (major, minor) == (6, 0)
 }
 
 /// The first numbers of a text, as a version.

@@ -30,6 +30,6 @@ fn sources_with_indices_of_64_bits_compile() {
     for source in sources.iter().step_by(40) {
         let wide = source.replace("#define INDEX i32", "#define INDEX i64");
         assert_ne!(&wide, source);
-        session.gpu().compile(&wide).map(drop).unwrap_or_else(|error| panic!("{error}\n{wide}"));
+        session.gpu().compile(&wide, false).map(drop).unwrap_or_else(|error| panic!("{error}\n{wide}"));
     }
 }

@@ -147,8 +147,14 @@ pub trait Gpu: Send + Sync + Sized + 'static {
     /// Device, driver and compiler options as text: a binary is used again where this is the same.
     fn identity(&self) -> Result<String>;
 
-    /// Compiles a source. The error of one that does not compile starts with what the compiler said.
-    fn compile(&self, source: &str) -> Result<Compiled<Self::Program>>;
+    /// Whether the driver keeps on disk what it compiles, so that nobody else has to.
+    fn keeps_programs(&self) -> bool {
+        false
+    }
+
+    /// Compiles a source, and hands out a binary where one is asked for and the driver has it. The error of a source that does not
+    /// compile starts with what the compiler said.
+    fn compile(&self, source: &str, with_binary: bool) -> Result<Compiled<Self::Program>>;
 
     /// Makes a program of a binary that [`Gpu::compile`] handed out earlier. Failing means that it is compiled again.
     fn load(&self, binary: &[u8]) -> Result<Self::Program>;

@@ -38,11 +38,14 @@ impl<P> Programs<P> {
 
 /// A program of a source: of a binary that an earlier run left on disk, or compiled.
 fn make<G: Gpu>(gpu: &G, store: &Store, source: &str) -> Result<G::Program> {
+    if gpu.keeps_programs() {
+        return Ok(gpu.compile(source, false)?.program);
+    }
     let key = Key::new(source, &gpu.identity()?);
     if let Some(program) = store.read(&key).and_then(|binary| gpu.load(&binary).ok()) {
         return Ok(program);
     }
-    let Compiled { program, binary } = gpu.compile(source)?;
+    let Compiled { program, binary } = gpu.compile(source, true)?;
     if let Some(binary) = binary {
         store.write(&key, &binary);
     }

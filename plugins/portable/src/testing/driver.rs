@@ -75,7 +75,7 @@ fn double<G: Gpu>(gpus: &Gpus<G>) -> String {
 }
 
 fn compile<G: Gpu>(gpus: &Gpus<G>) -> G::Program {
-    gpus.session(0).expect("a device").gpu().compile(&double(gpus)).expect("a program").program
+    gpus.session(0).expect("a device").gpu().compile(&double(gpus), false).expect("a program").program
 }
 
 fn launch<G: Gpu>(
@@ -107,14 +107,14 @@ fn block_of_ones<G: Gpu>(gpus: &Gpus<G>) -> Memory {
 
 fn does_not_compile<G: Gpu>(gpus: &Gpus<G>) {
     let source = double(gpus).replace("*= 2", "= missing");
-    let error = gpus.session(0).expect("a device").gpu().compile(&source).err().expect("an error");
+    let error = gpus.session(0).expect("a device").gpu().compile(&source, false).err().expect("an error");
     assert_eq!(error.code(), Code::EXTERNAL);
     assert!(error.message().contains("missing"), "{error}");
 }
 
 fn binary<G: Gpu>(gpus: &Gpus<G>) {
     let session = gpus.session(0).expect("a device");
-    let compiled = session.gpu().compile(&double(gpus)).expect("a program");
+    let compiled = session.gpu().compile(&double(gpus), true).expect("a program");
     let block = block_of_ones(gpus);
     launch(gpus, &compiled.program, Stream(0), block, 4).expect("a launch");
     let Some(binary) = compiled.binary else { return };

@@ -99,7 +99,7 @@ impl Gpu for Recorder {
         Ok(String::new())
     }
 
-    fn compile(&self, source: &str) -> Result<Compiled<()>> {
+    fn compile(&self, source: &str, _with_binary: bool) -> Result<Compiled<()>> {
         RECORDED.lock().unwrap_or_else(PoisonError::into_inner).1.push(source.to_owned());
         Ok(Compiled { program: (), binary: None })
     }
