@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def test_what_a_plugin_prints_is_no_part_of_the_report(installed, tmp_path):
 
 
 def test_who_reads_only_the_first_lines_is_no_error():
-    command = f"{sys.executable} -m oarlock flags | head -1"
+    command = f"{shlex.quote(sys.executable)} -m oarlock flags | head -1"
     outcome = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert outcome.stdout and outcome.stderr == ""
 
