@@ -44,11 +44,12 @@ fn run(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// What pkg-config says of the installed library.
+/// What pkg-config says of the installed library, to a shell: paths may have spaces.
 fn flags(what: &str) -> Vec<String> {
-    let mut command = Command::new("pkg-config");
-    command.env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig")).args([what, "oarlock"]);
-    run(&mut command).split_whitespace().map(str::to_owned).collect()
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"eval "set -- $(pkg-config $0 oarlock)"; printf '%s\n' "$@""#, what]);
+    command.env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
+    run(&mut command).lines().map(str::to_owned).collect()
 }
 
 /// Compiles one source against the installed library, which expects of the program to have the sanitizer that it has.
