@@ -25,6 +25,22 @@ pub(crate) fn processor_maker() -> String {
     }
 }
 
+/// Processors that their maker gives one number, as they were designed together: those of Zen 3 and Zen 4 have 25.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Family<'a> {
+    pub(crate) maker: &'a str,
+    pub(crate) number: u32,
+}
+
+impl<'a> Family<'a> {
+    /// That of the processor of this machine, whose maker is known; 0 where Linux does not say.
+    pub(crate) fn here(maker: &'a str) -> Self {
+        let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let number = field(&text, "cpu family").and_then(|number| number.parse().ok()).unwrap_or(0);
+        Self { maker, number }
+    }
+}
+
 /// Total and available memory in bytes.
 pub(crate) fn memory() -> Result<(u64, u64)> {
     let text = fs::read_to_string("/proc/meminfo")

@@ -1,17 +1,17 @@
 //! On which processors the conformance suite passed, and what that says of this one.
 //!
-//! For this plugin processors differ by who made them and by which instructions its kernels use; both together are a class. On
-//! one of a class that passed the suite the device counts as tested on its chip. Where processors of other makers passed with
-//! these instructions, or one that has more was held to them, the code was tested and the chip was not.
+//! For this plugin processors differ by their family, as their maker numbers them, and by which instructions its kernels use. On
+//! one of a family that passed the suite with these instructions the device counts as tested on its chip. Where processors of other
+//! families passed, or one that has more was held to these instructions, the code was tested and the chip was not.
 
 use oarlock_sdk::SupportLevel;
 
 use crate::isa::Isa;
+use crate::machine::Family;
 
 /// A run of the conformance suite that passed. `docs/measurements` tells of it, in the page of its date.
 struct SuiteRun {
-    /// Who made the processor, as it says itself.
-    maker: &'static str,
+    family: Family<'static>,
     /// The instructions that the kernels used.
     isa: Isa,
     /// Whether the processor has more, and was held to these by the option `isa`.
@@ -20,27 +20,27 @@ struct SuiteRun {
     date: &'static str,
 }
 
-/// How processors of AMD call their maker.
-const AMD: &str = "AuthenticAMD";
+/// The family of Zen 3 and Zen 4.
+const ZEN_3: Family<'_> = Family { maker: "AuthenticAMD", number: 25 };
 
-/// Every run; of one class the last one.
+/// Every run; of one family with the same instructions the last one.
 const SUITE_RUNS: [SuiteRun; 3] = [
     SuiteRun {
-        maker: AMD,
+        family: ZEN_3,
         isa: Isa::Avx512,
         is_held: false,
         processor: "an AMD EPYC (Zen 4)",
         date: "2026-11-21",
     },
     SuiteRun {
-        maker: AMD,
+        family: ZEN_3,
         isa: Isa::Avx2,
         is_held: false,
         processor: "an AMD EPYC (Zen 3)",
         date: "2026-11-24",
     },
     SuiteRun {
-        maker: AMD,
+        family: ZEN_3,
         isa: Isa::Scalar,
         is_held: true,
         processor: "an AMD EPYC (Zen 3)",
@@ -48,20 +48,20 @@ const SUITE_RUNS: [SuiteRun; 3] = [
     },
 ];
 
-/// What is known of a processor of a maker, for kernels that use these instructions: how far it counts as tested, and why.
-pub(crate) fn support(maker: &str, isa: Isa) -> (SupportLevel, String) {
-    let is_chip = |run: &&SuiteRun| run.maker == maker && !run.is_held;
+/// What is known of a processor of a family, for kernels that use these instructions: how far it counts as tested, and why.
+pub(crate) fn support(family: &Family<'_>, isa: Isa) -> (SupportLevel, String) {
+    let is_chip = |run: &&SuiteRun| run.family == *family && !run.is_held;
     let mut with_same_code = SUITE_RUNS.iter().filter(|run| run.isa == isa);
     if let Some(run) = with_same_code.clone().find(is_chip) {
         let SuiteRun { processor, date, .. } = run;
         let note = format!(
-            "conformance suite 1.0 passed with `{isa}` on {processor} under Linux, {date}; this processor is of that class"
+            "conformance suite 1.0 passed with `{isa}` on {processor} under Linux, {date}; this processor is of that family"
         );
         return (SupportLevel::HARDWARE_VERIFIED, note);
     }
     match with_same_code.next() {
         Some(SuiteRun { processor, date, is_held, .. }) => {
-            let but = if *is_held { "which has more" } else { "and on none of this maker" };
+            let but = if *is_held { "which has more" } else { "and on none of this family" };
             let note = format!(
                 "conformance suite 1.0 passed with `{isa}` on {processor}, {but}, under Linux, {date}"
             );
@@ -82,26 +82,28 @@ mod tests {
 
     use super::*;
 
+    const XEON: Family<'_> = Family { maker: "GenuineIntel", number: 6 };
+
     #[test]
     fn a_processor_counts_as_tested_as_far_as_one_like_it_was() {
-        let level = |maker, isa| support(maker, isa).0;
-        assert_eq!(level(AMD, Isa::Avx512), SupportLevel::HARDWARE_VERIFIED);
-        assert_eq!(level(AMD, Isa::Avx2), SupportLevel::HARDWARE_VERIFIED);
-        assert_eq!(level("GenuineIntel", Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
-        assert_eq!(level(AMD, Isa::Scalar), SupportLevel::DRIVER_VERIFIED);
-        assert_eq!(level("GenuineIntel", Isa::Amx), SupportLevel::UNSPECIFIED);
+        let level = |family: Family<'_>, isa| support(&family, isa).0;
+        assert_eq!(level(ZEN_3, Isa::Avx512), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level(ZEN_3, Isa::Avx2), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level(Family { number: 23, ..ZEN_3 }, Isa::Avx2), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(XEON, Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(ZEN_3, Isa::Scalar), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(XEON, Isa::Amx), SupportLevel::UNSPECIFIED);
     }
 
     #[test]
     fn the_note_says_what_was_tested_and_how_this_processor_differs() {
-        let note = |maker, isa| support(maker, isa).1;
-        assert!(note(AMD, Isa::Avx2).contains("with `avx2` on an AMD EPYC (Zen 3)"));
+        let note = |family: Family<'_>, isa| support(&family, isa).1;
+        assert!(note(ZEN_3, Isa::Avx2).contains("with `avx2` on an AMD EPYC (Zen 3)"));
         assert!(
-            note("GenuineIntel", Isa::Avx2)
-                .contains("(Zen 3), and on none of this maker, under Linux, 2026-11-24")
+            note(XEON, Isa::Avx2).contains("(Zen 3), and on none of this family, under Linux, 2026-11-24")
         );
-        assert!(note(AMD, Isa::Scalar).contains("(Zen 3), which has more,"));
-        assert!(note("GenuineIntel", Isa::Amx).contains("on no processor with `amx` yet"));
+        assert!(note(ZEN_3, Isa::Scalar).contains("(Zen 3), which has more,"));
+        assert!(note(XEON, Isa::Amx).contains("on no processor with `amx` yet"));
     }
 
     #[test]

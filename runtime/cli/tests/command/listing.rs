@@ -67,7 +67,7 @@ fn plugins_lists_what_is_built_in() {
 }
 
 #[test]
-fn how_far_the_cpu_is_tested_is_about_its_maker_and_the_instructions_that_it_uses() {
+fn how_far_the_cpu_is_tested_is_about_its_family_and_the_instructions_that_it_uses() {
     let user = User::new();
     user.file("scalar.toml", b"[plugin.oarlock-cpu]\nisa = 'scalar'");
     let cpu = |arguments: &[&str]| {
@@ -78,7 +78,7 @@ fn how_far_the_cpu_is_tested_is_about_its_maker_and_the_instructions_that_it_use
     assert_eq!(level, "driver-verified");
     assert!(note.contains("passed with `scalar` on an AMD EPYC (Zen 3), which has more"), "{note}");
     let [level, note] = cpu(&[]);
-    assert_eq!(level == "hardware-verified", note.ends_with("this processor is of that class"), "{note}");
+    assert_eq!(level == "hardware-verified", note.ends_with("this processor is of that family"), "{note}");
 }
 
 #[test]
