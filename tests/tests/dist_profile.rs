@@ -1,0 +1,95 @@
+//! What is published is optimised for speed wherever it has kernels. With link-time optimisation, passes run at the level of the crate
+//! at the root, so a command that asks for size loses the vectors of the kernels that it is linked with, and is right all the same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+const KERNELS: &str = "oarlock-plugin-cpu";
+
+#[derive(Deserialize)]
+struct Workspace {
+    workspace: Members,
+    profile: BTreeMap<String, Profile>,
+}
+
+#[derive(Deserialize)]
+struct Members {
+    members: Vec<PathBuf>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct Profile {
+    opt_level: Option<toml::Value>,
+    package: BTreeMap<String, Profile>,
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    package: Package,
+    #[serde(default)]
+    dependencies: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+}
+
+fn read<T: serde::de::DeserializeOwned>(file: &Path) -> T {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// The crates that are linked with the kernels of the CPU, and the one that has them.
+fn crates_with_kernels(root: &Path, members: &[PathBuf]) -> Vec<String> {
+    let manifests = members.iter().map(|member| read::<Manifest>(&root.join(member).join("Cargo.toml")));
+    let has_kernels =
+        |manifest: &Manifest| manifest.package.name == KERNELS || manifest.dependencies.contains_key(KERNELS);
+    manifests.filter(has_kernels).map(|manifest| manifest.package.name).collect()
+}
+
+/// The crates of a list that the profile `dist` does not optimise for speed alone.
+fn slow<'a>(profiles: &BTreeMap<String, Profile>, crates: &'a [String]) -> Vec<&'a str> {
+    let fastest = toml::Value::Integer(3);
+    let is_slow = |name: &&String| {
+        let of_profile = |profile: &str| {
+            let profile = profiles.get(profile)?;
+            let of_package = profile.package.get(*name).and_then(|package| package.opt_level.as_ref());
+            of_package.or(profile.opt_level.as_ref())
+        };
+        // What `dist` says nothing of it has from `release`, in which cargo's own level is the fastest.
+        of_profile("dist").or_else(|| of_profile("release")).is_some_and(|level| *level != fastest)
+    };
+    crates.iter().filter(is_slow).map(String::as_str).collect()
+}
+
+#[test]
+fn no_crate_that_is_linked_with_kernels_is_published_small_rather_than_fast() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository");
+    let Workspace { workspace, profile } = read(&root.join("Cargo.toml"));
+    let crates = crates_with_kernels(root, &workspace.members);
+    for name in [KERNELS, "oarlock-cli", "oarlock-capi", "oarlock-python"] {
+        assert!(crates.iter().any(|known| known == name), "{name} is linked with kernels; found {crates:?}");
+    }
+    assert_eq!(slow(&profile, &crates), Vec::<&str>::new());
+}
+
+#[test]
+fn a_command_that_asks_for_size_is_noticed() {
+    let profiles = |text: &str| {
+        let manifest = format!("workspace = {{ members = [] }}\n{text}");
+        toml::from_str::<Workspace>(&manifest).expect("a manifest").profile
+    };
+    let crates = ["oarlock-cli".to_owned()];
+    let small = "[profile.dist.package.oarlock-cli]\nopt-level = \"s\"";
+    let fast = "[profile.release.package.oarlock-cli]\nopt-level = 1\n[profile.dist.package.oarlock-cli]\nopt-level = 3";
+    let inherited =
+        "[profile.release.package.oarlock-cli]\nopt-level = 1\n[profile.dist]\ninherits = \"release\"";
+    assert_eq!(slow(&profiles(small), &crates), ["oarlock-cli"]);
+    assert_eq!(slow(&profiles(fast), &crates), Vec::<&str>::new());
+    assert_eq!(slow(&profiles(inherited), &crates), ["oarlock-cli"]);
+}
