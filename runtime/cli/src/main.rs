@@ -111,7 +111,7 @@ fn is_about_models(command: &Command) -> bool {
 /// Does what was asked for, and sees to it that all of the output is written.
 fn written(arguments: Arguments) -> Verdict {
     let mut output = Output::take(arguments.global.color).map_err(unwritable)?;
-    let has_object = arguments.global.json && is_about_models(&arguments.command);
+    let has_object = arguments.global.json;
     let verdict = run(arguments, &mut output);
     if let (true, Err(problem)) = (has_object, &verdict) {
         // That it cannot be made JSON is no reason to say something else than what went wrong.

@@ -84,19 +84,28 @@ impl DeviceName {
         if is_gpu && !GPUS.contains(&device_type) {
             let gpus = GPUS.join("` or `");
             let message = format!(
-                "expected a device of the type `{gpus}`, which is what `gpu` means ({all}), found `{self}`"
+                "expected a device of the type `{gpus}`, which is what `gpu` means, found `{self}`; devices here: {all}"
             );
             return Error::not_found(message)
                 .hint(absence(GPUS[0]).map_or(listed.to_owned(), |why| why.hint));
         }
+        let is_almost = |device: &&Device| device.device_type().eq_ignore_ascii_case(device_type);
         if devices.iter().any(|device| device.device_type() == device_type) {
-            let message = format!("expected the number of a `{device_type}` device ({all}), found `{self}`");
+            let message = format!(
+                "expected the number of a `{device_type}` device, found `{self}`; devices here: {all}"
+            );
             return Error::not_found(message).hint(listed);
         }
         let message = format!("expected a device that is there ({all}), found `{self}`");
         match absence(device_type) {
             Some(Absence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).hint(hint),
-            None => Error::not_found(message).hint(listed),
+            None => Error::not_found(message).hint(match devices.iter().find(is_almost) {
+                Some(device) => format!("name it `{}`", device.device_type()),
+                None => {
+                    "`oarlock devices` lists the devices, and `oarlock plugins` the plugins that bring them"
+                        .to_owned()
+                }
+            }),
         }
     }
 }

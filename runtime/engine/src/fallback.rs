@@ -17,7 +17,7 @@ use crate::graph::Node;
 use crate::plan::{Ability, HostNodes, HostWork, Plan, Work, ability};
 
 /// How many ops a sentence names of a kind.
-const MOST_NAMED: usize = 3;
+const MOST_NAMED: usize = 6;
 
 /// Which device runs how many nodes, and what the CPU runs because the others cannot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -252,7 +252,7 @@ impl FallbackSummary {
             listed(&ops)
         );
         Error::unimplemented(message).hint(format!(
-            "set the flag `kernel_fallback` to `models`, or name `{}` as the last device, to have the CPU run them; \
+            "name `{}` as the last device, or set `kernel_fallback=models`, to have the CPU run them; \
              `explain` then says why for each node",
             self.cpu.split(':').next().unwrap_or_default()
         ))

@@ -113,7 +113,17 @@ impl Config {
     }
 
     fn read_if_there(path: &Path, identity: Identity) -> Result<Self, ConfigError> {
-        if path.try_exists().unwrap_or(true) { Self::read(path, identity) } else { Ok(Self::default()) }
+        match path.try_exists() {
+            Ok(true) => Self::read(path, identity),
+            Ok(false) => Ok(Self::default()),
+            Err(error) => Err(ConfigError::new(
+                path,
+                format!(
+                    "expected to see whether it is there, found: {error}; `HOME`, `XDG_CONFIG_HOME` or `OARLOCK_CONFIG` can say \
+                     where else the configuration is"
+                ),
+            )),
+        }
     }
 
     fn read(path: &Path, identity: Identity) -> Result<Self, ConfigError> {

@@ -15,7 +15,7 @@ pub(crate) struct ModelChoice {
     /// The file of the model; `-` is the standard input
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// A device for the nodes, such as `cpu` or `opencl:1`; of several, as in `opencl,cpu`, each node takes the first that has a kernel for it, and what none has one for the CPU runs, which is told
+    /// A device for the nodes, such as `cpu` or `opencl:1`; of several, as in `opencl,cpu`, each node takes the first that has a kernel for it, and what none has one for the CPU runs, which a run says
     #[arg(short, long = "device", value_name = "DEVICE", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
     /// The shape of an input, as in `x=1x3x224x224`, or the size of a dimension that has a name, as in `batch=8`

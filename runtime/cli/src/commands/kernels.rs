@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use oarlock_abi::Layout;
 use oarlock_core::registry::{Row, RowProblem};
-use oarlock_core::{Device, Dtype, DtypeSet, Runtime, schema};
+use oarlock_core::{Device, Dtype, DtypeSet, KNOWN_DEVICES, Runtime, schema};
 use oarlock_host::{KernelInfo, OperandInfo, clean_text, did_you_mean};
 use serde::Serialize;
 
@@ -63,7 +63,12 @@ fn check_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Problem> 
     }
     let Some(device) = &filter.device else { return Ok(()) };
     let with_kernels = rows().map(|info| info.device_type.as_str());
-    let types = with_kernels.chain(runtime.devices().iter().map(Device::device_type)).collect();
+    let types: BTreeSet<&str> =
+        with_kernels.chain(runtime.devices().iter().map(Device::device_type)).collect();
+    if !types.contains(device.as_str()) && KNOWN_DEVICES.iter().any(|known| known.device_type == device) {
+        // It says why there is none.
+        runtime.device(device)?;
+    }
     check_name("a type of devices", device, &types)
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::Verdict;
 use crate::arguments::Global;
 use crate::output::{NAME, NOTABLE, Output, QUIET};
+use crate::problem::Problem;
 use crate::render::labelled;
 
 /// How far facts stand from the left.
@@ -18,6 +19,10 @@ pub(crate) fn run(global: &Global, flags: &Flags, name: Option<&str>, output: &m
         rows.retain(|row| row.name == name || row.name.strip_prefix("FLAGS_") == Some(name));
         if rows.is_empty() {
             flags.get(name)?;
+            return Err(Problem::new(format!(
+                "expected a variable of PaddlePaddle, found `{name}`, which is a flag of Oarlock alone"
+            ))
+            .hint(format!("`oarlock flags {name}` says what it is")));
         }
     }
     if global.json {

@@ -99,6 +99,11 @@ pub(super) static WITHOUT_EFFECT: &[PaddleVariable] = &[
         "`cuda` multiplies f32 as f32, never as TF32; for f16 and bf16 cuBLASLt chooses",
     ),
     variable(
+        "FLAGS_embedding_deterministic",
+        "Whether gradients of embeddings are the same in every run",
+        "Oarlock does not train; the flag `deterministic` is about what it computes",
+    ),
+    variable(
         "FLAGS_npu_precision_mode",
         "How precisely NPUs of Ascend compute",
         "there is no plugin for NPUs of Ascend yet; `--precision bf16` allows products of a model to be less exact",
@@ -108,6 +113,7 @@ pub(super) static WITHOUT_EFFECT: &[PaddleVariable] = &[
         "Whether XPUs run kernels that are written with Kernel Primitives",
         ORDER_OF_KERNELS,
     ),
+    variable("FLAGS_use_cinn", "Whether the compiler CINN takes over parts of a program", ORDER_OF_KERNELS),
     variable(
         "FLAGS_use_mkldnn",
         "Whether the CPU runs oneDNN",
@@ -119,6 +125,16 @@ pub(super) static WITHOUT_EFFECT: &[PaddleVariable] = &[
         "the CPU always uses its best instructions, without nGraph",
     ),
     // Memory.
+    variable(
+        "FLAGS_use_cuda_managed_memory",
+        "Whether GPUs use memory that the host shares",
+        "memory of a GPU is its own",
+    ),
+    variable(
+        "FLAGS_log_memory_stats",
+        "Whether memory is logged as it is taken",
+        "`oarlock bench` says how much memory a model takes",
+    ),
     variable("FLAGS_eager_delete_scope", "Whether a scope is freed at once", REUSED_AT_ONCE),
     variable("FLAGS_eager_delete_tensor_gb", "How much garbage there is before it is freed", REUSED_AT_ONCE),
     variable(

@@ -72,16 +72,17 @@ pub(crate) fn run(global: &Global, choice: &ModelChoice, output: &mut Output) ->
         none if none.is_empty() => runtime.devices().to_vec(),
         devices => devices,
     };
-    let report = match Report::of(choice, runtime, &devices) {
+    let mut report = match Report::of(choice, runtime, &devices) {
         Ok(report) => report,
         // A slip in the arguments says nothing about the model.
         Err(Failure::Arguments(problem)) => return Err(problem),
         Err(Failure::Model(problem)) if global.json => Report::wrong(choice, problem),
         Err(Failure::Model(problem)) => return Err(problem),
     };
-    let lacks_kernels = |device: &DeviceReport| device.runnable && !device.refused.is_empty();
-    if !runtime.flags().kernel_fallback().covers_models() && report.devices.iter().any(lacks_kernels) {
-        let note = "a run fails on a device that lacks kernels, as the flag `kernel_fallback` is `error`, unless the CPU is \
+    let is_cpu_named =
+        devices.iter().any(|device| device.device_type() == "cpu") && !choice.devices.is_empty();
+    if !is_cpu_named && !runtime.flags().kernel_fallback().covers_models() && report.refuse_help() {
+        let note = "a device that lacks kernels cannot run the model, as the flag `kernel_fallback` is `error`, unless the CPU is \
                     named too";
         output::say(global.color, "note", note, None);
     }
@@ -158,6 +159,17 @@ impl Report {
         }
     }
 
+    /// Takes it that the CPU helps nobody. Gives back whether a device would have needed it.
+    fn refuse_help(&mut self) -> bool {
+        let mut was_needed = false;
+        for device in self.devices.iter_mut().filter(|device| device.needs_help()) {
+            device.runnable = false;
+            was_needed = true;
+        }
+        self.runnable &= self.devices.iter().any(|device| device.runnable);
+        was_needed
+    }
+
     fn print(&self, output: &mut Output) {
         let format = self.format.as_deref().unwrap_or("no model");
         let (nodes, weights) = (count(self.nodes, "node", "nodes"), bytes(self.weights_bytes));
@@ -171,7 +183,16 @@ impl Report {
             _ if self.gives_nothing => {
                 (BAD, "It has no outputs, so it gives nothing and cannot be run".to_owned())
             }
-            Some(device) => (GOOD, format!("It can be run, as with `-d {}`", device.device)),
+            Some(DeviceReport { device, nodes, runs, .. }) => {
+                let help = match nodes - runs {
+                    0 => String::new(),
+                    helped => format!("; the CPU runs {helped} of {}", count(*nodes, "node", "nodes")),
+                };
+                (GOOD, format!("It can be run, as with `-d {device}`{help}"))
+            }
+            None if self.devices.iter().any(DeviceReport::needs_help) => {
+                (BAD, "No device here can run all of it, and the CPU may not help".to_owned())
+            }
             None => (BAD, "No device here can run it, not with the help of the CPU either".to_owned()),
         };
         let verdict = output.paint(style, &verdict);
@@ -194,6 +215,11 @@ pub(super) fn obstacles(model: &Model, runtime: &Runtime, devices: &[Device], is
 }
 
 impl DeviceReport {
+    /// Whether the device could run the model if the CPU helped, and cannot alone.
+    fn needs_help(&self) -> bool {
+        !self.refused.is_empty() && self.refused.iter().all(|refused| refused.cpu)
+    }
+
     fn of(
         model: &Model,
         facts: &[Option<Fact>],

@@ -79,7 +79,7 @@ fn a_model_obeys_the_flag_that_lets_the_cpu_run_nothing_and_explain_shows_it_all
     let message = "expected kernels of `CustomCPU:0` for all nodes that take one, found none for 1 of 2: `Cast` (`SUM/ROUNDED`)";
     assert!(outcome.err.starts_with(&format!("error: {message}\n")), "{}", outcome.err);
     assert!(
-        outcome.err.contains("set the flag `kernel_fallback` to `models`, or name `cpu`"),
+        outcome.err.contains("name `cpu` as the last device, or set `kernel_fallback=models`"),
         "{}",
         outcome.err
     );
@@ -91,7 +91,15 @@ fn a_model_obeys_the_flag_that_lets_the_cpu_run_nothing_and_explain_shows_it_all
         format!("note: a run fails, as the flag `kernel_fallback` is `error`: {message}\n")
     );
     let checked = call(&["check"]);
-    assert!(checked.err.contains("a run fails on a device that lacks kernels"), "{}", checked.err);
+    assert_eq!(checked.status, 1, "{}", checked.out);
+    assert!(checked.err.contains("a device that lacks kernels cannot run the model"), "{}", checked.err);
+    assert!(
+        checked.out.ends_with("No device here can run all of it, and the CPU may not help\n"),
+        "{}",
+        checked.out
+    );
+    let helped = call(&["check", "-d", "cpu"]);
+    assert_eq!((helped.status, helped.err.as_str()), (0, ""));
     let outcome = call(&[&["run", "-d", "cpu"], &INPUTS[..]].concat());
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
 }
@@ -128,7 +136,11 @@ fn what_a_device_cannot_run_is_named_with_who_can() {
         outcome.out
     );
     assert!(outcome.out.contains("; the CPU can\n"), "{}", outcome.out);
-    assert!(outcome.out.ends_with("It can be run, as with `-d CustomCPU:0`\n"), "{}", outcome.out);
+    assert!(
+        outcome.out.ends_with("It can be run, as with `-d CustomCPU:0`; the CPU runs 1 of 2 nodes\n"),
+        "{}",
+        outcome.out
+    );
 }
 
 #[test]
