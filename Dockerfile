@@ -1,7 +1,7 @@
 # What builds and tests the sources: all tools they need, and none of the sources.
 #
 #     docker build -t oarlock:dev .
-#     docker run --rm -v $PWD:/oarlock oarlock:dev
+#     docker run --rm -v "$PWD":/oarlock oarlock:dev
 #
 # The second line tests the sources, packs them, and leaves the packages in build/. `docker run --rm oarlock:dev --help` says what
 # else it does, and the book's page "Images" how this image differs from those of a release.

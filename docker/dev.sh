@@ -1,10 +1,10 @@
 #!/bin/sh
 # Builds the sources that are mounted at /oarlock, as whom they belong to, and leaves what comes of them in build/:
 #
-#     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev                   builds
-#     docker run --rm -v $PWD:/oarlock oarlock:VERSION-dev plan              says what would be built, and how
-#     docker run --rm -it -v $PWD:/oarlock oarlock:VERSION-dev bash          runs a shell, or any other command
-#     docker run -d -p 2222:22 -v $PWD:/oarlock -e SSH_KEY="$(cat ~/.ssh/id_ed25519.pub)" oarlock:VERSION-dev sshd
+#     docker run --rm -v "$PWD":/oarlock oarlock:VERSION-dev                   builds
+#     docker run --rm -v "$PWD":/oarlock oarlock:VERSION-dev plan              says what would be built, and how
+#     docker run --rm -it -v "$PWD":/oarlock oarlock:VERSION-dev bash          runs a shell, or any other command
+#     docker run -d -p 2222:22 -v "$PWD":/oarlock -e SSH_KEY="$(cat ~/.ssh/id_ed25519.pub)" oarlock:VERSION-dev sshd
 #                                                       lets the owner of that key in, as `ssh -p 2222 oarlock@HOST`
 #
 # What is built is said by -e NAME=VALUE; each variant of the image has its own defaults:
@@ -66,7 +66,7 @@ settle() {
     esac
     packages="liboarlock1 liboarlock-dev oarlock oarlock-plugin-cpu$noavx python3-oarlock${device:+ oarlock-plugin-$device}"
     [ -f "$tree/packaging/images.toml" ] ||
-        stop "expected the sources of Oarlock at $tree, found none; \`docker run -v \$PWD:$tree …\` in their root mounts them"
+        stop "expected the sources of Oarlock at $tree, found none; \`docker run -v \"\$PWD\":$tree …\` in their root mounts them"
     [ -w "$tree" ] || [ "$(stat -c %u "$tree")" != "$(id -u)" ] ||
         stop "expected $tree to be writable, for \`build\` in it, found it read-only; mount it without \`:ro\`"
     [ -w "$tree" ] ||
