@@ -133,7 +133,7 @@ pub(super) static WITHOUT_EFFECT: &[PaddleVariable] = &[
     variable(
         "FLAGS_log_memory_stats",
         "Whether memory is logged as it is taken",
-        "`oarlock bench` says how much memory a model takes",
+        "the command `bench` says how much memory a model takes",
     ),
     variable("FLAGS_eager_delete_scope", "Whether a scope is freed at once", REUSED_AT_ONCE),
     variable("FLAGS_eager_delete_tensor_gb", "How much garbage there is before it is freed", REUSED_AT_ONCE),
