@@ -10,32 +10,32 @@ use serde::Deserialize;
 const KERNELS: &str = "oarlock-plugin-cpu";
 
 #[derive(Deserialize)]
-struct Workspace {
-    workspace: Members,
-    profile: BTreeMap<String, Profile>,
+struct RootManifest {
+    workspace: WorkspaceMembers,
+    profile: BTreeMap<String, ProfileLevels>,
 }
 
 #[derive(Deserialize)]
-struct Members {
+struct WorkspaceMembers {
     members: Vec<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct Profile {
+struct ProfileLevels {
     opt_level: Option<toml::Value>,
-    package: BTreeMap<String, Profile>,
+    package: BTreeMap<String, ProfileLevels>,
 }
 
 #[derive(Deserialize)]
-struct Manifest {
-    package: Package,
+struct CrateManifest {
+    package: PackageName,
     #[serde(default)]
     dependencies: BTreeMap<String, toml::Value>,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct PackageName {
     name: String,
 }
 
@@ -46,14 +46,15 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> T {
 
 /// The crates that are linked with the kernels of the CPU, and the one that has them.
 fn crates_with_kernels(root: &Path, members: &[PathBuf]) -> Vec<String> {
-    let manifests = members.iter().map(|member| read::<Manifest>(&root.join(member).join("Cargo.toml")));
-    let has_kernels =
-        |manifest: &Manifest| manifest.package.name == KERNELS || manifest.dependencies.contains_key(KERNELS);
+    let manifests = members.iter().map(|member| read::<CrateManifest>(&root.join(member).join("Cargo.toml")));
+    let has_kernels = |manifest: &CrateManifest| {
+        manifest.package.name == KERNELS || manifest.dependencies.contains_key(KERNELS)
+    };
     manifests.filter(has_kernels).map(|manifest| manifest.package.name).collect()
 }
 
 /// The crates of a list that the profile `dist` does not optimise for speed alone.
-fn slow<'a>(profiles: &BTreeMap<String, Profile>, crates: &'a [String]) -> Vec<&'a str> {
+fn slow<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'a [String]) -> Vec<&'a str> {
     let fastest = toml::Value::Integer(3);
     let is_slow = |name: &&String| {
         let of_profile = |profile: &str| {
@@ -70,7 +71,7 @@ fn slow<'a>(profiles: &BTreeMap<String, Profile>, crates: &'a [String]) -> Vec<&
 #[test]
 fn no_crate_that_is_linked_with_kernels_is_published_small_rather_than_fast() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository");
-    let Workspace { workspace, profile } = read(&root.join("Cargo.toml"));
+    let RootManifest { workspace, profile } = read(&root.join("Cargo.toml"));
     let crates = crates_with_kernels(root, &workspace.members);
     for name in [KERNELS, "oarlock-cli", "oarlock-capi", "oarlock-python"] {
         assert!(crates.iter().any(|known| known == name), "{name} is linked with kernels; found {crates:?}");
@@ -82,7 +83,7 @@ fn no_crate_that_is_linked_with_kernels_is_published_small_rather_than_fast() {
 fn a_command_that_asks_for_size_is_noticed() {
     let profiles = |text: &str| {
         let manifest = format!("workspace = {{ members = [] }}\n{text}");
-        toml::from_str::<Workspace>(&manifest).expect("a manifest").profile
+        toml::from_str::<RootManifest>(&manifest).expect("a manifest").profile
     };
     let crates = ["oarlock-cli".to_owned()];
     let small = "[profile.dist.package.oarlock-cli]\nopt-level = \"s\"";

@@ -31,7 +31,8 @@ oarlock_sdk::export!(plugin);
 
 fn plugin(host: &Host) -> Result<Plugin<Cpu>> {
     let cpu = Cpu::new(host);
-    let (level, note) = tested::support(&machine::Family::here(&machine::processor_maker()), cpu.isa());
+    let (level, note) =
+        tested::support(&machine::ProcessorFamily::here(&machine::processor_maker()), cpu.isa());
     let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", cpu)
         .vendor("Oarlock")
         .package("oarlock")

@@ -27,12 +27,12 @@ pub(crate) fn processor_maker() -> String {
 
 /// Processors that their maker gives one number, as they were designed together: those of Zen 3 and Zen 4 have 25.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Family<'a> {
+pub(crate) struct ProcessorFamily<'a> {
     pub(crate) maker: &'a str,
     pub(crate) number: u32,
 }
 
-impl<'a> Family<'a> {
+impl<'a> ProcessorFamily<'a> {
     /// That of the processor of this machine, whose maker is known; 0 where Linux does not say.
     pub(crate) fn here(maker: &'a str) -> Self {
         let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

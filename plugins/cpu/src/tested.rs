@@ -7,11 +7,11 @@
 use oarlock_sdk::SupportLevel;
 
 use crate::isa::Isa;
-use crate::machine::Family;
+use crate::machine::ProcessorFamily;
 
 /// A run of the conformance suite that passed. `docs/measurements` tells of it, in the page of its date.
 struct SuiteRun {
-    family: Family<'static>,
+    family: ProcessorFamily<'static>,
     /// The instructions that the kernels used.
     isa: Isa,
     /// Whether the processor has more, and was held to these by the option `isa`.
@@ -21,7 +21,7 @@ struct SuiteRun {
 }
 
 /// The family of Zen 3 and Zen 4.
-const ZEN_3: Family<'_> = Family { maker: "AuthenticAMD", number: 25 };
+const ZEN_3: ProcessorFamily<'_> = ProcessorFamily { maker: "AuthenticAMD", number: 25 };
 
 /// Every run; of one family with the same instructions the last one.
 const SUITE_RUNS: [SuiteRun; 3] = [
@@ -49,7 +49,7 @@ const SUITE_RUNS: [SuiteRun; 3] = [
 ];
 
 /// What is known of a processor of a family, for kernels that use these instructions: how far it counts as tested, and why.
-pub(crate) fn support(family: &Family<'_>, isa: Isa) -> (SupportLevel, String) {
+pub(crate) fn support(family: &ProcessorFamily<'_>, isa: Isa) -> (SupportLevel, String) {
     let is_chip = |run: &&SuiteRun| run.family == *family && !run.is_held;
     let mut with_same_code = SUITE_RUNS.iter().filter(|run| run.isa == isa);
     if let Some(run) = with_same_code.clone().find(is_chip) {
@@ -82,14 +82,14 @@ mod tests {
 
     use super::*;
 
-    const XEON: Family<'_> = Family { maker: "GenuineIntel", number: 6 };
+    const XEON: ProcessorFamily<'_> = ProcessorFamily { maker: "GenuineIntel", number: 6 };
 
     #[test]
     fn a_processor_counts_as_tested_as_far_as_one_like_it_was() {
-        let level = |family: Family<'_>, isa| support(&family, isa).0;
+        let level = |family: ProcessorFamily<'_>, isa| support(&family, isa).0;
         assert_eq!(level(ZEN_3, Isa::Avx512), SupportLevel::HARDWARE_VERIFIED);
         assert_eq!(level(ZEN_3, Isa::Avx2), SupportLevel::HARDWARE_VERIFIED);
-        assert_eq!(level(Family { number: 23, ..ZEN_3 }, Isa::Avx2), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(ProcessorFamily { number: 23, ..ZEN_3 }, Isa::Avx2), SupportLevel::DRIVER_VERIFIED);
         assert_eq!(level(XEON, Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
         assert_eq!(level(ZEN_3, Isa::Scalar), SupportLevel::DRIVER_VERIFIED);
         assert_eq!(level(XEON, Isa::Amx), SupportLevel::UNSPECIFIED);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_note_says_what_was_tested_and_how_this_processor_differs() {
-        let note = |family: Family<'_>, isa| support(&family, isa).1;
+        let note = |family: ProcessorFamily<'_>, isa| support(&family, isa).1;
         assert!(note(ZEN_3, Isa::Avx2).contains("with `avx2` on an AMD EPYC (Zen 3)"));
         assert!(
             note(XEON, Isa::Avx2).contains("(Zen 3), and on none of this family, under Linux, 2026-11-24")
