@@ -340,10 +340,12 @@ mod tests {
 
     #[test]
     fn one_sentence_says_how_many_where_which_and_why() {
-        let all = ["Conv", "Relu", "Gemm", "TopK", "Tan"].map(|name| op(name, MissingKernel::Op, 1));
+        let all = ["Conv", "Relu", "Gemm", "TopK", "Tan", "Sin", "Cos", "Abs"]
+            .map(|name| op(name, MissingKernel::Op, 1));
         assert_eq!(
             summary(all.to_vec()).to_string(),
-            "5 of the 12 nodes that take a kernel run on `cpu:0`, as `opencl:0` has no kernel for `Conv`, `Relu`, `Gemm` and 2 more"
+            "8 of the 12 nodes that take a kernel run on `cpu:0`, as `opencl:0` has no kernel for `Conv`, `Relu`, `Gemm`, `TopK`, `Tan`, `Sin` \
+             and 2 more"
         );
         let kinds = vec![
             op("Conv", MissingKernel::Op, 2),
@@ -371,7 +373,10 @@ mod tests {
              `Add` (`ADD`)"
         );
         assert!(
-            error.advice().unwrap().contains("`kernel_fallback` to `models`, or name `cpu`"),
+            error
+                .advice()
+                .unwrap()
+                .starts_with("name `cpu` as the last device, or set `kernel_fallback=models`"),
             "{error:?}"
         );
     }

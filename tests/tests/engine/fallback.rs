@@ -86,7 +86,7 @@ fn a_model_with_such_nodes_fails_where_the_flag_or_the_session_says_error() {
                 "expected kernels of `sim:0` for all nodes that take one, found none for 1 of 2: `Relu`"
             )
         );
-        assert!(error.advice().unwrap().contains("`kernel_fallback` to `models`"), "{error:?}");
+        assert!(error.advice().unwrap().contains("`kernel_fallback=models`"), "{error:?}");
         assert!(summaries.lock().unwrap().is_empty());
     }
     let (session, _) = told(&by_flag, &half(), &["sim"], Some(Fallback::Models));
