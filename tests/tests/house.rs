@@ -32,7 +32,8 @@ fn pages(directory: &Path, below: bool) -> Vec<PathBuf> {
 /// Every Markdown file of the project.
 fn documents() -> Vec<PathBuf> {
     let mut found = pages(&root(), false);
-    for directory in ["docs/src", "packaging", "docker", "device-sdk/templates", "tests"] {
+    for directory in ["docs/src", "docs/measurements", "packaging", "docker", "device-sdk/templates", "tests"]
+    {
         found.extend(pages(&root().join(directory), true));
     }
     found
