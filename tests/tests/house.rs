@@ -85,6 +85,17 @@ fn every_page_and_every_decision_is_in_the_book() {
 }
 
 #[test]
+fn every_term_of_the_glossary_names_where_it_lives() {
+    let glossary = read(&root().join("docs/glossary.md"));
+    let rows = glossary.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
+    let homes = rows.filter_map(|row| row.trim_end_matches(" |").rsplit_once("| `")?.1.strip_suffix('`'));
+    let homes: Vec<&str> = homes.collect();
+    assert!(homes.len() > 80, "{} homes", homes.len());
+    let missing: Vec<&&str> = homes.iter().filter(|home| !root().join(home).exists()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn every_reason_of_a_refusal_is_in_the_reference() {
     let source = read(&root().join("runtime/host/src/refusal.rs"));
     let (_, reasons) = source.split_once("pub enum Reason {").expect("the host has an enum of reasons");

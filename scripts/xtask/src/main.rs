@@ -2,6 +2,7 @@
 
 mod check;
 mod generate;
+mod naming;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -25,11 +26,14 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Count how well names can be found: types and functions of one word, and names that are declared several times
+    Naming(naming::NamingArguments),
 }
 
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Generate { check } => generate::run(check),
+        Command::Naming(arguments) => naming::run(&arguments),
     }
 }

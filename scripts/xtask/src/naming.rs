@@ -1,0 +1,217 @@
+//! How well names can be found, counted: `cargo xtask naming`. `docs/glossary.md` has the rules.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::Serialize;
+use syn::visit::{self, Visit};
+
+#[derive(Args)]
+pub(crate) struct NamingArguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// List the types that share a name with another of their crate, and where they are
+    #[arg(long)]
+    shared: bool,
+}
+
+/// What the names of some files are like.
+#[derive(Default, Serialize)]
+struct NamingFigures {
+    lines: usize,
+    comment_lines: usize,
+    type_declarations: usize,
+    distinct_types: usize,
+    one_word_types: usize,
+    function_declarations: usize,
+    one_word_functions: usize,
+    longest_file: usize,
+}
+
+/// The names that files declare.
+#[derive(Default)]
+struct DeclaredNames {
+    types: BTreeMap<String, Vec<String>>,
+    functions: Vec<String>,
+    lines: usize,
+    comment_lines: usize,
+    longest_file: usize,
+    file: String,
+}
+
+pub(crate) fn run(arguments: &NamingArguments) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut crates = BTreeMap::<PathBuf, DeclaredNames>::new();
+    let mut whole = DeclaredNames::default();
+    for file in source_files(&root)? {
+        let home = crate_of(&root, &file);
+        let text = fs::read_to_string(root.join(&file)).with_context(|| file.display().to_string())?;
+        crates.entry(home).or_default().read_file(&file, &text)?;
+        whole.read_file(&file, &text)?;
+    }
+    if arguments.shared {
+        for (home, names) in &crates {
+            for (name, places) in names.types.iter().filter(|(_, places)| places.len() > 1) {
+                println!("{:24} {name:24} {}", home.display(), places.join(" "));
+            }
+        }
+        return Ok(());
+    }
+    let mut rows: BTreeMap<String, NamingFigures> =
+        crates.iter().map(|(home, names)| (home.display().to_string(), names.figures())).collect();
+    rows.insert("all".to_owned(), whole.figures());
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+        return Ok(());
+    }
+    println!(
+        "{:28} {:>7} {:>8} {:>9} {:>13} {:>9} {:>14} {:>8}",
+        "crate", "lines", "types", "one word", "declarations", "functions", "one word", "comments"
+    );
+    for (home, figures) in &rows {
+        println!("{home:28} {}", figures.row());
+    }
+    Ok(())
+}
+
+/// The Rust files that people wrote.
+fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let output = Command::new("git").arg("-C").arg(root).args(["ls-files", "*.rs"]).output()?;
+    ensure!(output.status.success(), "expected `git ls-files` to list the sources, found {}", output.status);
+    let generated = ["generated.rs", "draft.rs", "messages.rs"];
+    let files = String::from_utf8(output.stdout)?;
+    Ok(files
+        .lines()
+        .map(PathBuf::from)
+        .filter(|file| !generated.iter().any(|name| file.ends_with(name)) && root.join(file).exists())
+        .collect())
+}
+
+/// The directory of the crate that a file is part of, from the root.
+fn crate_of(root: &Path, file: &Path) -> PathBuf {
+    let is_crate = |directory: &&Path| root.join(directory).join("Cargo.toml").exists();
+    file.ancestors().skip(1).find(is_crate).unwrap_or(Path::new("")).to_owned()
+}
+
+impl DeclaredNames {
+    fn read_file(&mut self, file: &Path, text: &str) -> Result<()> {
+        let parsed = syn::parse_file(text).with_context(|| file.display().to_string())?;
+        self.file = file.display().to_string();
+        self.visit_file(&parsed);
+        let lines = text.lines().count();
+        self.lines += lines;
+        self.longest_file = self.longest_file.max(lines);
+        self.comment_lines += text.lines().filter(|line| is_plain_comment(line)).count();
+        Ok(())
+    }
+
+    fn figures(&self) -> NamingFigures {
+        NamingFigures {
+            lines: self.lines,
+            comment_lines: self.comment_lines,
+            type_declarations: self.types.values().map(Vec::len).sum(),
+            distinct_types: self.types.len(),
+            one_word_types: self.types.keys().filter(|name| is_one_word_type(name)).count(),
+            function_declarations: self.functions.len(),
+            one_word_functions: self.functions.iter().filter(|name| !name.contains('_')).count(),
+            longest_file: self.longest_file,
+        }
+    }
+
+    fn add_type(&mut self, name: &syn::Ident) {
+        let place = format!("{}:{}", self.file, name.span().start().line);
+        self.types.entry(name.to_string()).or_default().push(place);
+    }
+}
+
+impl<'ast> Visit<'ast> for DeclaredNames {
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.add_type(&item.ident);
+        visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.add_type(&item.ident);
+        visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_union(&mut self, item: &'ast syn::ItemUnion) {
+        self.add_type(&item.ident);
+        visit::visit_item_union(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.add_type(&item.ident);
+        visit::visit_item_trait(self, item);
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        self.functions.push(signature.ident.to_string());
+        visit::visit_signature(self, signature);
+    }
+}
+
+impl NamingFigures {
+    fn row(&self) -> String {
+        format!(
+            "{:>7} {:>8} {:>8}% {:>13.2} {:>9} {:>13}% {:>7.1}%",
+            self.lines,
+            self.distinct_types,
+            percent(self.one_word_types, self.distinct_types).round(),
+            self.type_declarations as f64 / self.distinct_types.max(1) as f64,
+            self.function_declarations,
+            percent(self.one_word_functions, self.function_declarations).round(),
+            percent(self.comment_lines, self.lines),
+        )
+    }
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// Whether a type's name has one capital, which it begins with.
+fn is_one_word_type(name: &str) -> bool {
+    name.chars().filter(|letter| letter.is_uppercase()).count() == 1
+}
+
+/// Whether a line is a comment for readers of the code, neither documentation nor an argument why something is safe.
+fn is_plain_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_wherever_they_are_declared() {
+        let text = "
+            // Why.
+            pub struct Plan;
+            pub trait PanelLayout { fn len(&self) -> usize; }
+            mod inner { enum Plan {} impl Plan { fn write_rows() {} } }
+            fn outer() { struct Local; fn inner() {} }
+        ";
+        let mut names = DeclaredNames::default();
+        names.read_file(Path::new("lib.rs"), text).unwrap();
+        assert_eq!(names.types["Plan"], ["lib.rs:3", "lib.rs:5"]);
+        let figures = names.figures();
+        assert_eq!((figures.distinct_types, figures.one_word_types, figures.type_declarations), (3, 2, 4));
+        assert_eq!((figures.function_declarations, figures.one_word_functions), (4, 3));
+        assert_eq!((figures.lines, figures.comment_lines, figures.longest_file), (7, 1, 7));
+    }
+
+    #[test]
+    fn a_file_belongs_to_the_nearest_crate() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        assert_eq!(crate_of(&root, Path::new("tests/tests/house.rs")), Path::new("tests"));
+        assert_eq!(crate_of(&root, Path::new("runtime/core/src/lib.rs")), Path::new("runtime/core"));
+    }
+}
