@@ -16,7 +16,7 @@ pub(crate) struct NamingArguments {
     #[arg(long)]
     json: bool,
     /// List the types that share a name with another of their crate, and where they are
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     shared: bool,
 }
 
@@ -70,8 +70,16 @@ pub(crate) fn run(arguments: &NamingArguments) -> Result<()> {
         return Ok(());
     }
     println!(
-        "{:28} {:>7} {:>8} {:>9} {:>13} {:>9} {:>14} {:>8}",
-        "crate", "lines", "types", "one word", "declarations", "functions", "one word", "comments"
+        "{:28} {:>7} {:>12} {:>8} {:>9} {:>13} {:>9} {:>14} {:>8}",
+        "crate",
+        "lines",
+        "longest file",
+        "types",
+        "one word",
+        "declarations",
+        "functions",
+        "one word",
+        "comments"
     );
     for (home, figures) in &rows {
         println!("{home:28} {}", figures.row());
@@ -159,8 +167,9 @@ impl<'ast> Visit<'ast> for DeclaredNames {
 impl NamingFigures {
     fn row(&self) -> String {
         format!(
-            "{:>7} {:>8} {:>8}% {:>13.2} {:>9} {:>13}% {:>7.1}%",
+            "{:>7} {:>12} {:>8} {:>8}% {:>13.2} {:>9} {:>13}% {:>7.1}%",
             self.lines,
+            self.longest_file,
             self.distinct_types,
             percent(self.one_word_types, self.distinct_types).round(),
             self.type_declarations as f64 / self.distinct_types.max(1) as f64,
@@ -180,7 +189,7 @@ fn is_one_word_type(name: &str) -> bool {
     name.chars().filter(|letter| letter.is_uppercase()).count() == 1
 }
 
-/// Whether a line is a comment for readers of the code, neither documentation nor an argument why something is safe.
+/// Whether a line is a comment and no documentation. Arguments why something is safe count too.
 fn is_plain_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")
@@ -194,14 +203,14 @@ mod tests {
     fn names_are_counted_wherever_they_are_declared() {
         let text = "
             // Why.
-            pub struct Plan;
+            pub struct Panel;
             pub trait PanelLayout { fn len(&self) -> usize; }
-            mod inner { enum Plan {} impl Plan { fn write_rows() {} } }
+            mod inner { enum Panel {} impl Panel { fn write_rows() {} } }
             fn outer() { struct Local; fn inner() {} }
         ";
         let mut names = DeclaredNames::default();
         names.read_file(Path::new("lib.rs"), text).unwrap();
-        assert_eq!(names.types["Plan"], ["lib.rs:3", "lib.rs:5"]);
+        assert_eq!(names.types["Panel"], ["lib.rs:3", "lib.rs:5"]);
         let figures = names.figures();
         assert_eq!((figures.distinct_types, figures.one_word_types, figures.type_declarations), (3, 2, 4));
         assert_eq!((figures.function_declarations, figures.one_word_functions), (4, 3));
