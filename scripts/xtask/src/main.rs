@@ -3,6 +3,12 @@
 mod check;
 mod generate;
 mod naming;
+mod test;
+mod test_programs;
+mod workspace;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -28,6 +34,8 @@ enum Command {
     },
     /// Count how well names can be found: types and functions of one word, and names that are declared several times
     Naming(naming::NamingArguments),
+    /// Run all tests of the workspace, two programs at a time; `scripts/test` calls it
+    Test(test::TestArguments),
 }
 
 fn main() -> Result<()> {
@@ -35,5 +43,16 @@ fn main() -> Result<()> {
         Command::Check(arguments) => check::run(&arguments),
         Command::Generate { check } => generate::run(check),
         Command::Naming(arguments) => naming::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
     }
+}
+
+/// The root of the tree.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The cargo that started this program.
+fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -45,7 +45,7 @@ struct DeclaredNames {
 }
 
 pub(crate) fn run(arguments: &NamingArguments) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = crate::root();
     let mut crates = BTreeMap::<PathBuf, DeclaredNames>::new();
     let mut whole = DeclaredNames::default();
     for file in source_files(&root)? {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_file_belongs_to_the_nearest_crate() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = crate::root();
         assert_eq!(crate_of(&root, Path::new("tests/tests/house.rs")), Path::new("tests"));
         assert_eq!(crate_of(&root, Path::new("runtime/core/src/lib.rs")), Path::new("runtime/core"));
     }

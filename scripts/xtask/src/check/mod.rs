@@ -2,9 +2,7 @@
 //! what depends on them.
 
 mod changes;
-mod programs;
 mod selection;
-mod workspace;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,7 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use self::selection::Selection;
-use self::workspace::Workspace;
+use crate::test_programs::{self, TestResults};
+use crate::workspace::Workspace;
+use crate::{cargo, root};
 
 /// What `scripts/check` was told.
 #[derive(clap::Args)]
@@ -42,9 +42,8 @@ struct Step {
 /// Does all steps, also after one that failed, and says at the end what came of them.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     let begin = Instant::now();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let workspace = read_workspace(&cargo, &root)?;
+    let (cargo, root) = (cargo(), root());
+    let workspace = Workspace::of_cargo(&cargo, &root)?;
     let chosen = choose(&workspace, arguments)?;
     say_what_is_checked(&chosen);
 
@@ -58,37 +57,34 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
             calls(&cargo, &root, &arguments, "mend what is above")
         }),
     ];
-    let mut passed = 0;
+    let mut results = TestResults::default();
     if !chosen.is_empty() {
         let mut compiled = Vec::new();
         steps.push(step("compiling tests", || {
-            compiled = programs::compile(&cargo, &workspace, &chosen)?;
+            compiled = test_programs::compile(
+                &cargo,
+                &workspace,
+                &chosen.cargo_arguments(&workspace),
+                |member, kind| chosen.has(member, kind),
+            )?;
+            compiled.sort_by_key(|program| chosen.dependants.contains(&program.member));
             Ok(())
         }));
         steps.push(step("tests", || {
-            let results = programs::run(&compiled)?;
-            passed = results.passed;
-            if results.failed.is_empty() { Ok(()) } else { bail!("{}", results.failed.join(", ")) }
+            results = test_programs::run(&compiled)?;
+            if results.bad_programs.is_empty() {
+                Ok(())
+            } else {
+                bail!("{}", results.bad_programs.join(", "))
+            }
         }));
     }
-    summarize(&steps, passed, begin.elapsed());
+    summarize(&steps, results.passed, begin.elapsed());
     say_what_is_left_out(&workspace, &chosen, arguments);
     if steps.iter().any(|step| step.failure.is_some()) {
         bail!("the change does not hold yet; see above");
     }
     Ok(())
-}
-
-fn read_workspace(cargo: &OsString, root: &Path) -> Result<Workspace> {
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-        .current_dir(root)
-        .output()
-        .context("starting cargo")?;
-    if !output.status.success() {
-        bail!("`cargo metadata`: {}", String::from_utf8_lossy(&output.stderr).trim_end());
-    }
-    Workspace::read(&output.stdout)
 }
 
 /// What to check: the crates that are named, or those of the files that changed.

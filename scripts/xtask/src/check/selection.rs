@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::workspace::{Member, Workspace};
+use crate::test_programs::TestKind;
+use crate::workspace::{Member, Workspace};
 
 /// What holds pages to what they say: a crate and its tests.
 const OF_PAGES: (&str, [&str; 2]) = ("oarlock-tests", ["house", "recipes"]);
@@ -21,15 +22,6 @@ pub(super) struct Selection {
     pub(super) of_no_crate: Vec<PathBuf>,
     /// Whether of the crates that depend on those all tests are run.
     pub(super) is_all: bool,
-}
-
-/// A test program as cargo names it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Program<'p> {
-    /// The tests among the sources of a library or a program.
-    Unit,
-    /// An integration test.
-    Integration(&'p str),
 }
 
 impl Selection {
@@ -69,12 +61,12 @@ impl Selection {
     }
 
     /// Whether a test program of a crate is run.
-    pub(super) fn has(&self, member: &Member, program: Program<'_>) -> bool {
+    pub(super) fn has(&self, member: &Member, kind: TestKind<'_>) -> bool {
         let is_whole = self.whole.contains(&member.name);
         let is_dependant = self.dependants.contains(&member.name);
-        match program {
-            Program::Unit => is_whole || is_dependant,
-            Program::Integration(test) => {
+        match kind {
+            TestKind::Unit => is_whole || is_dependant,
+            TestKind::Integration(test) => {
                 is_whole
                     || is_dependant && (self.is_all || member.quick.contains(test))
                     || self.single.contains(&(member.name.clone(), test.to_owned()))
@@ -82,11 +74,19 @@ impl Selection {
         }
     }
 
+    /// What cargo is told to compile: more than is run, as cargo takes names of tests and not of tests in crates.
+    pub(super) fn cargo_arguments(&self, workspace: &Workspace) -> Vec<String> {
+        let units = if self.whole.is_empty() { &[][..] } else { &["--lib", "--bins"] };
+        let tests =
+            self.integration_tests(workspace).into_iter().flat_map(|test| ["--test".to_owned(), test]);
+        units.iter().map(|it| (*it).to_owned()).chain(tests).collect()
+    }
+
     /// The integration tests to compile, by name, of whatever crate.
-    pub(super) fn integration_tests(&self, workspace: &Workspace) -> BTreeSet<String> {
+    fn integration_tests(&self, workspace: &Workspace) -> BTreeSet<String> {
         let all =
             workspace.members.values().flat_map(|member| member.tests.keys().map(move |test| (member, test)));
-        all.filter(|(member, test)| self.has(member, Program::Integration(test)))
+        all.filter(|(member, test)| self.has(member, TestKind::Integration(test)))
             .map(|(_, test)| test.clone())
             .collect()
     }
@@ -95,7 +95,7 @@ impl Selection {
     pub(super) fn left_out<'w>(&self, workspace: &'w Workspace) -> Vec<(&'w str, Vec<&'w str>)> {
         let of = |member: &'w Member| -> Vec<&'w str> {
             let tests = member.tests.keys().map(String::as_str);
-            tests.filter(|test| !self.has(member, Program::Integration(test))).collect()
+            tests.filter(|test| !self.has(member, TestKind::Integration(test))).collect()
         };
         let members = self.dependants.iter().filter_map(|name| workspace.members.get(name));
         members

@@ -25,7 +25,7 @@ const PADDLE: &str = "runtime/engine/protos/paddle.proto";
 
 /// Writes the generated files, or with `check` says which are stale.
 pub(crate) fn run(check: bool) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = crate::root();
     let source = std::fs::read_to_string(root.join(CONTRACT)).context(CONTRACT)?;
     let contract =
         oarlock_contract::read(&source).map_err(|error| anyhow::anyhow!("`{CONTRACT}`: {error}"))?;

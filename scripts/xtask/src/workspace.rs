@@ -1,34 +1,49 @@
 //! The crates of the workspace, as cargo knows them: how they are called, where they lie, and which depend on which.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 /// All crates, by their names.
-pub(super) struct Workspace {
-    pub(super) root: PathBuf,
-    pub(super) members: BTreeMap<String, Member>,
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    pub(crate) members: BTreeMap<String, Member>,
 }
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Member {
-    pub(super) name: String,
+pub(crate) struct Member {
+    pub(crate) name: String,
     /// Its directory, from the root of the workspace.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The crates of the workspace that it depends on.
-    pub(super) dependencies: BTreeSet<String>,
+    pub(crate) dependencies: BTreeSet<String>,
     /// Its integration tests by name, each with its main file from the directory of the crate.
-    pub(super) tests: BTreeMap<String, PathBuf>,
+    pub(crate) tests: BTreeMap<String, PathBuf>,
     /// Those of them that are run where something that it depends on has changed.
-    pub(super) quick: BTreeSet<String>,
+    pub(crate) quick: BTreeSet<String>,
 }
 
 impl Workspace {
+    /// Asks cargo for the workspace in this directory.
+    pub(crate) fn of_cargo(cargo: &OsStr, root: &Path) -> Result<Self> {
+        let output = Command::new(cargo)
+            .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+            .current_dir(root)
+            .output()
+            .context("starting cargo")?;
+        if !output.status.success() {
+            bail!("`cargo metadata`: {}", String::from_utf8_lossy(&output.stderr).trim_end());
+        }
+        Self::read(&output.stdout)
+    }
+
     /// Reads what `cargo metadata` prints.
-    pub(super) fn read(json: &[u8]) -> Result<Self> {
+    fn read(json: &[u8]) -> Result<Self> {
         let Metadata { workspace_root: root, packages } =
             serde_json::from_slice(json).context("reading what `cargo metadata` printed")?;
         let directories: BTreeSet<PathBuf> = packages
@@ -68,7 +83,7 @@ impl Workspace {
     }
 
     /// The crate that somebody calls so: by the name of its package, by its directory, or by what is particular about either.
-    pub(super) fn find(&self, called: &str) -> Result<&Member> {
+    pub(crate) fn find(&self, called: &str) -> Result<&Member> {
         let path = called.trim_start_matches("./").trim_end_matches('/');
         let is_it = |member: &&Member| {
             member.name == path || member.directory == Path::new(path) || member.short_names().contains(path)
@@ -91,7 +106,7 @@ impl Workspace {
     }
 
     /// The crates that depend on any of these, at one remove or more, without these.
-    pub(super) fn dependants(&self, of: &BTreeSet<String>) -> BTreeSet<String> {
+    pub(crate) fn dependants(&self, of: &BTreeSet<String>) -> BTreeSet<String> {
         let mut reached = of.clone();
         loop {
             let next: Vec<String> = self
@@ -110,7 +125,7 @@ impl Workspace {
     }
 
     /// The crate to which a file belongs, named from the root: that of the nearest manifest above it.
-    pub(super) fn owner(&self, file: &Path, is_manifest: impl Fn(&Path) -> bool) -> Option<&Member> {
+    pub(crate) fn owner(&self, file: &Path, is_manifest: impl Fn(&Path) -> bool) -> Option<&Member> {
         let nearest =
             file.ancestors().skip(1).find(|directory| is_manifest(&directory.join("Cargo.toml")))?;
         self.members.values().find(|member| member.directory == nearest)
@@ -127,7 +142,7 @@ impl Member {
     }
 
     /// The integration test that a file belongs to, named from the root, if it belongs to one alone.
-    pub(super) fn test_of(&self, file: &Path) -> Option<&str> {
+    pub(crate) fn test_of(&self, file: &Path) -> Option<&str> {
         let file = file.strip_prefix(&self.directory).ok()?;
         let (name, _) = self.tests.iter().find(|(_, main)| match main.file_name() {
             Some(name) if name == "main.rs" => {
